@@ -1,0 +1,47 @@
+# Set-up, checks and the demonstration. `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Empty files that are newer than what the last installation was made from.
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) ## install, then reproduce the SOP-vs-NSP table at laptop scale (at most 10 minutes on 2 CPU cores)
+	$(BIN)/albert-lab sop-vs-nsp
+
+test: $(INSTALLED_DEV) ## install, then run the test suite
+	$(BIN)/pytest
+
+check: $(INSTALLED_DEV) ## format, lint, types and tests: what must hold before a change goes in
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/pip
+	$(MAKE) test
+
+format: $(INSTALLED_DEV) ## put the code into its one form and mend what the linter can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## remove the virtual environment and the tools' caches; runs, reports and the data cache stay
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "albert-lab needs Python 3.11 or newer, and '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another one: make $(or $(MAKECMDGOALS),demo) PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/pip
+	$(BIN)/pip install --disable-pip-version-check --constraint constraints.txt --editable .
+	touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	$(BIN)/pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@

@@ -1,0 +1,41 @@
+"""Where things are: the configuration and experiment files, and what the commands write."""
+
+import os
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def _shipped(name: str) -> Path:
+    """A folder that the wheel carries inside the package and a checkout keeps beside it."""
+    inside = PACKAGE / name
+    return inside if inside.is_dir() else PACKAGE.parent / name
+
+
+CONF = _shipped("conf")
+EXPERIMENTS = _shipped("experiments")
+
+
+def home() -> Path:
+    """Folder under which everything is written: $ALBERT_LAB_HOME, else the current folder."""
+    return Path(os.environ.get("ALBERT_LAB_HOME") or Path.cwd()).expanduser().absolute()
+
+
+def runs() -> Path:
+    """Folder with one sub-folder a run."""
+    return home() / "runs"
+
+
+def reports() -> Path:
+    """Folder of the written reports: $ALBERT_LAB_REPORTS, else reports/ at home."""
+    return Path(os.environ.get("ALBERT_LAB_REPORTS") or home() / "reports").expanduser().absolute()
+
+
+def tasks_data() -> Path:
+    """Folder of the downstream tasks' data (glue, squad, race): $ALBERT_LAB_TASKS, else data/ at home."""
+    return Path(os.environ.get("ALBERT_LAB_TASKS") or home() / "data").expanduser().absolute()
+
+
+def cache() -> Path:
+    """Folder of token shards and tokenizers: $ALBERT_LAB_CACHE, else cache/ at home."""
+    return Path(os.environ.get("ALBERT_LAB_CACHE") or home() / "cache").expanduser().absolute()

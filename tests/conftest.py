@@ -1,0 +1,32 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads cost more than they save
+
+# The same examples in every run; a slow machine is no failure.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def isolated_home(tmp_path_factory):
+    """A folder outside the checkout for everything that the commands write."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ALBERT_LAB_HOME", str(folder))
+        patch.delenv("ALBERT_LAB_REPORTS", raising=False)
+        patch.delenv("ALBERT_LAB_CACHE", raising=False)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """Folder of the large texts and models that are not part of the project."""
+    folder = os.environ.get("ALBERT_LAB_SHARED_DATA")
+    if not folder:
+        pytest.skip("ALBERT_LAB_SHARED_DATA is not set")
+    return Path(folder)
