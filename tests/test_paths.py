@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+
+from albert_lab import paths
+
+FOLDERS = {"runs": paths.runs, "reports": paths.reports, "cache": paths.cache}
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch, tmp_path):
+    for name in ("ALBERT_LAB_HOME", "ALBERT_LAB_REPORTS", "ALBERT_LAB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_configuration_and_experiments_are_found_from_any_folder():
+    assert (paths.CONF / "config.yaml").is_file()
+    assert paths.EXPERIMENTS.is_dir()
+
+
+def test_everything_is_written_under_the_current_folder(tmp_path):
+    assert paths.home() == tmp_path
+    assert {name: folder() for name, folder in FOLDERS.items()} == {name: tmp_path / name for name in FOLDERS}
+
+
+def test_home_moves_all_that_is_written(monkeypatch, tmp_path):
+    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "elsewhere"))
+    assert {folder().parent for folder in FOLDERS.values()} == {tmp_path / "elsewhere"}
+
+
+@pytest.mark.parametrize("name", ["reports", "cache"])
+def test_one_folder_can_lie_elsewhere(monkeypatch, tmp_path, name):
+    monkeypatch.setenv(f"ALBERT_LAB_{name.upper()}", str(tmp_path / "elsewhere"))
+    assert FOLDERS[name]() == tmp_path / "elsewhere"
+    assert all(folder() == tmp_path / other for other, folder in FOLDERS.items() if other != name)
+
+
+def test_variables_may_be_relative_empty_or_start_at_the_users_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("ALBERT_LAB_HOME", "there")
+    assert paths.home() == tmp_path / "there"
+    monkeypatch.setenv("ALBERT_LAB_HOME", "")
+    assert paths.home() == tmp_path
+    monkeypatch.setenv("ALBERT_LAB_HOME", "~/lab")
+    assert paths.home() == Path.home() / "lab"
