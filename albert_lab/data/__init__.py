@@ -1,0 +1,1 @@
+"""From text to masked batches; knows nothing of models."""

@@ -1,0 +1,110 @@
+"""How a folder of the cache is built: once, by one process at a time, whole or not at all."""
+
+import errno
+import multiprocessing
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+Say = Callable[[str], None]
+
+
+class DiskFullError(RuntimeError):
+    """The disk is full, or would be; the text says what was being written. The command line exits with code 1."""
+
+
+def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: Say) -> Path:
+    """The folder, built first where it is not there yet.
+
+    It appears by one rename when all of it is on disk. Killed at any moment, the build leaves only a partial folder
+    and a lock that the system has let go; the next one removes what was left. A second process waits.
+
+    Args:
+        folder: Where it is to stand; its name must tell its content.
+        build: Fills the (empty) folder given to it.
+        what: What is built, for messages.
+        say: Takes a line for the user.
+
+    Raises:
+        DiskFullError: no space was left; nothing of the folder stays.
+    """
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _lock(folder, what, say):
+        if folder.is_dir():
+            return folder
+        for stale in folder.parent.glob(f"{folder.name}.partial-*"):  # only the holder of the lock makes them
+            shutil.rmtree(stale)
+        partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
+        try:
+            partial.mkdir()
+            build(partial)
+            for file in [*partial.iterdir(), partial]:
+                _sync(file)
+            partial.rename(folder)
+            _sync(folder.parent)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFullError(f"the disk is full: writing {what} to {folder.parent} failed") from error
+            raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+@contextmanager
+def _lock(folder: Path, what: str, say: Say) -> Iterator[None]:
+    lock = FileLock(f"{folder}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say(f"another process is preparing {what}: waiting for it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that begin afresh, end with this one however it ends, and are killed if the body fails."""
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+    try:
+        yield pool
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()  # its task may have minutes to go
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    # A worker waits for tasks on a pipe that it holds open itself: it would outlive a parent that was killed.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,416 @@
+"""Where text comes from: raw documents in a stable order, their split, their cleaned sentences, their fingerprint."""
+
+import gzip
+import hashlib
+import importlib.util
+import io
+import json
+import lzma
+import os
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from glob import glob, has_magic
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import sentencex
+import zstandard
+
+from albert_lab import paths
+from albert_lab.config import CorpusConfig, HubDataset, digest
+from albert_lab.errors import ConfigError, MissingDataError
+
+Split = Literal["train", "dev"]
+
+# Suffix of a compressed file: bytes of text per byte of it, as English prose has it; only estimates rest on this.
+_COMPRESSION = {".gz": 2.7, ".xz": 3.8, ".zst": 3.0}
+_TEXT_SUFFIXES = {"", ".txt", ".jsonl"}
+_CHUNK_BYTES = 1 << 20
+_segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
+
+
+@dataclass(frozen=True)
+class Document:
+    """One raw document, neither cleaned nor split; its lines are paragraphs or sentences, as corpus.sentences says."""
+
+    name: str  # file:line or data set:row
+    text: str
+
+
+def iterate(corpus: CorpusConfig) -> Iterator[Document]:
+    """Raw documents, files in the order of their names; repetitions included. The largest document bounds the memory.
+
+    Raises:
+        ConfigError: an empty, binary, damaged or badly encoded file, or a record without text; with file and line.
+        MissingDataError: nothing is at the path, or a package or data set cannot be had.
+    """
+    if corpus.source == "hub":
+        for dataset in _datasets(corpus):
+            yield from _hub_documents(dataset, corpus.text_field)
+        return
+    for name, file in _files(corpus):
+        documents = _records(file, corpus.text_field) if _suffixes(file)[0] == ".jsonl" else _plain(file, corpus)
+        first = next(documents, None)
+        if first is None:
+            raise ConfigError(f"{file} is empty")
+        for line, text in chain([first], documents):
+            yield Document(f"{name}:{line}", text)
+
+
+def distinct(documents: Iterable[Document], counts: Counter[str]) -> Iterator[Document]:
+    """The documents whose text did not come before, in their order.
+
+    Args:
+        documents: Raw documents.
+        counts: Receives "documents" (all that went in) and "duplicates" (those left out).
+    """
+    seen: set[int] = set()
+    for document in documents:
+        key = _hash(document.text)
+        counts["documents"] += 1
+        if key in seen:
+            counts["duplicates"] += 1
+            continue
+        seen.add(key)
+        yield document
+
+
+def split_of(text: str, dev_share: float) -> Split:
+    """The split of a raw document: decided by its text alone, so that no other document can move it."""
+    return "dev" if _hash(text) < dev_share * 2**64 else "train"
+
+
+def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:
+    """The error that says why a split holds no document."""
+    return ConfigError(
+        f"corpus={corpus.name} has {num_documents} different documents with text, but none in the {split} split at"
+        f" corpus.dev_share={corpus.dev_share}: give more documents or another share; corpus.documents="
+        f"{corpus.documents} says what ends one"
+    )
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def clean(text: str, corpus: CorpusConfig) -> str:
+    """The text with single spaces, without accents and in lower case, as the corpus asks.
+
+    Source: preprocess_text in tokenization.py of the release, which drops what has a combining class.
+    """
+    text = " ".join(text.split())
+    if corpus.strip_accents and not text.isascii():
+        text = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
+    return text.lower() if corpus.lower_case else text
+
+
+def raw_sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
+    """Sentences of a document before cleaning: the splitter reads capital letters."""
+    lines = text.split("\n")
+    if corpus.sentences == "line":
+        return iter(lines)
+    return chain.from_iterable(_segment(corpus.language, line) for line in lines)
+
+
+def sentences(text: str, corpus: CorpusConfig) -> list[str]:
+    """Cleaned sentences of a raw document; none is empty."""
+    cleaned = (clean(sentence, corpus) for sentence in raw_sentences(text, corpus))
+    return [sentence for sentence in cleaned if sentence.strip()]
+
+
+def raw_bytes(corpus: CorpusConfig) -> int | None:
+    """Bytes of text behind the corpus, estimated where it is compressed; None for a data set of the Hub.
+
+    Raises:
+        MissingDataError: nothing is at the path, or the package is not installed.
+    """
+    if corpus.source == "hub":
+        folders = [_local_folder(dataset) for dataset in _datasets(corpus)]
+        files = [file for folder in folders if folder for _, file in _walk(folder)]
+        return None if None in folders else sum(file.stat().st_size for file in files)
+    return int(sum(file.stat().st_size * _COMPRESSION.get(_suffixes(file)[1], 1) for _, file in _files(corpus)))
+
+
+def settings(corpus: CorpusConfig) -> dict[str, Any]:
+    """What decides a corpus's sentences and splits, besides the text itself, which fingerprint() stands for."""
+    return corpus.model_dump(mode="json", exclude={"name", "path", "datasets"})
+
+
+# ---- files ----
+
+
+def _files(corpus: CorpusConfig) -> list[tuple[str, Path]]:
+    """Name (relative, so that a moved folder keeps its fingerprint) and path of each text file, sorted by name."""
+    if corpus.path is None:
+        raise ConfigError(f"corpus.path must be given where corpus.source is {corpus.source}")
+    if corpus.source == "package":
+        root = _package_folder(corpus.path)
+    elif has_magic(corpus.path) and not Path(corpus.path).exists():
+        return _matches(corpus.path)
+    else:
+        root = Path(corpus.path).expanduser()
+    if root.is_file():
+        return [(root.name, root)]
+    if not root.is_dir():
+        raise MissingDataError(f"corpus.path={corpus.path}: there is no {root.absolute()}")
+    found = [(name, file) for name, file in _walk(root) if _suffixes(file)[0] in _TEXT_SUFFIXES]
+    if not found:
+        raise MissingDataError(
+            f"corpus.path={corpus.path}: {root.absolute()} holds no .txt, .jsonl or extension-less file"
+            f" (plain, {', '.join(_COMPRESSION)}); other names can be given as a glob"
+        )
+    return found
+
+
+def _package_folder(path: str) -> Path:
+    package, _, inside = path.partition("/")
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingDataError(f"corpus.path={path}: the package {package} is not installed: pip install {package}")
+    return Path(next(iter(spec.submodule_search_locations)), inside)
+
+
+def _matches(pattern: str) -> list[tuple[str, Path]]:
+    found = [Path(name) for name in glob(os.path.expanduser(pattern), recursive=True)]
+    files = [file.absolute() for file in found if file.is_file()]
+    if not files:
+        raise MissingDataError(f"corpus.path={pattern}: no file matches (looked from {Path.cwd()})")
+    root = os.path.commonpath([file.parent for file in files])
+    return sorted((file.relative_to(root).as_posix(), file) for file in files)
+
+
+def _walk(folder: Path) -> list[tuple[str, Path]]:
+    named = ((file.relative_to(folder), file) for file in folder.rglob("*") if file.is_file())
+    return sorted((name.as_posix(), file) for name, file in named if not any(p.startswith(".") for p in name.parts))
+
+
+def _suffixes(file: Path) -> tuple[str, str]:
+    """The suffix that tells the format, and that of the compression or none."""
+    compressed = file.suffix.lower() if file.suffix.lower() in _COMPRESSION else ""
+    return (Path(file.stem) if compressed else file).suffix.lower(), compressed
+
+
+def _plain(file: Path, corpus: CorpusConfig) -> Iterator[tuple[int, str]]:
+    """First line and text of each document: WikiExtractor's `<doc>` sections, or what corpus.documents says."""
+    start, lines, in_section = 1, [], False
+    for number, line in _lines(file):
+        tag = line.startswith(("<doc ", "</doc>"))
+        if tag:
+            in_section = line.startswith("<doc ")
+        blank = not line.strip()
+        if tag or (blank and corpus.documents == "blank-line" and not in_section):
+            if lines:
+                yield start, "\n".join(lines)
+            lines = []
+        elif not blank:
+            if not lines:
+                start = number
+            lines.append(line)
+    if lines:
+        yield start, "\n".join(lines)
+
+
+def _records(file: Path, field: str) -> Iterator[tuple[int, str]]:
+    for number, line in _lines(file):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise ConfigError(f"{file}:{number}: not a line of JSON: {error}") from error
+        yield number, _text_of(record, field, f"{file}:{number}")
+
+
+def _text_of(record: Any, field: str, place: str) -> str:
+    if not isinstance(record, dict):
+        raise ConfigError(f"{place}: not a record but a {type(record).__name__}")
+    text = record.get(field)
+    if not isinstance(text, str):
+        problem = f"holds no text but {text!r}" if field in record else "is missing"
+        raise ConfigError(f"{place}: corpus.text_field={field} {problem}; fields: {', '.join(map(str, record))}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{place}: the text is badly encoded: {error}") from error
+    return text
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Number and text of each line, decompressed and decoded as it is read."""
+    number = 0
+    try:
+        for number, line in enumerate(_split_lines(_chunks(file)), 1):
+            if b"\0" in line:
+                raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text")
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+    except UnicodeDecodeError as error:
+        bad = error.object[error.start]
+        raise ConfigError(f"{file}:{number}: not UTF-8 (byte 0x{bad:02x} at {error.start} of the line)") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+        raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
+
+
+def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    compression = _suffixes(file)[1]
+    with _open(file) as packed:
+        if compression == ".zst":
+            yield from _decompress_zstd(packed)
+            return
+        opener: Callable[..., Any] = {".gz": gzip.open, ".xz": lzma.open}.get(compression, nullcontext)
+        with opener(packed) as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                yield chunk
+
+
+def _open(file: Path) -> io.BufferedReader:
+    try:
+        return open(file, "rb")
+    except OSError as error:
+        raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _decompress_zstd(stream: io.BufferedReader) -> Iterator[bytes]:
+    # The package's own stream readers take a truncated file for a whole one.
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
+    whole = False
+    while chunk := stream.read(_CHUNK_BYTES):
+        while chunk:
+            yield decompressor.decompress(chunk)
+            chunk, whole = decompressor.unused_data, decompressor.eof
+            if whole:
+                decompressor = zstandard.ZstdDecompressor().decompressobj()
+    if not whole:
+        raise EOFError("it ends within a frame")
+
+
+# ---- data sets of the Hub ----
+
+
+def _datasets(corpus: CorpusConfig) -> tuple[HubDataset, ...]:
+    if not corpus.datasets:
+        raise ConfigError("corpus.datasets must name at least one data set where corpus.source is hub")
+    return corpus.datasets
+
+
+def _local_folder(dataset: HubDataset) -> Path | None:
+    folder = Path(dataset.path).expanduser()
+    return folder.absolute() if folder.is_dir() else None
+
+
+def _hub_documents(dataset: HubDataset, field: str) -> Iterator[Document]:
+    try:
+        import datasets
+        import datasets.config
+    except ImportError as error:
+        raise _not_installed(dataset) from error
+    # With torch at hand it would import it, and make a stream a data set of torch.
+    datasets.config.TORCH_AVAILABLE = False
+    folder = _local_folder(dataset)
+    path, revision = (str(folder), None) if folder else (dataset.path, _digest_dataset(dataset))
+    try:
+        rows = datasets.load_dataset(path, dataset.name, split=dataset.split, streaming=True, revision=revision)
+        for number, row in enumerate(rows):
+            place = f"{dataset.path}:{number}"
+            yield Document(place, _text_of(row, field, place))
+    except ConfigError:
+        raise
+    except OSError as error:
+        raise _unreachable(dataset, error) from error
+    except ValueError as error:
+        raise ConfigError(f"corpus.datasets: {dataset.path} ({dataset.name}, {dataset.split}): {error}") from error
+
+
+def _not_installed(dataset: HubDataset) -> MissingDataError:
+    return MissingDataError(f"{dataset.path} needs the package datasets: pip install 'albert-lab[hub]'")
+
+
+def _unreachable(dataset: HubDataset, error: Exception) -> MissingDataError:
+    return MissingDataError(f"the data set {dataset.path} cannot be reached: {error}")
+
+
+# ---- fingerprints ----
+
+# Digests of content that this process knows: of a file by its path, size and time of change; of a data set by its path.
+_digests: dict[str, str] = {}
+
+
+def fingerprint(corpus: CorpusConfig) -> str:
+    """Short hash of the text behind the corpus: of the names and contents of its files, or the Hub's own versions.
+
+    Raises:
+        MissingDataError: nothing is at the path, or a package or data set cannot be had.
+    """
+    if not _digests:
+        _digests.update(_remembered())
+    if corpus.source == "hub":
+        return digest([[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in _datasets(corpus)])
+    return _digest_files(_files(corpus))
+
+
+def remember_fingerprints() -> None:
+    """Writes the digests this process has made to the cache, so that the next one need not read the text for them."""
+    known = _remembered()
+    if _digests.keys() <= known.keys():
+        return
+    file = _remembered_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f"{file.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(known | _digests, indent=0))
+    temporary.replace(file)
+
+
+def _remembered_file() -> Path:
+    return paths.cache() / "fingerprints.json"
+
+
+def _remembered() -> dict[str, str]:
+    file = _remembered_file()
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def _digest_files(files: list[tuple[str, Path]]) -> str:
+    return digest([[name, _digest_file(file)] for name, file in files])
+
+
+def _digest_file(file: Path) -> str:
+    state = file.stat()
+    key = f"{file.absolute()}|{state.st_size}|{state.st_mtime_ns}"
+    if key not in _digests:
+        with _open(file) as stream:
+            _digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    return _digests[key]
+
+
+def _digest_dataset(dataset: HubDataset) -> str:
+    """Digest of a local folder's files, or the Hub's revision: asked for once, so that a cache holds one version."""
+    folder = _local_folder(dataset)
+    if folder:
+        return _digest_files(_walk(folder))
+    if dataset.path not in _digests:
+        _digests[dataset.path] = _ask_revision(dataset)
+    return _digests[dataset.path]
+
+
+def _ask_revision(dataset: HubDataset) -> str:
+    try:
+        from huggingface_hub import HfApi
+    except ImportError as error:
+        raise _not_installed(dataset) from error
+    try:
+        return HfApi().dataset_info(dataset.path).sha or dataset.path
+    except Exception as error:  # what the transport raises differs between its versions
+        raise _unreachable(dataset, error) from error

