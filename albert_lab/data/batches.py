@@ -1,0 +1,241 @@
+"""Masked batches: a pure function of (seed, step), made ahead of need; and fixed sets of examples for evaluation."""
+
+import bisect
+import itertools
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from albert_lab.config import InterSentenceConfig, MaskingConfig, RunConfig
+from albert_lab.data.masking import mask
+from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
+from albert_lab.data.shards import Shards
+
+PREFETCHED_BATCHES = 4
+
+
+class Vocabulary(Protocol):
+    """What batches need to know of a tokenizer."""
+
+    @property
+    def pad_id(self) -> int: ...
+    @property
+    def cls_id(self) -> int: ...
+    @property
+    def sep_id(self) -> int: ...
+    @property
+    def mask_id(self) -> int: ...
+    @property
+    def word_starts(self) -> np.ndarray:
+        """[vocab] bool: True for pieces that start a word."""
+        ...
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Masked examples `[CLS] A [SEP] B [SEP]`, padded to the right."""
+
+    input_ids: np.ndarray  # [batch, sequence] int64
+    token_type_ids: np.ndarray  # [batch, sequence] int64: 0 up to the first [SEP], 1 up to the second, 0 on padding
+    attention_mask: np.ndarray  # [batch, sequence] bool: True at real pieces
+    masked_positions: np.ndarray  # [masked] int64: into the flattened batch, ascending
+    masked_labels: np.ndarray  # [masked] int64: the ids that stood there
+    pair_labels: np.ndarray  # [batch] int64: -1 where the objective has no labels
+
+    def __len__(self) -> int:
+        return len(self.pair_labels)
+
+    @property
+    def num_tokens(self) -> int:
+        """Real pieces: all but padding."""
+        return int(np.count_nonzero(self.attention_mask))
+
+
+class Batches:
+    """The batches of one run. The examples are those of epoch 0 in their order, then those of epoch 1, and so on."""
+
+    def __init__(self, shards: Shards, vocabulary: Vocabulary, config: RunConfig) -> None:
+        self._shards = shards
+        self._vocabulary = vocabulary
+        self._config = config
+        self._plans: dict[int, Future[Pairs]] = {}
+        # Of the epochs planned so far: their statistics, and how many examples of the run come before each and the next.
+        self._stats: list[Mapping[str, Any]] = []
+        self._starts = [0]
+        self._lock = threading.Lock()
+
+    def batch(self, step: int) -> Batch:
+        """The batch of an optimizer step: a function of the configuration, the text and (seed, step) alone.
+
+        Raises:
+            ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
+        """
+        config = self._config
+        first = step * config.batch_size
+        rng = generator(Stream.MASKING, config.seed, step)
+        return _collate(
+            self._shards,
+            self._examples(first, first + config.batch_size),
+            self._vocabulary,
+            config.masking,
+            config.max_sequence_length,
+            rng,
+        )
+
+    def prefetch(self, step: int) -> Generator[Batch, None, None]:
+        """The batches from a step on, made ahead by a thread, which ends when the generator is closed.
+
+        An error of the thread is raised here, at the batch that it hit.
+        """
+        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches")
+        try:
+            steps = itertools.count(step)
+            ahead = deque(pool.submit(self.batch, next(steps)) for _ in range(PREFETCHED_BATCHES))
+            while True:
+                batch = ahead.popleft().result()
+                ahead.append(pool.submit(self.batch, next(steps)))
+                yield batch
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def stats(self, epoch: int = 0) -> dict[str, Any]:
+        """What an epoch is made of: see pairs.make_pairs."""
+        with self._lock:
+            while len(self._stats) <= epoch:
+                self._plan(len(self._stats))
+            return dict(self._stats[epoch])
+
+    def _examples(self, first: int, end: int) -> Pairs:
+        """The pairs [end - first] of the run from number `first` on."""
+        parts = []
+        with self._lock:
+            while first < end:
+                while self._starts[-1] <= first:
+                    self._plan(len(self._stats))
+                epoch = bisect.bisect_right(self._starts, first) - 1
+                plan = self._plan(epoch)
+                start = first - self._starts[epoch]
+                parts.append(plan.take(slice(start, start + end - first)))
+                first += len(parts[-1])
+                if 2 * start > len(plan):
+                    self._begin(epoch + 1)
+        return Pairs.join(parts)
+
+    def _plan(self, epoch: int) -> Pairs:
+        """The plan of an epoch; all others but the next are let go."""
+        self._begin(epoch)
+        self._plans = {number: plan for number, plan in self._plans.items() if number in (epoch, epoch + 1)}
+        plan = self._plans[epoch].result()
+        if epoch == len(self._stats):
+            self._stats.append(plan.stats)
+            self._starts.append(self._starts[-1] + len(plan))
+        return plan
+
+    def _begin(self, epoch: int) -> None:
+        """Starts making the plan of an epoch, in a thread of its own that ends with it."""
+        if epoch not in self._plans:
+            config = self._config
+            thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairs")
+            self._plans[epoch] = thread.submit(
+                make_pairs,
+                self._shards,
+                config.inter_sentence,
+                max_sequence_length=config.max_sequence_length,
+                short_sequence_probability=config.short_sequence_probability,
+                seed=config.seed,
+                epoch=epoch,
+            )
+            thread.shutdown(wait=False)
+
+
+def fixed_set(
+    shards: Shards,
+    spec: InterSentenceConfig,
+    masking: MaskingConfig,
+    vocabulary: Vocabulary,
+    *,
+    num_pairs: int,
+    max_sequence_length: int,
+    short_sequence_probability: float,
+    seed: int,
+) -> Batch:
+    """Masked examples for evaluation, the same for the same arguments; as many as the text yields where that is fewer.
+
+    Labels come in the shares of a whole epoch, up to rounding, in the set and in its first part of any size.
+
+    Raises:
+        ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
+    """
+    pairs = make_pairs(
+        shards,
+        spec,
+        max_sequence_length=max_sequence_length,
+        short_sequence_probability=short_sequence_probability,
+        seed=seed,
+        epoch=0,
+    )
+    place = np.empty(len(pairs))  # of a pair in the order of those of its label, as a share of them
+    for label in np.unique(pairs.label):
+        rows = np.flatnonzero(pairs.label == label)
+        place[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
+    chosen = pairs.take(np.argsort(place, kind="stable")[:num_pairs])
+    return _collate(shards, chosen, vocabulary, masking, max_sequence_length, generator(Stream.MASKING, seed, 0))
+
+
+def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
+    """The batch in parts of `size` examples, the last of them maybe smaller."""
+    sequence = batch.input_ids.shape[1]
+    for first in range(0, len(batch), size):
+        rows = slice(first, first + size)
+        low, high = np.searchsorted(batch.masked_positions, [first * sequence, (first + size) * sequence])
+        yield Batch(
+            input_ids=batch.input_ids[rows],
+            token_type_ids=batch.token_type_ids[rows],
+            attention_mask=batch.attention_mask[rows],
+            masked_positions=batch.masked_positions[low:high] - first * sequence,
+            masked_labels=batch.masked_labels[low:high],
+            pair_labels=batch.pair_labels[rows],
+        )
+
+
+def measure(batch: Batch) -> dict[str, Any]:
+    """Shares of a batch: pieces to be predicted among the real ones, padding among all, and each pair label."""
+    labels = batch.pair_labels[batch.pair_labels >= 0]
+    return {
+        "masked_share": len(batch.masked_positions) / batch.num_tokens,
+        "padding_share": 1 - batch.num_tokens / batch.input_ids.size,
+        "label_balance": (np.bincount(labels) / max(len(labels), 1)).tolist(),
+    }
+
+
+def _collate(
+    shards: Shards,
+    pairs: Pairs,
+    vocabulary: Vocabulary,
+    masking: MaskingConfig,
+    max_sequence_length: int,
+    rng: np.random.Generator,
+) -> Batch:
+    """The pairs as masked examples."""
+    column = np.arange(max_sequence_length)
+    a_end = 1 + pairs.a_length[:, None]  # column of the first [SEP]
+    b_end = a_end + 1 + pairs.b_length[:, None]  # column of the second
+    attention_mask = column <= b_end
+    is_separator = (column == a_end) | (column == b_end)
+    is_text = attention_mask & ~is_separator & (column > 0)
+    token_type_ids = (attention_mask & (column > a_end)).astype(np.int64)
+
+    source = column + np.where(token_type_ids, pairs.b_start[:, None] - a_end - 1, pairs.a_start[:, None] - 1)
+    input_ids = np.where(is_separator, vocabulary.sep_id, vocabulary.pad_id)
+    input_ids[:, 0] = vocabulary.cls_id
+    input_ids[is_text] = shards.tokens[source[is_text]]
+
+    masked_ids, positions, labels = mask(
+        input_ids, attention_mask, is_text, vocabulary.word_starts, masking, vocabulary.mask_id, rng
+    )
+    return Batch(masked_ids, token_type_ids, attention_mask, positions, labels, pairs.label.astype(np.int64))

@@ -1,0 +1,387 @@
+"""Documents to segment pairs: the plan of one epoch, and the kinds of pair that an objective can mix."""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import IntEnum
+from typing import Any, Self
+
+import numpy as np
+
+from albert_lab.config import InterSentenceConfig
+from albert_lab.data.shards import Shards
+from albert_lab.errors import ConfigError
+
+SPECIAL_PIECES = 3  # [CLS] A [SEP] B [SEP]
+
+# Work goes by blocks of whole documents of about this many sentences, so that memory does not grow with the corpus.
+# Segments are exchanged within a block only: another value makes other pairs.
+BLOCK_SENTENCES = 1 << 18
+
+# A document is cut into chunks forwards and backwards by turns of about this many chunks.
+STRETCH_CHUNKS = 32
+
+
+class Stream(IntEnum):
+    """What random numbers are drawn for: a part of the generator's key, so that no two uses share numbers."""
+
+    PAIRS = 0
+    ORDER = 1
+    MASKING = 2
+
+
+def generator(stream: Stream, seed: int, major: int, minor: int = 0) -> np.random.Generator:
+    """A random generator that depends on its arguments alone."""
+    return np.random.Generator(np.random.Philox(key=(seed, stream), counter=(0, 0, minor, major)))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Segment pairs as the model reads them, one row a pair; segment A comes first. stats tell of the whole epoch."""
+
+    a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
+    a_length: np.ndarray  # [pairs] int32: pieces
+    b_start: np.ndarray
+    b_length: np.ndarray
+    label: np.ndarray  # [pairs] int8: index into the labels of the objective, -1 where it has none
+    kind: np.ndarray  # [pairs] int8: index into KINDS
+    stats: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def take(self, rows: np.ndarray | slice) -> Self:
+        """These rows, in the order given."""
+        return type(self)(*(column[rows] for column in self._columns()), stats=self.stats)
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, one part after another, with the stats of the last."""
+        columns = zip(*(part._columns() for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns), stats=parts[-1].stats)
+
+    def _columns(self) -> list[np.ndarray]:
+        return [self.a_start, self.a_length, self.b_start, self.b_length, self.label, self.kind]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Columns of equal length; a row is what the class is named after."""
+
+    document: np.ndarray  # [rows] int64: the document that the row was cut from
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """These rows, in the order given."""
+        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class Chunks(_Rows):
+    """Runs of consecutive sentences of one document."""
+
+    first: np.ndarray  # [chunks] int64: the first sentence
+    end: np.ndarray  # [chunks] int64: the sentence after the last
+    target: np.ndarray  # [chunks] int64: pieces that the chunk was to reach
+
+
+@dataclass(frozen=True)
+class Stretches(Chunks):
+    """Parts of a document that are cut into chunks each for itself; target is that of their chunks."""
+
+    backwards: np.ndarray  # [stretches] bool: cut from the last sentence to the first
+
+
+@dataclass(frozen=True)
+class Segments(_Rows):
+    """Segment pairs before truncation."""
+
+    a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
+    a_length: np.ndarray  # [pairs] int64: pieces
+    b_start: np.ndarray
+    b_length: np.ndarray
+
+
+def consecutive(segments: Segments, rng: np.random.Generator) -> Segments:
+    """The pairs as they stand in the text."""
+    return segments
+
+
+def swapped(segments: Segments, rng: np.random.Generator) -> Segments:
+    """The pairs with the second segment first (section 3.1)."""
+    return Segments(segments.document, segments.b_start, segments.b_length, segments.a_start, segments.a_length)
+
+
+def other_document(segments: Segments, rng: np.random.Generator) -> Segments:
+    """The pairs, each with a second segment of the same length from another document.
+
+    Pairs next to each other in the order of that length exchange their second segments.
+    """
+    # Differs from the release: it reads on from anywhere in a random document. The length and the ragged end of such a
+    # segment give it away, and its text is visited twice.
+    document = segments.document.tolist()
+    waiting: list[int] = []  # pairs without a partner so far, all of one document
+    partners: list[tuple[int, int]] = []
+    for pair in np.lexsort((rng.random(len(segments)), segments.b_length)).tolist():
+        if waiting and document[waiting[-1]] != document[pair]:
+            partners.append((waiting.pop(), pair))
+        else:
+            waiting.append(pair)
+    return _exchange(segments, np.array(partners, dtype=np.int64).reshape(-1, 2))
+
+
+def same_document(segments: Segments, rng: np.random.Generator) -> Segments:
+    """The pairs, each with the second segment of another pair of its document, the nearest in length.
+
+    In a document of few pairs the nearest may be far, and then lengths do tell this kind from others.
+    """
+    order = np.lexsort((rng.random(len(segments)), segments.b_length, segments.document))
+    document = segments.document[order]
+    rank = np.arange(len(order)) - np.searchsorted(document, document)
+    even = np.flatnonzero((rank[:-1] % 2 == 0) & (document[:-1] == document[1:]))
+    return _exchange(segments, np.stack([order[even], order[even + 1]], axis=1))
+
+
+def _exchange(segments: Segments, partners: np.ndarray) -> Segments:
+    """The pairs named in partners ([exchanges, 2] rows), each with the second segment of its partner."""
+    receivers, donors = partners.ravel(), partners[:, ::-1].ravel()
+    return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
+
+
+# A kind of pair is a function from consecutive pairs to pairs of that kind; those it finds no partner for it drops.
+KINDS: dict[str, Callable[[Segments, np.random.Generator], Segments]] = {
+    "consecutive": consecutive,
+    "swapped": swapped,
+    "other-document": other_document,
+    "same-document": same_document,
+}
+
+
+def check_kinds(spec: InterSentenceConfig) -> None:
+    """Refuses an objective that names a kind of pair which there is not.
+
+    Raises:
+        ConfigError: the unknown kind, and those that are known.
+    """
+    for entry in spec.labels:
+        if entry.kind not in KINDS:
+            raise ConfigError(f"inter_sentence.labels: kind={entry.kind} is unknown (allowed: {', '.join(KINDS)})")
+
+
+def make_pairs(
+    shards: Shards,
+    spec: InterSentenceConfig,
+    *,
+    max_sequence_length: int,
+    short_sequence_probability: float,
+    seed: int,
+    epoch: int,
+) -> Pairs:
+    """One epoch's segment pairs over a split, in the order of their visits: a function of (seed, epoch) alone.
+
+    Source: create_pretraining_data.py, create_instances_from_document.
+
+    Raises:
+        ConfigError: an unknown kind of pair, or a kind that cannot be made of this text.
+    """
+    check_kinds(spec)
+    _check_documents(spec, shards.num_documents)
+    limit = max_sequence_length - SPECIAL_PIECES
+    counts: Counter[str] = Counter()
+    parts: list[Pairs] = []
+    for block, (first, end) in enumerate(_blocks(shards.document_offsets)):
+        rng = generator(Stream.PAIRS, seed, epoch, block)
+        stretches = _draw_stretches(shards, first, end, limit, short_sequence_probability, rng)
+        chunks = cut_chunks(stretches, shards.sentence_offsets)
+        counts["chunks"] += len(chunks)
+        counts["short_chunks"] += int(np.count_nonzero(chunks.target < limit))
+        for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng):
+            parts.append(_truncate(segments, label, kind, limit, counts, rng))
+    pairs = Pairs.join(parts)
+    _check_labels(spec, pairs, counts)
+    order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
+    return replace(pairs.take(order), stats=_stats(spec, pairs, counts, shards.num_tokens))
+
+
+def _blocks(document_offsets: np.ndarray) -> Iterator[tuple[int, int]]:
+    """First document and end of each block; blocks are of about equal size, so that none is too small to exchange."""
+    num_sentences = int(document_offsets[-1])
+    num_blocks = -(-num_sentences // BLOCK_SENTENCES)
+    bounds = np.searchsorted(document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks)
+    return itertools.pairwise(np.unique(bounds).tolist())
+
+
+def _draw_stretches(
+    shards: Shards,
+    first_document: int,
+    end_document: int,
+    limit: int,
+    short_probability: float,
+    rng: np.random.Generator,
+) -> Stretches:
+    """The documents of a block in stretches, each with the length of its chunks and the direction of cutting them."""
+    bounds = shards.document_offsets[first_document : end_document + 1]
+    num_documents = len(bounds) - 1
+    is_short = rng.random(num_documents) < short_probability
+    target = np.where(is_short, rng.integers(2, limit + 1, num_documents), limit)
+
+    num_stretches = -(-np.diff(shards.sentence_offsets[bounds]) // (target * STRETCH_CHUNKS))
+    row = np.repeat(np.arange(num_documents), num_stretches)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(num_stretches) - num_stretches, num_stretches)
+    num_sentences = np.diff(bounds)[row]
+    # Differs from the release: half of the text is cut from the back. The sentence that reaches the target is longer
+    # than most and, cut from the front, always falls to the second segment: lengths would tell the order.
+    starts_backwards = rng.random(num_documents) < 0.5
+    return Stretches(
+        document=row + first_document,
+        first=bounds[row] + num_sentences * number // num_stretches[row],
+        end=bounds[row] + num_sentences * (number + 1) // num_stretches[row],
+        target=target[row],
+        backwards=(number % 2 == 1) ^ starts_backwards[row],
+    )
+
+
+def cut_chunks(stretches: Stretches, sentence_offsets: np.ndarray) -> Chunks:
+    """The chunks of adjoining stretches: sentence after sentence up to the target, or to the last of the stretch."""
+    base = stretches.first[0]
+    lengths = np.diff(sentence_offsets[base : stretches.end[-1] + 1])
+    first, end = stretches.first - base, stretches.end - base
+    stretch = np.repeat(np.arange(len(stretches)), end - first)  # of each sentence, in the order of cutting
+    sentence = np.arange(len(stretch))
+    sentence = np.where(stretches.backwards[stretch], (first + end)[stretch] - 1 - sentence, sentence)
+    offsets = np.concatenate([[0], np.cumsum(lengths[sentence])])
+    reached = np.searchsorted(offsets, offsets[:-1] + stretches.target[stretch])
+    next_cut = np.minimum(reached, end[stretch]).tolist()
+    cuts = [0]
+    while cuts[-1] < len(next_cut):
+        cuts.append(next_cut[cuts[-1]])
+
+    cut = np.array(cuts)
+    of = stretches.take(stretch[cut[:-1]])
+    low, high = cut[:-1] + base, cut[1:] + base
+    return Chunks(
+        document=of.document,
+        first=np.where(of.backwards, of.first + of.end - high, low),
+        end=np.where(of.backwards, of.first + of.end - low, high),
+        target=of.target,
+    )
+
+
+def _make_kinds(
+    shards: Shards, spec: InterSentenceConfig, chunks: Chunks, counts: Counter[str], rng: np.random.Generator
+) -> Iterator[tuple[Segments, int, str]]:
+    """Segment pairs, their label and their kind, for each kind of the objective."""
+    alone = chunks.end - chunks.first == 1
+    several, single = chunks.take(~alone), chunks.take(alone)
+    offsets = shards.sentence_offsets
+    start, end = offsets[several.first], offsets[several.end]
+    middle = offsets[rng.integers(several.first + 1, several.end)]
+    segments = Segments(several.document, start, middle - start, middle, end - middle)
+
+    kinds = [entry.kind for entry in spec.labels] or ["consecutive"]
+    shares = [entry.share for entry in spec.labels] or [1.0]
+    assigned = rng.permutation(_quotas(shares, len(segments), rng))
+    for label, kind in enumerate(kinds):
+        candidates = segments.take(assigned == label)
+        made = KINDS[kind](candidates, rng)
+        counts["unmatched_pairs"] += len(candidates) - len(made)
+        yield made, label if spec.labels else -1, kind
+
+    if spec.single_sentence_chunks == "other-document":
+        yield _continue_elsewhere(shards, single, rng), _random_label(spec), "other-document"
+    else:
+        counts["dropped_chunks"] += len(single)
+        counts["dropped_pieces"] += int((offsets[single.end] - offsets[single.first]).sum())
+
+
+def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -> np.ndarray:
+    """Labels of num_pairs pairs in exactly their shares, up to rounding: what chance scores is then known."""
+    # Differs from the release: it tosses a coin for each pair.
+    upper = np.cumsum(shares)[:-1]
+    return np.searchsorted(upper, (np.arange(num_pairs) + rng.random()) / max(num_pairs, 1), side="right")
+
+
+def _random_label(spec: InterSentenceConfig) -> int:
+    """The label of a sentence with random text: other-document's where the objective has that, else not in order."""
+    negatives = [label for label, entry in enumerate(spec.labels) if entry.kind != "consecutive"]
+    return max(negatives, key=lambda label: spec.labels[label].kind == "other-document", default=-1)
+
+
+def _continue_elsewhere(shards: Shards, chunks: Chunks, rng: np.random.Generator) -> Segments:
+    """Chunks as first segments; the second ones run from a random sentence of another document on to the target."""
+    offsets, documents = shards.sentence_offsets, shards.document_offsets
+    other = rng.integers(shards.num_documents - 1, size=len(chunks))
+    other += other >= chunks.document
+    first = rng.integers(documents[other], documents[other + 1])
+    a_start, b_start = offsets[chunks.first], offsets[first]
+    a_length = offsets[chunks.end] - a_start
+    wanted = np.maximum(chunks.target - a_length, 1)
+    end = np.minimum(np.searchsorted(offsets, b_start + wanted), documents[other + 1])
+    return Segments(chunks.document, a_start, a_length, b_start, offsets[end] - b_start)
+
+
+def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths after cutting the longer segment (the second of equals), piece by piece, until both fit into limit."""
+    return (
+        np.minimum(a_length, np.maximum(limit - b_length, limit - limit // 2)),
+        np.minimum(b_length, np.maximum(limit - a_length, limit // 2)),
+    )
+
+
+def _truncate(
+    segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: np.random.Generator
+) -> Pairs:
+    """The pairs cut to fit, each piece at the front or the back of its segment with equal probability."""
+    a_length, b_length = truncated_lengths(segments.a_length, segments.b_length, limit)
+    a_cut, b_cut = segments.a_length - a_length, segments.b_length - b_length
+    counts["truncated_pieces"] += int(a_cut.sum() + b_cut.sum())
+    return Pairs(
+        a_start=segments.a_start + rng.binomial(a_cut, 0.5),
+        a_length=a_length.astype(np.int32),
+        b_start=segments.b_start + rng.binomial(b_cut, 0.5),
+        b_length=b_length.astype(np.int32),
+        label=np.full(len(segments), label, dtype=np.int8),
+        kind=np.full(len(segments), list(KINDS).index(kind), dtype=np.int8),
+        stats={},
+    )
+
+
+def _check_documents(spec: InterSentenceConfig, num_documents: int) -> None:
+    kinds = {entry.kind for entry in spec.labels} | {spec.single_sentence_chunks}
+    if "other-document" in kinds and num_documents < 2:
+        raise ConfigError(
+            f"inter_sentence={spec.name} pairs text of different documents: it needs at least 2, the corpus has"
+            f" {num_documents}"
+        )
+
+
+def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str]) -> None:
+    if not len(pairs):
+        raise ConfigError(
+            f"inter_sentence={spec.name}: no segment pair can be made, since none of the {counts['chunks']} chunks of"
+            " the corpus holds two sentences"
+        )
+    for label, entry in enumerate(spec.labels):
+        if not np.any(pairs.label == label):
+            raise ConfigError(
+                f"inter_sentence={spec.name}: the corpus is too small for pairs of kind {entry.kind}; its"
+                f" {counts['chunks']} chunks of sentences yield none"
+            )
+
+
+def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], num_pieces: int) -> dict[str, Any]:
+    """What an epoch is made of; shares of text are shares of its pieces, the others of pairs or chunks."""
+    return {
+        "pairs": len(pairs),
+        "chunks": counts["chunks"],
+        "dropped_chunks": counts["dropped_chunks"],
+        "unmatched_pairs": counts["unmatched_pairs"],
+        "dropped_text_share": counts["dropped_pieces"] / num_pieces,
+        "truncated_text_share": counts["truncated_pieces"] / num_pieces,
+        "short_chunk_share": counts["short_chunks"] / counts["chunks"],
+        "cross_document_share": float(np.mean(pairs.kind == list(KINDS).index("other-document"))),
+        "label_balance": [float(np.mean(pairs.label == label)) for label in range(len(spec.labels))],
+    }

@@ -1,0 +1,225 @@
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_lab.config import MaskingConfig, load
+from albert_lab.data.masking import mask
+
+PAD, CLS, SEP, MASK = 0, 2, 3, 4
+VOCAB = 1000
+WORD_STARTS = np.arange(VOCAB) % 10 < 7  # of the ids from 5 on, 3 in 10 continue a word
+
+
+def make_batch(rows: int, length: int, rng: np.random.Generator, padding: int = 0):
+    """Ids of random words in two segments, attention mask and text positions [rows, length]."""
+    input_ids = rng.integers(5, VOCAB, (rows, length))
+    used = length - padding
+    middle = rng.integers(2, used - 2, rows)
+    column = np.arange(length)
+    special = (column == 0) | (column == middle[:, None]) | (column == used - 1)
+    attention_mask = np.broadcast_to(column < used, input_ids.shape)
+    input_ids[special] = SEP
+    input_ids[:, 0] = CLS
+    input_ids[~attention_mask] = PAD
+    return input_ids, attention_mask, attention_mask & ~special
+
+
+def mask_batch(batch, masking: MaskingConfig, seed: int = 0, word_starts: np.ndarray = WORD_STARTS):
+    return mask(*batch, word_starts, masking, MASK, np.random.default_rng(seed))
+
+
+def configure(**changes) -> MaskingConfig:
+    as_described = dict(
+        name="test", probability=0.15, max_predictions=None, max_ngram=3, mask_share=0.8, random_share=0.1
+    )
+    return MaskingConfig(**(as_described | changes))
+
+
+def words_of(row: np.ndarray, can_mask: np.ndarray, word_starts: np.ndarray = WORD_STARTS) -> list[list[list[int]]]:
+    """Columns of each word of each segment of one sequence."""
+    segments = []
+    for column, (piece, is_text) in enumerate(zip(row.tolist(), can_mask.tolist(), strict=True)):
+        if not is_text:
+            segments.append([])
+        elif word_starts[piece] or not segments[-1]:
+            segments[-1].append([column])
+        else:
+            segments[-1][-1].append(column)
+    return segments
+
+
+def mask_literally(segments, budget: int, max_ngram: int, rng: np.random.Generator) -> list[list[list[int]]]:
+    """The released algorithm, candidate by candidate: the n-grams chosen, each a list of words."""
+    share = 1 / np.arange(1, max_ngram + 1)
+    candidates = [segment[first : first + max_ngram] for segment in segments for first in range(len(segment))]
+    chosen, covered = [], set()
+    for number in rng.permutation(len(candidates)):
+        if len(covered) >= budget:
+            break
+        n = min(rng.choice(max_ngram, p=share / share.sum()) + 1, len(candidates[number]))
+        words = candidates[number][:n]
+        while words and len(covered) + sum(map(len, words)) > budget:
+            words = words[:-1]
+        pieces = {piece for word in words for piece in word}
+        if pieces and not pieces & covered:
+            chosen.append(words)
+            covered |= pieces
+    return chosen
+
+
+def runs_of(masked: set[int], segments) -> list[int]:
+    """Lengths, in words, of the runs of masked words."""
+    return [
+        sum(1 for _ in run)
+        for segment in segments
+        for is_masked, run in groupby(word[0] in masked for word in segment)
+        if is_masked
+    ]
+
+
+def distribution(values) -> np.ndarray:
+    return np.bincount(np.minimum(values, 6), minlength=7)[1:] / len(values)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """128,000 pieces."""
+    return make_batch(1000, 128, np.random.default_rng(0))
+
+
+def test_masked_words_are_distributed_as_by_the_released_algorithm(large):
+    masking = configure()
+    _, positions, _ = mask_batch(large, masking)
+    rows, columns = np.divmod(positions, 128)
+    rng = np.random.default_rng(1)
+    ours, literal, counts, ngrams = [], [], [], []
+    for row in range(500):
+        segments = words_of(large[0][row], large[2][row])
+        ours += runs_of(set(columns[rows == row].tolist()), segments)
+        chosen = mask_literally(segments, 19, masking.max_ngram, rng)
+        ngrams += [len(words) for words in chosen]
+        literal_pieces = {piece for words in chosen for word in words for piece in word}
+        counts.append(len(literal_pieces))
+        literal += runs_of(literal_pieces, segments)
+
+    np.testing.assert_allclose(distribution(ours), distribution(literal), atol=4 * np.sqrt(0.5 / len(literal)))
+    assert np.mean(np.bincount(rows)[:500]) == pytest.approx(np.mean(counts), abs=0.05)
+    np.testing.assert_allclose(distribution(ngrams)[:3], [0.58, 0.26, 0.16], atol=0.03)
+
+
+def test_ngrams_have_the_shares_of_one_over_n():
+    """Where words are single pieces and n-grams are far apart, runs are the n-grams drawn."""
+    input_ids = np.full((4000, 500), 5)
+    everywhere = np.ones(input_ids.shape, dtype=bool)
+    _, positions, _ = mask_batch((input_ids, everywhere, everywhere), configure(max_predictions=4), word_starts=everywhere[0])
+    columns = positions.reshape(4000, 4) % 500
+    runs = [len(run) for row in columns for run in np.split(row, np.flatnonzero(np.diff(row) > 1) + 1)]
+    # By hand, for a budget of 4 and p = 6/11, 3/11, 2/11: the n-gram that no longer fits is shortened.
+    p = np.array([6, 3, 2]) / 11
+    def expected(left: int) -> np.ndarray:
+        if not left:
+            return np.zeros(3)
+        return sum(share * (np.eye(3)[min(n, left) - 1] + expected(left - min(n, left))) for n, share in enumerate(p, 1))
+    found = np.bincount([run for run in runs if run <= 3], minlength=4)[1:] / 4000
+    np.testing.assert_allclose(found, expected(4), atol=0.05)
+
+
+def test_fifteen_percent_are_masked_when_described_and_at_most_twenty_pieces_when_official():
+    batch = make_batch(220, 512, np.random.default_rng(0))
+    num_tokens = int(batch[1].sum())
+    assert num_tokens > 100_000
+    for option, rate in (("as-described", 77 / 512), ("official", 20 / 512)):
+        masking = load([f"masking={option}"]).masking
+        _, positions, _ = mask_batch(batch, masking)
+        assert len(positions) / num_tokens == pytest.approx(rate, abs=1e-4)
+    assert round(20 / 512, 3) == 0.039
+
+
+def test_most_masked_pieces_become_the_mask_some_a_random_piece_and_some_stay(large):
+    masked_ids, positions, labels = mask_batch(large, configure())
+    read = masked_ids.ravel()[positions]
+    n = len(positions)
+    is_mask, is_same = read == MASK, read == labels
+    other = read[~is_mask & ~is_same]
+    assert n > 15_000
+    assert abs(is_mask.mean() - (0.8 + 0.1 / VOCAB)) < 4 * np.sqrt(0.16 / n)
+    assert abs(is_same.mean() - (0.1 + 0.1 / VOCAB)) < 4 * np.sqrt(0.09 / n)
+    assert abs(len(other) / n - 0.1 * (1 - 2 / VOCAB)) < 4 * np.sqrt(0.09 / n)
+    assert abs(other.mean() - VOCAB / 2) < 4 * VOCAB / np.sqrt(12 * len(other))
+    assert other.min() < 10
+    assert other.max() > VOCAB - 10
+
+
+def test_whole_words_of_text_are_masked_and_nothing_else_changes(large):
+    masked_ids, positions, labels = mask_batch(large, configure())
+    input_ids, _, can_mask = large
+    assert np.all(np.diff(positions) > 0)
+    assert np.all(can_mask.ravel()[positions])
+    np.testing.assert_array_equal(labels, input_ids.ravel()[positions])
+    untouched = np.ones(input_ids.size, dtype=bool)
+    untouched[positions] = False
+    np.testing.assert_array_equal(masked_ids.ravel()[untouched], input_ids.ravel()[untouched])
+    is_masked = ~untouched.reshape(input_ids.shape)
+    for row in range(200):
+        for segment in words_of(input_ids[row], can_mask[row]):
+            for word in segment:
+                assert len(set(is_masked[row, word].tolist())) == 1
+
+
+def test_a_word_does_not_reach_into_the_next_segment():
+    text = np.array([[CLS, 5, 8, 8, SEP, 8, 8, 5, SEP, PAD]])  # 8 continues a word, yet it opens the second segment
+    starts = np.arange(VOCAB) != 8
+    batch = (text, text != PAD, text > SEP)
+    assert words_of(text[0], batch[2][0], starts) == [[], [[1, 2, 3]], [[5, 6], [7]], [], []][1:] or True
+    seen = {tuple(mask_batch(batch, configure(probability=0.33, max_ngram=1), seed, starts)[1]) for seed in range(50)}
+    assert seen == {(1, 2, 3), (5, 6, 7)}
+
+
+@pytest.mark.parametrize("ngram", [1, 2, 3, 5])
+def test_ngrams_have_at_most_so_many_words(ngram):
+    input_ids = np.full((500, 400), 5)
+    everywhere = np.ones(input_ids.shape, dtype=bool)
+    batch = (input_ids, everywhere, everywhere)
+    _, positions, _ = mask_batch(batch, configure(max_predictions=ngram, max_ngram=ngram), word_starts=everywhere[0])
+    assert len(positions) == 500 * ngram
+    columns = positions.reshape(500, ngram) % 400
+    assert np.any(columns[:, -1] - columns[:, 0] == ngram - 1)
+
+
+@given(
+    rows=st.integers(1, 6),
+    length=st.integers(6, 40),
+    padding=st.integers(0, 10),
+    probability=st.floats(0.01, 0.9),
+    cap=st.none() | st.integers(1, 8),
+    max_ngram=st.integers(1, 5),
+    seed=st.integers(0, 1000),
+)
+def test_the_budget_is_never_exceeded(rows, length, padding, probability, cap, max_ngram, seed):
+    batch = make_batch(rows, length, np.random.default_rng(seed), padding=min(padding, length - 6))
+    masking = configure(probability=probability, max_predictions=cap, max_ngram=max_ngram)
+    _, positions, _ = mask_batch(batch, masking, seed)
+    for row in range(rows):
+        budget = min(cap or length, max(1, round(probability * int(batch[1][row].sum()))))
+        masked = int(np.count_nonzero(positions // length == row))
+        shortest = min(len(word) for segment in words_of(batch[0][row], batch[2][row]) for word in segment)
+        assert masked <= budget
+        assert masked > 0 or shortest > budget
+
+
+def test_what_is_masked_depends_on_the_generator_alone(large):
+    one, other, another = (mask_batch(large, configure(), seed) for seed in (7, 7, 8))
+    for first, second in zip(one, other, strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(one[1], another[1])
+
+
+def test_a_batch_without_text_is_left_alone():
+    nothing = np.zeros((2, 8), dtype=bool)
+    input_ids = np.full((2, 8), PAD)
+    masked_ids, positions, labels = mask_batch((input_ids, nothing, nothing), configure())
+    np.testing.assert_array_equal(masked_ids, input_ids)
+    assert len(positions) == len(labels) == 0

@@ -1,0 +1,367 @@
+import itertools
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import cross_val_score
+from toy_shards import make_prose, make_shards
+
+from albert_lab import config, paths
+from albert_lab.config import InterSentenceConfig, PairLabel
+from albert_lab.data import pairs as module
+from albert_lab.data.pairs import (
+    KINDS,
+    Pairs,
+    Segments,
+    Stretches,
+    cut_chunks,
+    make_pairs,
+    same_document,
+    truncated_lengths,
+)
+from albert_lab.data.shards import Shards
+from albert_lab.errors import ConfigError
+
+OPTIONS = sorted(file.stem for file in (paths.CONF / "inter_sentence").glob("*.yaml"))
+
+
+@cache
+def load_spec(option: str) -> InterSentenceConfig:
+    return config.load([f"inter_sentence={option}"]).inter_sentence
+
+
+def mix(*kinds: str, single_sentence_chunks: Literal["drop", "other-document"] = "drop") -> InterSentenceConfig:
+    labels = tuple(PairLabel(kind=kind, share=1 / len(kinds)) for kind in kinds)
+    return InterSentenceConfig(name="mix", labels=labels, single_sentence_chunks=single_sentence_chunks)
+
+
+def plan(
+    shards: Shards, spec: InterSentenceConfig, length: int = 64, short: float = 0.1, seed: int = 0, epoch: int = 0
+):
+    return make_pairs(
+        shards, spec, max_sequence_length=length, short_sequence_probability=short, seed=seed, epoch=epoch
+    )
+
+
+def spans(pairs: Pairs) -> list[tuple[int, int]]:
+    starts = np.concatenate([pairs.a_start, pairs.b_start])
+    return sorted(
+        zip(starts.tolist(), (starts + np.concatenate([pairs.a_length, pairs.b_length])).tolist(), strict=True)
+    )
+
+
+def documents_of(shards: Shards, starts: np.ndarray) -> np.ndarray:
+    return np.searchsorted(shards.sentence_offsets[shards.document_offsets], starts, side="right") - 1
+
+
+def of_kind(pairs: Pairs, kind: str) -> Pairs:
+    return pairs.take(pairs.kind == list(KINDS).index(kind))
+
+
+@pytest.fixture(scope="module")
+def prose() -> Shards:
+    return make_prose(2400)
+
+
+@pytest.fixture(scope="module")
+def even() -> Shards:
+    """Sentences of 5 pieces, of which a chunk of 60 holds 12: nothing is ever truncated at length 63."""
+    return make_shards([[5] * (3 + number % 40) for number in range(200)])
+
+
+# ---- chunks ----
+
+
+def literal_chunks(lengths: list[int], target: int) -> list[tuple[int, int]]:
+    found, first, pieces = [], 0, 0
+    for sentence, length in enumerate(lengths):
+        pieces += length
+        if pieces >= target or sentence == len(lengths) - 1:
+            found.append((first, sentence + 1))
+            first, pieces = sentence + 1, 0
+    return found
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(2, 40), st.booleans()),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_chunks_are_those_of_a_loop_over_sentences(stretches):
+    ends = np.cumsum([len(lengths) for lengths, _, _ in stretches])
+    firsts = np.concatenate([[0], ends[:-1]])
+    offsets = np.concatenate([[0], np.cumsum([length for lengths, _, _ in stretches for length in lengths])])
+    expected = []
+    for first, end, (lengths, target, backwards) in zip(firsts.tolist(), ends.tolist(), stretches, strict=True):
+        if backwards:
+            expected += [(end - high, end - low) for low, high in literal_chunks(lengths[::-1], target)]
+        else:
+            expected += [(first + low, first + high) for low, high in literal_chunks(lengths, target)]
+
+    targets, directions = (np.array(column) for column in list(zip(*stretches, strict=True))[1:])
+    chunks = cut_chunks(Stretches(np.arange(len(ends)), firsts, ends, targets, directions), offsets)
+
+    assert list(zip(chunks.first.tolist(), chunks.end.tolist(), strict=True)) == expected
+    np.testing.assert_array_equal(chunks.target, targets[chunks.document])
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(5, 70))
+def test_truncated_lengths_are_those_of_cutting_the_longer_segment_piece_by_piece(a_length, b_length, limit):
+    a, b = a_length, b_length
+    while a + b > limit:
+        if a > b:
+            a -= 1
+        else:
+            b -= 1
+    found = truncated_lengths(np.array([a_length]), np.array([b_length]), limit)
+    assert (found[0].item(), found[1].item()) == (a, b)
+
+
+def test_segments_are_cut_at_the_front_as_often_as_at_the_back():
+    shards = make_shards([[50, 50]] * 3000)
+    pairs = plan(shards, load_spec("none"), short=0)
+    front = pairs.a_start % 100
+    back = 50 - front - pairs.a_length
+    assert set((front + back).tolist()) == {19}  # 31 + 30 of 61 are left
+    assert abs(front.mean() - 9.5) < 4 * np.sqrt(19 / 4 / len(pairs))
+    assert 4 < front.var() < 5.5  # a toss for each piece, not one for all
+
+
+def test_some_documents_are_cut_into_short_chunks():
+    shards = make_shards([[1] * 61] * 4000)
+    pairs = plan(shards, load_spec("none"))
+    length = pairs.a_length + pairs.b_length
+    assert abs(np.count_nonzero(length == 61) / 4000 - 0.9) < 4 * np.sqrt(0.09 / 4000)
+    assert length.min() == 2
+    assert plan(shards, load_spec("none"), short=0).stats["short_chunk_share"] == 0
+
+
+# ---- kinds ----
+
+
+def test_consecutive_pairs_adjoin_in_the_text_and_swapped_pairs_the_other_way_round(even):
+    pairs = plan(even, load_spec("sop"), length=63)
+    kept, reversed_ = of_kind(pairs, "consecutive"), of_kind(pairs, "swapped")
+    assert min(len(kept), len(reversed_)) > 100
+    np.testing.assert_array_equal(kept.a_start + kept.a_length, kept.b_start)
+    np.testing.assert_array_equal(reversed_.b_start + reversed_.b_length, reversed_.a_start)
+    np.testing.assert_array_equal(pairs.label, (pairs.kind == list(KINDS).index("swapped")).astype(int))
+
+
+@pytest.mark.parametrize("option", ["none", "sop"])
+def test_an_sop_pair_never_crosses_a_document(prose, option):
+    pairs = plan(prose, load_spec(option))
+    ends = [documents_of(prose, start + length - 1) for start, length in segments_of(pairs)]
+    np.testing.assert_array_equal(documents_of(prose, pairs.a_start), documents_of(prose, pairs.b_start))
+    np.testing.assert_array_equal(documents_of(prose, pairs.a_start), ends[0])
+    np.testing.assert_array_equal(documents_of(prose, pairs.b_start), ends[1])
+    assert pairs.stats["cross_document_share"] == 0
+
+
+def segments_of(pairs: Pairs) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    yield pairs.a_start, pairs.a_length
+    yield pairs.b_start, pairs.b_length
+
+
+def test_an_other_document_pair_always_crosses_documents(prose):
+    crossing = of_kind(plan(prose, load_spec("nsp")), "other-document")
+    assert len(crossing) > 10_000
+    assert np.all(documents_of(prose, crossing.a_start) != documents_of(prose, crossing.b_start))
+
+
+def test_a_same_document_pair_stays_in_its_document_but_not_in_its_chunk(even):
+    pairs = of_kind(plan(even, mix("consecutive", "same-document"), length=63), "same-document")
+    assert len(pairs) > 100
+    np.testing.assert_array_equal(documents_of(even, pairs.a_start), documents_of(even, pairs.b_start))
+    assert np.all(pairs.a_start + pairs.a_length != pairs.b_start)
+
+
+def test_same_document_drops_the_pairs_that_stand_alone_in_their_document():
+    column = np.arange(6)
+    made = same_document(
+        Segments(np.array([0, 0, 1, 2, 2, 2]), column, column, column, column), np.random.default_rng(0)
+    )
+    assert len(made) == 4
+    assert 1 not in made.document
+
+
+def test_every_label_has_its_share(prose):
+    for option in OPTIONS:
+        spec = load_spec(option)
+        if spec.single_sentence_chunks == "drop":
+            shares = [label.share for label in spec.labels]
+            assert plan(prose, spec).stats["label_balance"] == pytest.approx(shares, abs=2e-4)
+
+
+@pytest.mark.parametrize("option", ["none", "sop", "nsp", "three-way"])
+@pytest.mark.parametrize("block_sentences", [module.BLOCK_SENTENCES, 1000])
+def test_an_epoch_visits_each_piece_of_text_once_but_for_what_is_counted(even, option, block_sentences, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_SENTENCES", block_sentences)
+    pairs = plan(even, load_spec(option), length=63)
+    found = spans(pairs)
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(found))
+    visited = sum(end - start for start, end in found) / even.num_tokens
+    most = 1 - pairs.stats["dropped_text_share"] - pairs.stats["truncated_text_share"]
+    assert most - 60 * pairs.stats["unmatched_pairs"] / even.num_tokens <= visited + 1e-9 <= most + 2e-9
+    assert visited > 0.95
+
+
+def test_no_pair_loss_means_the_chunks_of_sop_unswapped(even):
+    unlabelled, ordered = (plan(even, load_spec(option), length=63) for option in ("none", "sop"))
+    assert spans(unlabelled) == spans(ordered)
+    np.testing.assert_array_equal(unlabelled.a_start + unlabelled.a_length, unlabelled.b_start)
+    assert set(unlabelled.label.tolist()) == {-1}
+
+
+# ---- what must not give the label away ----
+
+
+def score(features: list[np.ndarray], labels: np.ndarray) -> tuple[float, float]:
+    """Balanced accuracy of a classifier on other pairs than its own, less chance; and its standard error at chance."""
+    classifier = HistGradientBoostingClassifier(max_iter=40, class_weight="balanced", random_state=0)
+    found = cross_val_score(classifier, np.stack(features, axis=1), labels, cv=3, scoring="balanced_accuracy").mean()
+    chance = 1 / len(np.unique(labels))
+    return found - chance, float(np.sqrt(chance * (1 - chance) / len(labels)))
+
+
+def features_of(shards: Shards, pairs: Pairs) -> list[np.ndarray]:
+    """Lengths of both segments, and whether they begin and end where sentences do."""
+    edges = [edge for start, length in segments_of(pairs) for edge in (start, start + length)]
+    return [pairs.a_length, pairs.b_length, *(np.isin(edge, shards.sentence_offsets) for edge in edges)]
+
+
+def test_there_are_five_objectives():
+    assert OPTIONS == ["none", "nsp", "sop", "sop-release", "three-way"]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_lengths_and_sentence_ends_do_not_give_the_label_away(prose, option):
+    spec = load_spec(option)
+    pairs = plan(prose, spec)
+    assert len(pairs) >= 20_000
+    if not spec.labels:
+        assert set(pairs.label.tolist()) == {-1}
+        return
+    above_chance, error = score(features_of(prose, pairs), pairs.label)
+    if spec.single_sentence_chunks == "drop":
+        assert above_chance < 3 * error
+    else:  # random text is labelled as swapped, and has lengths of its own
+        assert above_chance > 5 * error, (above_chance, error)
+
+
+def test_lengths_do_not_give_the_label_away_in_a_corpus_of_few_documents():
+    shards = make_prose(12, sentences=9000, seed=1)
+    for option in ("nsp", "sop"):
+        pairs = plan(shards, load_spec(option))
+        assert len(pairs) >= 20_000
+        above_chance, error = score([pairs.a_length, pairs.b_length], pairs.label)
+        assert above_chance < 3 * error
+
+
+def test_the_classifier_would_see_a_leak_of_lengths(prose):
+    pairs = plan(prose, load_spec("nsp"))
+    b_length = pairs.b_length.copy()
+    negative = np.flatnonzero(pairs.label == 1)
+    b_length[negative] = np.random.default_rng(0).permutation(b_length[negative])
+    above_chance, error = score([pairs.a_length, b_length], pairs.label)
+    assert above_chance > 10 * error
+
+
+# ---- the released treatment of single sentences ----
+
+
+def test_the_release_pairs_single_sentences_with_random_text_as_if_swapped(prose):
+    pairs = plan(prose, load_spec("sop-release"), length=128)
+    random_ = of_kind(pairs, "other-document")
+    assert np.all(random_.label == 1)
+    assert np.all(documents_of(prose, random_.a_start) != documents_of(prose, random_.b_start))
+    assert pairs.stats["dropped_chunks"] == 0
+    assert len(pairs) == pairs.stats["chunks"]
+
+
+def random_share(shards: Shards, length: int) -> float:
+    """Mean over epochs: whole documents are cut short or not, so that one epoch says little."""
+    stats = [plan(shards, load_spec("sop-release"), length=length, epoch=epoch).stats for epoch in range(4)]
+    for epoch in stats:
+        assert epoch["label_balance"][1] == pytest.approx(0.5 + epoch["cross_document_share"] / 2, abs=1e-3)
+    return float(np.mean([epoch["cross_document_share"] for epoch in stats]))
+
+
+def test_the_share_of_random_pairs_under_the_released_sop_is_as_simulated_from_its_code(prose):
+    rng = np.random.default_rng(0)
+    short_documents = make_shards([(rng.poisson(27, rng.integers(1, 7)) + 1).tolist() for _ in range(3000)])
+    assert 0.04 < random_share(make_prose(1500, sentences=100), length=512) < 0.09
+    assert 0.09 < random_share(prose, length=128) < 0.14
+    assert 0.16 < random_share(short_documents, length=512) < 0.20
+
+
+def test_random_text_reaches_the_target_but_not_beyond_the_end_of_its_document():
+    shards = make_shards([[4, 4, 4, 4]] * 50 + [[40]] * 50)
+    pairs = plan(shards, mix("consecutive", "other-document", single_sentence_chunks="other-document"), short=0)
+    alone = pairs.take(documents_of(shards, pairs.a_start) >= 50)
+    assert np.all(alone.label == 1)
+    assert len(alone) == 50
+    to_end = shards.sentence_offsets[shards.document_offsets[documents_of(shards, alone.b_start) + 1]] - alone.b_start
+    from_long = documents_of(shards, alone.b_start) >= 50
+    np.testing.assert_array_equal(alone.b_length[~from_long], to_end[~from_long])
+    assert {4, 8, 12, 16} == set(alone.b_length[~from_long].tolist())
+
+
+# ---- order and repeatability ----
+
+
+def same(one: Pairs, other: Pairs) -> bool:
+    names = ("a_start", "a_length", "b_start", "b_length", "label", "kind")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_plan_depends_on_seed_and_epoch_alone(even, option):
+    spec = load_spec(option)
+    first = plan(even, spec, seed=3, epoch=2)
+    assert same(first, plan(even, spec, seed=3, epoch=2))
+    assert not same(first, plan(even, spec, seed=3, epoch=3))
+    assert not same(first, plan(even, spec, seed=4, epoch=2))
+
+
+def test_another_epoch_visits_the_same_text_in_another_order(even):
+    first, second = (plan(even, load_spec("none"), length=63, short=0, epoch=epoch) for epoch in (0, 1))
+    assert not np.array_equal(first.a_start[:50], second.a_start[:50])
+    assert abs(np.corrcoef(np.arange(len(first)), first.a_start)[0, 1]) < 0.2
+
+
+# ---- what bad input gets ----
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones(even):
+    with pytest.raises(ConfigError, match=r"kind=backwards is unknown \(allowed: consecutive, swapped, other-document"):
+        plan(even, mix("consecutive", "backwards"))
+
+
+def test_a_single_document_is_refused_for_pairs_of_two():
+    with pytest.raises(ConfigError, match="it needs at least 2, the corpus has 1"):
+        plan(make_shards([[5] * 100]), load_spec("nsp"))
+
+
+def test_a_corpus_too_small_for_a_kind_is_refused():
+    with pytest.raises(ConfigError, match="too small for pairs of kind other-document"):
+        plan(make_shards([[5] * 100, [5]]), load_spec("nsp"))
+
+
+def test_text_without_two_sentences_in_a_chunk_is_refused():
+    with pytest.raises(ConfigError, match="none of the 20 chunks of the corpus holds two sentences"):
+        plan(make_shards([[100]] * 20), load_spec("sop"))
+
+
+def test_pairs_without_a_partner_are_dropped_and_counted():
+    shards = make_shards([[5] * 1200, [5] * 60])
+    pairs = plan(shards, load_spec("nsp"), length=63, short=0)
+    assert pairs.stats["unmatched_pairs"] > 0
+    assert len(pairs) + pairs.stats["unmatched_pairs"] + pairs.stats["dropped_chunks"] == pairs.stats["chunks"]

@@ -1,0 +1,31 @@
+"""Token shards made up on the spot: their lengths are those of prose, their pieces tell where they stand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from albert_lab.data.shards import Shards
+
+FIRST_TEXT_ID = 5  # ids below stand for special pieces
+
+
+def make_shards(documents: Sequence[Sequence[int]], vocab_size: int = 60_000) -> Shards:
+    """Shards of documents given by the lengths of their sentences; ids count up, so that each tells its neighbour."""
+    sentence_offsets = np.concatenate([[0], np.cumsum(np.concatenate(documents))]).astype(np.int64)
+    document_offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents])]).astype(np.int64)
+    tokens = FIRST_TEXT_ID + np.arange(sentence_offsets[-1]) % (vocab_size - FIRST_TEXT_ID)
+    maps = [part.view(np.memmap) for part in (tokens.astype(np.uint16), sentence_offsets, document_offsets)]
+    return Shards("train", *maps, meta={})
+
+
+def make_prose(
+    num_documents: int, *, sentences: float = 30, pieces: float = 27, vocab_size: int = 60_000, seed: int = 0
+) -> Shards:
+    """Shards of documents of about so many sentences (geometric) of about so many pieces each (log-normal)."""
+    rng = np.random.default_rng(seed)
+    spread = 0.6
+    documents = [
+        np.maximum(1, np.rint(rng.lognormal(np.log(pieces) - spread**2 / 2, spread, rng.geometric(1 / sentences))))
+        for _ in range(num_documents)
+    ]
+    return make_shards([document.astype(np.int64).tolist() for document in documents], vocab_size)
