@@ -1,0 +1,177 @@
+"""Names of tensors in the transformers layout of ALBERT and BERT, both ways. No files are read or written here."""
+
+from collections.abc import Mapping
+
+import torch
+
+from albert_lab.config import ConfigError
+from albert_lab.model.shape import EncoderShape
+
+Tensors = dict[str, torch.Tensor]
+
+PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
+
+# Our module: theirs. The rows with {block} stand for each block.
+_ALBERT_LAYER = "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
+_ALBERT = {
+    "encoder.embeddings.word_embeddings": "albert.embeddings.word_embeddings",
+    "encoder.embeddings.token_type_embeddings": "albert.embeddings.token_type_embeddings",
+    "encoder.embeddings.position_embeddings": "albert.embeddings.position_embeddings",
+    "encoder.embeddings.layer_norm": "albert.embeddings.LayerNorm",
+    "encoder.embeddings.projection": PROJECTION,
+    "encoder.attention_blocks.{block}.query": f"{_ALBERT_LAYER}.attention.query",
+    "encoder.attention_blocks.{block}.key": f"{_ALBERT_LAYER}.attention.key",
+    "encoder.attention_blocks.{block}.value": f"{_ALBERT_LAYER}.attention.value",
+    "encoder.attention_blocks.{block}.output": f"{_ALBERT_LAYER}.attention.dense",
+    "encoder.attention_blocks.{block}.layer_norm": f"{_ALBERT_LAYER}.attention.LayerNorm",
+    "encoder.ffn_blocks.{block}.intermediate": f"{_ALBERT_LAYER}.ffn",
+    "encoder.ffn_blocks.{block}.output": f"{_ALBERT_LAYER}.ffn_output",
+    "encoder.ffn_blocks.{block}.layer_norm": f"{_ALBERT_LAYER}.full_layer_layer_norm",
+    "pooler.dense": "albert.pooler",
+    "mlm_head": "predictions",
+    "mlm_head.dense": "predictions.dense",
+    "mlm_head.layer_norm": "predictions.LayerNorm",
+    "pair_head": "sop_classifier.classifier",
+}
+_BERT_LAYER = "bert.encoder.layer.{block}"
+_BERT = {
+    "encoder.embeddings.word_embeddings": "bert.embeddings.word_embeddings",
+    "encoder.embeddings.token_type_embeddings": "bert.embeddings.token_type_embeddings",
+    "encoder.embeddings.position_embeddings": "bert.embeddings.position_embeddings",
+    "encoder.embeddings.layer_norm": "bert.embeddings.LayerNorm",
+    "encoder.attention_blocks.{block}.query": f"{_BERT_LAYER}.attention.self.query",
+    "encoder.attention_blocks.{block}.key": f"{_BERT_LAYER}.attention.self.key",
+    "encoder.attention_blocks.{block}.value": f"{_BERT_LAYER}.attention.self.value",
+    "encoder.attention_blocks.{block}.output": f"{_BERT_LAYER}.attention.output.dense",
+    "encoder.attention_blocks.{block}.layer_norm": f"{_BERT_LAYER}.attention.output.LayerNorm",
+    "encoder.ffn_blocks.{block}.intermediate": f"{_BERT_LAYER}.intermediate.dense",
+    "encoder.ffn_blocks.{block}.output": f"{_BERT_LAYER}.output.dense",
+    "encoder.ffn_blocks.{block}.layer_norm": f"{_BERT_LAYER}.output.LayerNorm",
+    "pooler.dense": "bert.pooler.dense",
+    "mlm_head": "cls.predictions",
+    "mlm_head.dense": "cls.predictions.transform.dense",
+    "mlm_head.layer_norm": "cls.predictions.transform.LayerNorm",
+    "pair_head": "cls.seq_relationship",
+}
+
+
+def to_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> Tensors:
+    """The state of a PretrainingModel under the names of AlbertForPreTraining, tied weights once.
+
+    Raises:
+        ConfigError: the sharing has no equal there.
+    """
+    renamed = _rename(tensors, _albert_modules(shape))
+    if not shape.projection:
+        # transformers always projects: by the identity, where there is nothing to project.
+        dtype = tensors["encoder.embeddings.word_embeddings.weight"].dtype
+        renamed[f"{PROJECTION}.weight"] = torch.eye(shape.hidden_size, dtype=dtype)
+        renamed[f"{PROJECTION}.bias"] = torch.zeros(shape.hidden_size, dtype=dtype)
+    return renamed
+
+
+def from_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> tuple[Tensors, list[str]]:
+    """The state of a PretrainingModel from any ALBERT of transformers, and the names that have no place in it.
+
+    Heads that the source does not have are absent. Copies of tied weights count as having no place.
+
+    Raises:
+        ConfigError: a tensor of the encoder is missing; a projection that the shape does not have; the sharing.
+    """
+    tensors = _with_base(tensors, "albert.")
+    if not shape.projection:
+        identity = torch.eye(shape.hidden_size)
+        weight = tensors.pop(f"{PROJECTION}.weight", identity)
+        bias = tensors.pop(f"{PROJECTION}.bias", torch.zeros(shape.hidden_size))
+        if not torch.equal(weight.float(), identity) or bias.any():
+            raise ConfigError(f"{PROJECTION} is not the identity: the shape must have a projection")
+    return _rename_back(tensors, _albert_modules(shape))
+
+
+def to_bert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> Tensors:
+    """The state of a PretrainingModel under the names of BertForPreTraining, tied weights once.
+
+    Raises:
+        ConfigError: shared layers, factorised embeddings or other than two pair labels, which BERT does not have.
+    """
+    num_labels = len(tensors["pair_head.bias"]) if "pair_head.bias" in tensors else 2
+    if num_labels != 2:
+        raise ConfigError(f"inter_sentence has {num_labels} labels; BertForPreTraining has room for 2")
+    return _rename(tensors, _bert_modules(shape))
+
+
+def from_bert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> tuple[Tensors, list[str]]:
+    """The state of a PretrainingModel from any BERT of transformers, and the names that have no place in it.
+
+    Heads that the source does not have are absent. Copies of tied weights count as having no place.
+
+    Raises:
+        ConfigError: a tensor of the encoder is missing; a shape that BERT cannot have.
+    """
+    return _rename_back(_with_base(tensors, "bert."), _bert_modules(shape))
+
+
+def _albert_modules(shape: EncoderShape) -> dict[str, str]:
+    groups, num_layers, num_inner = shape.ffn_groups, shape.num_layers, shape.inner_group_num
+    if shape.attention_groups != groups:
+        raise ConfigError(
+            f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={groups} differ;"
+            " ALBERT in transformers shares whole layers only"
+        )
+    for layer, block in enumerate(shape.ffn_blocks[::num_inner]):
+        if int(layer / (num_layers / groups)) != block // num_inner:
+            raise ConfigError(
+                f"model.num_layers={num_layers} in {groups} groups: transformers rounds layer {layer} (from 0) into"
+                " another group"
+            )
+    modules = {}
+    for block in shape.ffn_blocks:
+        group, inner = divmod(block, num_inner)
+        modules |= {
+            ours.format(block=block): theirs.format(group=group, inner=inner) for ours, theirs in _ALBERT.items()
+        }
+    if not shape.projection:
+        del modules["encoder.embeddings.projection"]
+    return modules
+
+
+def _bert_modules(shape: EncoderShape) -> dict[str, str]:
+    own = list(range(shape.num_layers))
+    if shape.attention_blocks != own or shape.ffn_blocks != own:
+        raise ConfigError("layers share blocks; every layer of BERT has its own: sharing=not-shared")
+    if shape.projection or shape.embedding_size != shape.hidden_size:
+        raise ConfigError(
+            f"embedding_size={shape.embedding_size} is projected to model.hidden_size={shape.hidden_size};"
+            " BERT's embeddings have the hidden size"
+        )
+    return {ours.format(block=block): theirs.format(block=block) for block in own for ours, theirs in _BERT.items()}
+
+
+def _rename(tensors: Mapping[str, torch.Tensor], modules: dict[str, str]) -> Tensors:
+    renamed = {}
+    for name, tensor in tensors.items():
+        module, _, kind = name.rpartition(".")
+        renamed[f"{modules[module]}.{kind}"] = tensor
+    return renamed
+
+
+def _rename_back(tensors: Tensors, modules: dict[str, str]) -> tuple[Tensors, list[str]]:
+    ours = {theirs: ours for ours, theirs in modules.items()}
+    renamed, no_place = {}, []
+    for name, tensor in tensors.items():
+        module, _, kind = name.rpartition(".")
+        if module in ours:
+            renamed[f"{ours[module]}.{kind}"] = tensor
+        else:
+            no_place.append(name)
+    found = {name.rpartition(".")[0] for name in renamed}
+    missing = [theirs for name, theirs in modules.items() if name.startswith("encoder.") and name not in found]
+    if missing:
+        raise ConfigError(f"tensors of the encoder are missing: {', '.join(missing)}")
+    return renamed, no_place
+
+
+def _with_base(tensors: Mapping[str, torch.Tensor], base: str) -> Tensors:
+    if any(name.startswith(base) for name in tensors):
+        return dict(tensors)
+    return {base + name: tensor for name, tensor in tensors.items()}  # the bare encoder was saved

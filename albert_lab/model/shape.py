@@ -1,0 +1,63 @@
+"""The shape of an encoder as plain numbers, needed to build it and to count it alike."""
+
+from dataclasses import dataclass
+
+from albert_lab.config import RunConfig
+
+
+@dataclass(frozen=True)
+class EncoderShape:
+    """Sizes and constants of one encoder; the names are those of the configuration.
+
+    projection tells whether a linear map leads from embedding_size to hidden_size. inner_group_num distinct blocks in a
+    row stand for each layer of a group (the released key of that name); no configuration here has more than one.
+    """
+
+    vocab_size: int
+    embedding_size: int
+    projection: bool
+    hidden_size: int
+    num_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int
+    attention_groups: int
+    ffn_groups: int
+    hidden_act: str
+    layer_norm_eps: float
+    initializer_range: float
+    dropout: float
+    type_vocab_size: int = 2
+    inner_group_num: int = 1
+
+    @classmethod
+    def from_config(cls, config: RunConfig) -> "EncoderShape":
+        """The shape that a run's configuration describes."""
+        return cls(
+            vocab_size=config.tokenizer.vocab_size,
+            embedding_size=config.embedding_size,
+            # As released: where the sizes agree there is nothing to project (modeling.py, transformer_model).
+            projection=config.embedding_size != config.model.hidden_size,
+            dropout=config.dropout,
+            **config.model.model_dump(exclude={"name"}),
+            **config.sharing.model_dump(exclude={"name"}),
+        )
+
+    @property
+    def attention_blocks(self) -> list[int]:
+        """Index of the attention block that each layer in turn passes through."""
+        return self._blocks(self.attention_groups)
+
+    @property
+    def ffn_blocks(self) -> list[int]:
+        """Index of the FFN block that each layer in turn passes through."""
+        return self._blocks(self.ffn_groups)
+
+    def _blocks(self, groups: int) -> list[int]:
+        # Differs from the release: in integers, for its int(layer / num_layers * groups) rounds down too far for some
+        # depths (22 layers in 22 groups: layer 15 would use block 14).
+        return [
+            layer * groups // self.num_layers * self.inner_group_num + inner
+            for layer in range(self.num_layers)
+            for inner in range(self.inner_group_num)
+        ]

@@ -1,0 +1,234 @@
+import dataclasses
+from typing import get_args
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from albert_lab import config
+from albert_lab.model.encoder import ACTIVATIONS, Encoder, initialize
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.shape import EncoderShape
+
+SHAPE = EncoderShape(
+    vocab_size=31,
+    embedding_size=6,
+    projection=True,
+    hidden_size=12,
+    num_layers=4,
+    num_attention_heads=3,
+    intermediate_size=20,
+    max_position_embeddings=16,
+    attention_groups=1,
+    ffn_groups=1,
+    hidden_act="gelu_new",
+    layer_norm_eps=1e-12,
+    initializer_range=0.02,
+    dropout=0.0,
+)
+# Larger than in training, so that no term of the arithmetic drowns.
+LOUD = dataclasses.replace(SHAPE, initializer_range=0.4)
+
+
+def make_batch(batch=3, sequence=10, vocab_size=31, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    input_ids = torch.randint(0, vocab_size, (batch, sequence), generator=generator)
+    token_type_ids = (torch.arange(sequence) >= sequence // 2).long().expand(batch, sequence)
+    lengths = torch.tensor([sequence, *[sequence - 3] * (batch - 1)])
+    attention_mask = torch.arange(sequence) < lengths[:, None]
+    masked_positions = torch.tensor([1, 4, sequence + 2, (batch - 1) * sequence])
+    return input_ids, token_type_ids, attention_mask, masked_positions
+
+
+def loss_of(output):
+    labels = torch.arange(len(output.mlm_logits))
+    loss = F.cross_entropy(output.mlm_logits.float(), labels)
+    if output.pair_logits is not None:
+        loss = loss + F.cross_entropy(output.pair_logits.float(), torch.zeros(len(output.pair_logits)).long())
+    return loss
+
+
+def gradient_of(parameter):
+    assert parameter.grad is not None
+    return parameter.grad
+
+
+def test_the_shape_of_a_run_takes_every_size_from_its_configuration():
+    run = config.load(["scale=smoke", "sharing=groups", "embedding_size=8", "dropout=0.2", "model.hidden_act=relu"])
+    shape = EncoderShape.from_config(run)
+    assert (shape.vocab_size, shape.embedding_size, shape.projection) == (run.tokenizer.vocab_size, 8, True)
+    assert (shape.attention_groups, shape.ffn_groups, shape.dropout, shape.hidden_act) == (2, 2, 0.2, "relu")
+    equal = config.load(["scale=smoke", f"embedding_size={run.model.hidden_size}"])
+    assert not EncoderShape.from_config(equal).projection
+
+
+def test_every_activation_that_the_configuration_allows_is_there():
+    allowed = get_args(config.ModelConfig.model_fields["hidden_act"].annotation)
+    assert set(allowed) == set(ACTIVATIONS)
+
+
+def test_outputs_have_the_stated_shapes_and_heads_follow_the_labels():
+    output = PretrainingModel(SHAPE, 3, seed=0)(*make_batch())
+    assert output.mlm_logits.shape == (4, 31)
+    assert output.pair_logits.shape == (3, 3)
+    assert output.pooled.shape == (3, 12)
+    headless = PretrainingModel(SHAPE, 0, seed=0)
+    assert headless(*make_batch()).pair_logits is None
+    assert not any(name.startswith("pair_head") for name in headless.state_dict())
+
+
+def test_hidden_states_are_the_input_of_the_first_layer_and_the_output_of_each():
+    encoder = PretrainingModel(LOUD, 2, seed=0).encoder
+    input_ids, token_type_ids, attention_mask, _ = make_batch()
+    output = encoder(input_ids, token_type_ids, attention_mask, output_hidden_states=True)
+    assert len(output.hidden_states) == SHAPE.num_layers + 1
+    assert torch.equal(output.hidden_states[0], encoder.embeddings(input_ids, token_type_ids))
+    assert torch.equal(output.hidden_states[-1], output.last_hidden_state)
+    assert encoder(input_ids, token_type_ids, attention_mask).hidden_states is None
+
+
+def test_layers_find_their_block_in_integers_where_the_released_float_formula_errs():
+    shape = dataclasses.replace(SHAPE, num_layers=22, attention_groups=22, ffn_groups=2)
+    assert shape.attention_blocks == list(range(22))
+    assert shape.ffn_blocks == [0] * 11 + [1] * 11
+    assert int(15 / 22 * 22) == 14  # the released formula
+    for num_layers in range(1, 25):
+        for groups in range(1, num_layers + 1):
+            blocks = dataclasses.replace(SHAPE, num_layers=num_layers, ffn_groups=groups).ffn_blocks
+            assert blocks == sorted(blocks)
+            assert set(blocks) == set(range(groups))
+
+
+def test_inner_blocks_follow_one_another_within_each_layer():
+    shape = dataclasses.replace(SHAPE, num_layers=4, attention_groups=2, ffn_groups=2, inner_group_num=2)
+    assert shape.ffn_blocks == [0, 1, 0, 1, 2, 3, 2, 3]
+    assert len(Encoder(shape).ffn_blocks) == 4
+
+
+@pytest.mark.parametrize("kind", ["attention_blocks", "ffn_blocks"])
+def test_the_gradient_of_a_shared_block_is_the_sum_over_its_layers(kind):
+    shared = PretrainingModel(LOUD, 2, seed=0).double()
+    groups = {"attention_blocks": "attention_groups", "ffn_blocks": "ffn_groups"}[kind]
+    apart = PretrainingModel(dataclasses.replace(LOUD, **{groups: LOUD.num_layers}), 2, seed=0).double()
+    state = shared.state_dict()
+    apart.load_state_dict({name: state[_first_block(name, kind)] for name in apart.state_dict()})
+    for model in (shared, apart):
+        loss_of(model(*make_batch())).backward()
+    blocks = getattr(apart.encoder, kind)
+    assert len(blocks) == LOUD.num_layers
+    for name, parameter in getattr(shared.encoder, kind)[0].named_parameters():
+        parts = torch.stack([gradient_of(block.get_parameter(name)) for block in blocks])
+        torch.testing.assert_close(gradient_of(parameter), parts.sum(dim=0))
+        # Each layer has a part of its own; a key's bias has none, for softmax does not feel it.
+        assert name == "key.bias" or (parts.flatten(1).abs().amax(dim=1) > 1e-6).all()
+
+
+def _first_block(name, kind):
+    parts = name.split(".")
+    if kind in parts:
+        parts[parts.index(kind) + 1] = "0"
+    return ".".join(parts)
+
+
+def test_padding_does_not_change_real_tokens():
+    model = PretrainingModel(LOUD, 2, seed=0).eval()
+    input_ids, token_type_ids, attention_mask, _ = make_batch()
+    other = torch.where(attention_mask, input_ids, 30 - input_ids)
+    first = model.encoder(input_ids, token_type_ids, attention_mask).last_hidden_state
+    second = model.encoder(other, token_type_ids, attention_mask).last_hidden_state
+    assert torch.equal(first[attention_mask], second[attention_mask])
+    assert not torch.equal(first, second)
+    short = model.encoder(input_ids[1:, :7], token_type_ids[1:, :7], attention_mask[1:, :7]).last_hidden_state
+    torch.testing.assert_close(first[1:, :7], short, rtol=0, atol=1e-5)
+
+
+def test_logits_are_those_of_the_masked_positions():
+    model = PretrainingModel(LOUD, 2, seed=0).eval()
+    input_ids, token_type_ids, attention_mask, masked_positions = make_batch()
+    everywhere = model(input_ids, token_type_ids, attention_mask, torch.arange(input_ids.numel())).mlm_logits
+    some = model(input_ids, token_type_ids, attention_mask, masked_positions).mlm_logits
+    torch.testing.assert_close(everywhere[masked_positions], some)
+
+
+def test_the_decoder_is_tied_and_saved_once():
+    model = PretrainingModel(SHAPE, 2, seed=0)
+    tables = [name for name, tensor in model.state_dict().items() if SHAPE.vocab_size in tensor.shape]
+    assert tables == ["encoder.embeddings.word_embeddings.weight", "mlm_head.bias"]
+    storages = [tensor.data_ptr() for tensor in model.state_dict().values()]
+    assert len(set(storages)) == len(storages)
+    loss_of(model(*make_batch())).backward()
+    never_seen = [token for token in range(31) if token not in make_batch()[0]]
+    assert never_seen
+    assert (gradient_of(model.encoder.embeddings.word_embeddings.weight)[never_seen] != 0).any(dim=1).all()
+
+
+def test_matrices_are_drawn_within_two_sigma_and_biases_are_zero():
+    shape = dataclasses.replace(SHAPE, vocab_size=5000, hidden_size=96, intermediate_size=384)
+    for name, parameter in PretrainingModel(shape, 2, seed=1).named_parameters():
+        if parameter.ndim > 1:
+            assert parameter.abs().max() <= 2 * shape.initializer_range, name
+            assert parameter.abs().max() > 0
+        else:
+            expected = 1.0 if name.endswith("layer_norm.weight") else 0.0
+            assert (parameter == expected).all(), name
+        if parameter.numel() > 20_000:
+            # The standard deviation of a normal distribution cut at two of its own.
+            assert parameter.std().item() == pytest.approx(0.8796 * shape.initializer_range, rel=0.02), name
+            assert parameter.abs().max() > 1.95 * shape.initializer_range
+
+
+def test_weights_are_a_function_of_the_seed_alone_and_of_no_head_that_may_be_absent():
+    torch.manual_seed(1)
+    first = PretrainingModel(SHAPE, 2, seed=7).state_dict()
+    torch.manual_seed(2)
+    second = PretrainingModel(SHAPE, 0, seed=7).state_dict()
+    other = PretrainingModel(SHAPE, 0, seed=8).state_dict()
+    assert all(torch.equal(first[name], tensor) for name, tensor in second.items())
+    assert not torch.equal(first["pooler.dense.weight"], other["pooler.dense.weight"])
+
+
+def test_initialize_leaves_nothing_of_what_was_there():
+    module = torch.nn.Linear(3, 4)
+    torch.nn.init.constant_(module.weight, 9.0)
+    torch.nn.init.constant_(module.bias, 9.0)
+    initialize(module, 0.02, torch.Generator().manual_seed(0))
+    assert module.weight.abs().max() <= 0.04
+    assert (module.bias == 0).all()
+
+
+def test_evaluation_is_deterministic_and_training_drops_in_every_place():
+    model = PretrainingModel(dataclasses.replace(LOUD, dropout=0.5), 2, seed=0)
+    batch = make_batch()
+    model.eval()
+    assert torch.equal(model(*batch).mlm_logits, model(*batch).mlm_logits)
+    places = [module for module in model.modules() if isinstance(module, torch.nn.Dropout)]
+    assert len(places) == 3  # embeddings, attention block, FFN block
+    for place in places:
+        place.train()
+        assert not torch.equal(model(*batch).mlm_logits, model(*batch).mlm_logits)
+        place.eval()
+    # The attention block itself, not its nn.Dropout, switches the dropout of attention probabilities.
+    model.encoder.attention_blocks[0].training = True
+    assert not torch.equal(model(*batch).mlm_logits, model(*batch).mlm_logits)
+
+
+@pytest.mark.parametrize("embedding_size", [6, 12])
+def test_under_autocast_the_residual_stream_stays_float32_and_logits_agree(embedding_size):
+    shape = dataclasses.replace(SHAPE, embedding_size=embedding_size, projection=embedding_size != 12)
+    model = PretrainingModel(shape, 2, seed=0)
+    batch = make_batch()
+    exact = model(*batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = model(*batch)
+        states = model.encoder(*batch[:3], output_hidden_states=True).hidden_states
+    assert {state.dtype for state in states} == {torch.float32}
+    assert rough.mlm_logits.dtype == torch.bfloat16
+    torch.testing.assert_close(rough.mlm_logits.float(), exact.mlm_logits, rtol=0.05, atol=0.01)
+    loss_of(rough).backward()
+    assert all(gradient_of(parameter).isfinite().all() for parameter in model.parameters())
+
+
+def test_the_model_compiles_into_one_graph():
+    model = PretrainingModel(SHAPE, 2, seed=0)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(*make_batch()).mlm_logits, model(*make_batch()).mlm_logits)
