@@ -1,0 +1,1 @@
+"""Pre-training: optimizers, schedule, clocks, checkpoints, the loop, and intrinsic evaluation."""

@@ -1,0 +1,277 @@
+"""Checkpoints of a training run: written whole or not at all, checked before they are read.
+
+A checkpoint is a folder `step-00000500` with the weights, the optimizer's state, the position in the run, and the
+digests of these files, which `b2sum -c B2SUMS` checks too.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from albert_lab import __version__
+from albert_lab.errors import ConfigError, MissingDataError
+
+MODEL, OPTIMIZER, STATE, DIGESTS = "model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"
+KEPT = 2
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint or weights could not be written, or weights not be read. The command line exits with code 1."""
+
+
+def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> Path:
+    """Path of a new checkpoint under `folder`, which keeps it and the one before; only one process may write there.
+
+    Args:
+        state: position in the run, as JSON holds it, with at least `run_name` and `step`. The optimizer's
+            hyperparameters are no part of a checkpoint: they follow from the configuration and the position.
+
+    Raises:
+        CheckpointError: the disk is full or fails; earlier checkpoints stay as they are.
+    """
+    final = folder / f"step-{state['step']:08d}"
+    _sweep(folder)
+    if final.exists():
+        if _damage(final) is None:  # asked for twice at one step, say by a signal right after a timed save
+            return final
+        _remove(final)
+    content = {**state, "versions": _versions()}
+    with _partial(final) as partial:
+        _write_tensors(partial / MODEL, _weights(model))
+        _write_tensors(partial / OPTIMIZER, _moments(model, optimizer))
+        _write_text(partial / STATE, json.dumps(content, indent=2, allow_nan=False) + "\n")
+        _write_text(partial / DIGESTS, "".join(_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE)))
+        with _writing(final):
+            _sync(partial)
+            partial.rename(final)
+            _sync(folder)
+    for old in _checkpoints(folder)[:-KEPT]:
+        _remove(old)
+    return final
+
+
+def load_latest(
+    folder: Path, model: nn.Module, optimizer: Optimizer, run_name: str, say: Callable[[str], None]
+) -> dict[str, Any] | None:
+    """State of the newest whole checkpoint, with model and optimizer set to it; None where there is none.
+
+    A damaged checkpoint is named through `say`, set aside under the suffix `.damaged`, and the one before is used.
+
+    Raises:
+        ConfigError: the checkpoint belongs to another run, or its tensors do not fit the model.
+    """
+    found = _checkpoints(folder)
+    for path in reversed(found):
+        damage = _damage(path)
+        if damage is None:
+            return _load(path, model, optimizer, run_name)
+        aside = path.with_suffix(".damaged")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
+        say(f"checkpoint {path} is damaged and is not used: {damage}; set aside as {aside.name}")
+    if found:
+        say(f"WARNING: no whole checkpoint is left in {folder}; training starts over")
+    return None
+
+
+def save_weights(path: Path, model: nn.Module) -> None:
+    """Write a model's weights, whole or not at all.
+
+    Raises:
+        CheckpointError: the disk is full or fails; an earlier file stays as it is.
+    """
+    with _partial(path) as partial:
+        _write_tensors(partial / path.name, _weights(model))
+        with _writing(path):
+            (partial / path.name).rename(path)
+            _sync(path.parent)
+
+
+def load_weights(path: Path, model: nn.Module) -> None:
+    """Set a model to the weights of a file.
+
+    Raises:
+        MissingDataError: there is no such file.
+        CheckpointError: the file is damaged.
+        ConfigError: names, shapes or types of its tensors are not those of the model.
+    """
+    if not path.is_file():
+        raise MissingDataError(f"weights {path}: there is no such file")
+    try:
+        tensors = safetensors.torch.load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"weights {path} are damaged: {error}") from error
+    _check_weights(path, tensors, model)
+    _set_weights(tensors, model)
+
+
+def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:
+    state = json.loads((path / STATE).read_text(encoding="utf-8"))
+    if state["run_name"] != run_name:
+        raise ConfigError(f"checkpoint {path} belongs to run {state['run_name']}, not to {run_name}")
+    weights = safetensors.torch.load_file(path / MODEL)
+    moments = safetensors.torch.load_file(path / OPTIMIZER)
+    _check_weights(path / MODEL, weights, model)
+    _check_moments(path / OPTIMIZER, moments, model)
+    _set_weights(weights, model)
+    _set_moments(moments, model, optimizer)
+    return state
+
+
+def _weights(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers of a model by name; what has several names stands under its first."""
+    first_names: dict[int, str] = {}
+    found = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if first_names.setdefault(id(tensor), name) == name:
+            found[name] = tensor.detach()
+    return found
+
+
+def _check_weights(path: Path, tensors: dict[str, Tensor], model: nn.Module) -> None:
+    expected = {name: _describe(tensor) for name, tensor in _weights(model).items()}
+    found = {name: _describe(tensor) for name, tensor in tensors.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        in_model, in_file = expected.get(name, "nothing"), found.get(name, "nothing")
+        if in_model != in_file:
+            raise ConfigError(f"{path} does not fit the model: {name} is {in_file} there, {in_model} in the model")
+
+
+def _describe(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+def _set_weights(tensors: dict[str, Tensor], model: nn.Module) -> None:
+    for name, tensor in _weights(model).items():
+        tensor.copy_(tensors[name])
+
+
+def _moments(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
+    """State of an optimizer as `<parameter>/<entry>`."""
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
+    return {f"{names[parameter]}/{key}": t for parameter, entry in optimizer.state.items() for key, t in entry.items()}
+
+
+def _check_moments(path: Path, tensors: dict[str, Tensor], model: nn.Module) -> None:
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    for flat_name, tensor in tensors.items():
+        name = flat_name.rpartition("/")[0]
+        if name not in shapes or (tensor.ndim and tensor.shape != shapes[name]):
+            in_model = list(shapes[name]) if name in shapes else "nothing"
+            raise ConfigError(
+                f"{path} does not fit the model:"
+                f" {flat_name} is {list(tensor.shape)} there, {name} is {in_model} in the model"
+            )
+
+
+def _set_moments(tensors: dict[str, Tensor], model: nn.Module, optimizer: Optimizer) -> None:
+    entries: dict[str, dict[str, Tensor]] = {}
+    for flat_name, tensor in tensors.items():
+        name, _, key = flat_name.rpartition("/")
+        # A copy, because what was read is a map of the file, at addresses that vector instructions and a resumed run's
+        # bits may depend on.
+        entries.setdefault(name, {})[key] = tensor.clone()
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    order = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
+    optimizer.load_state_dict(
+        {
+            "state": {index: entries[name] for index, name in enumerate(order) if name in entries},
+            "param_groups": optimizer.state_dict()["param_groups"],
+        }
+    )
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-" + "[0-9]" * 8))
+
+
+def _damage(path: Path) -> str | None:
+    """What is wrong with a checkpoint; None when every file is as it was written."""
+    try:
+        recorded = (path / DIGESTS).read_bytes().splitlines()
+        for name in (MODEL, OPTIMIZER, STATE):
+            if _digest_line(path / name).strip().encode() not in recorded:
+                return f"{name} is not what {DIGESTS} says was written"
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def _digest_line(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"{hashlib.file_digest(file, 'blake2b').hexdigest()}  {path.name}\n"
+
+
+def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    with _writing(path):
+        safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+        _sync(path)
+
+
+def _write_text(path: Path, text: str) -> None:
+    with _writing(path):
+        path.write_text(text, encoding="utf-8")
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the list of names in a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot write {path}: {error}; what was saved before is untouched") from error
+
+
+@contextmanager
+def _partial(final: Path) -> Iterator[Path]:
+    """An empty folder beside `final` to write in; it and what was not moved out of it are removed in the end."""
+    partial = _partial_name(final)
+    with _writing(partial):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _partial_name(path: Path) -> Path:
+    return path.with_name(path.name + ".partial")
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint in such a way that half of it never stands under its name."""
+    with _writing(path):
+        partial = path.rename(_partial_name(path))
+    shutil.rmtree(partial, ignore_errors=True)  # what is left is swept at the next save
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed process left half written or half removed."""
+    for partial in folder.glob("step-*.partial"):
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _versions() -> dict[str, str]:
+    return {"albert_lab": __version__, "torch": torch.__version__, "python": platform.python_version()}

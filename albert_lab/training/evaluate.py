@@ -1,0 +1,203 @@
+"""Intrinsic evaluation: masked language modelling, NSP and SOP accuracy on held-out documents."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from albert_lab.config import InterSentenceConfig, RunConfig, load_option
+from albert_lab.data.batches import Batch, Vocabulary, fixed_set, micro_batches
+from albert_lab.data.shards import Shards
+from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.training.transfer import inputs_of
+
+# What each pair accuracy tells apart from consecutive pairs, and the inter_sentence option whose pairs it is taken on.
+PAIR_ACCURACIES = {"nsp_accuracy": ("nsp", "other-document"), "sop_accuracy": ("sop", "swapped")}
+CONSECUTIVE = "consecutive"
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """correct of n answers; baseline is the share that a constant answer gets; by says what gave the answers."""
+
+    correct: int
+    n: int
+    baseline: float
+    by: str
+
+    @property
+    def value(self) -> float:
+        """Share of right answers."""
+        return self.correct / self.n
+
+    def interval(self) -> tuple[float, float]:
+        """95 % Wilson interval of the share, as for a binomial."""
+        from scipy.stats import binomtest
+
+        interval = binomtest(self.correct, self.n).proportion_ci(0.95, method="wilson")
+        return float(interval.low), float(interval.high)
+
+
+@dataclass(frozen=True)
+class EvaluationSets:
+    """Fixed sets of examples: one for masked language modelling, one for each pair accuracy by its name.
+
+    probes holds the pairs of training documents on which a model without a pair head is probed; empty where it has one.
+    """
+
+    mlm: Batch
+    pairs: dict[str, Batch]
+    probes: dict[str, Batch]
+
+    def head(self, num_pairs: int) -> "EvaluationSets":
+        """The first pairs of every set, for evaluations along the way."""
+
+        def first(batch: Batch) -> Batch:
+            return next(micro_batches(batch, num_pairs))
+
+        return EvaluationSets(
+            first(self.mlm),
+            {name: first(batch) for name, batch in self.pairs.items()},
+            {name: first(batch) for name, batch in self.probes.items()},
+        )
+
+
+def make_sets(train: Shards, dev: Shards, vocabulary: Vocabulary, config: RunConfig) -> EvaluationSets:
+    """The fixed sets on which a run is scored; they do not depend on its seed or its objective.
+
+    The masked language modelling set has the chunks of SOP, unswapped. Every set is masked like the training batches:
+    "the same procedure" (section 4.1).
+
+    Args:
+        train: where probes are fitted, for a run without a pair head.
+        dev: held-out documents.
+        vocabulary: special ids and word starts.
+        config: of the run; lengths, masking and sizes come from it.
+
+    Raises:
+        ConfigError: held-out text of which a set cannot be made.
+    """
+
+    def make(shards: Shards, option: str, num_pairs: int) -> Batch:
+        return fixed_set(
+            shards,
+            load_option("inter_sentence", option, InterSentenceConfig),
+            config.masking,
+            vocabulary,
+            num_pairs=num_pairs,
+            max_sequence_length=config.max_sequence_length,
+            short_sequence_probability=config.short_sequence_probability,
+            seed=config.evaluation.seed,
+        )
+
+    evaluation = config.evaluation
+    return EvaluationSets(
+        mlm=make(dev, "none", evaluation.num_pairs),
+        pairs={name: make(dev, option, evaluation.num_pairs) for name, (option, _) in PAIR_ACCURACIES.items()},
+        probes={}
+        if config.inter_sentence.labels
+        else {name: make(train, option, evaluation.num_probe_pairs) for name, (option, _) in PAIR_ACCURACIES.items()},
+    )
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Scores a model on fixed sets.
+
+    Attributes:
+        sets: the examples.
+        kinds: the kinds of pair that the model's head tells apart, in the order of its logits; empty without a head.
+        batch_size: examples a forward pass.
+        device: where the model is.
+        autocast: makes the context of a forward pass.
+        is_stopped: polled before every forward pass; when true, StoppedError ends the evaluation.
+    """
+
+    sets: EvaluationSets
+    kinds: Sequence[str]
+    batch_size: int
+    device: torch.device
+    autocast: Callable[[], AbstractContextManager[object]]
+    is_stopped: Callable[[], bool]
+
+    def scores(self, model: PretrainingModel, num_pairs: int | None = None) -> dict[str, Accuracy]:
+        """mlm_accuracy, nsp_accuracy and sop_accuracy of a model, on all pairs or on the first num_pairs."""
+        sets = self.sets if num_pairs is None else self.sets.head(num_pairs)
+        was_training = model.training
+        model.eval()
+        found = {"mlm_accuracy": self._mlm(model, sets.mlm)}
+        for name, (_, negative) in PAIR_ACCURACIES.items():
+            batch = sets.pairs[name]
+            if self.kinds:
+                guesses, by = self._head_guesses(model, batch, negative), "head"
+            else:
+                guesses, by = self._probe_guesses(model, sets.probes[name], batch), "linear probe"
+            labels = batch.pair_labels
+            share = float(np.mean(labels))
+            found[name] = Accuracy(int((guesses == labels).sum()), len(labels), max(share, 1 - share), by)
+        model.train(was_training)
+        return found
+
+    def _outputs(
+        self, model: PretrainingModel, batch: Batch, *, mlm: bool
+    ) -> Iterator[tuple[Batch, PretrainingOutput]]:
+        for part in micro_batches(batch, self.batch_size):
+            if self.is_stopped():
+                raise StoppedError
+            inputs = inputs_of(part, self.device)
+            if not mlm:
+                inputs["masked_positions"] = inputs["masked_positions"][:0]
+            with torch.inference_mode(), self.autocast():
+                yield part, model(**inputs)
+
+    def _mlm(self, model: PretrainingModel, batch: Batch) -> Accuracy:
+        correct = 0
+        for part, output in self._outputs(model, batch, mlm=True):
+            correct += int((output.mlm_logits.argmax(-1).cpu().numpy() == part.masked_labels).sum())
+        _, counts = np.unique(batch.masked_labels, return_counts=True)
+        n = len(batch.masked_labels)
+        return Accuracy(correct, n, float(counts.max()) / n, "head")
+
+    def _head_guesses(self, model: PretrainingModel, batch: Batch, negative: str) -> np.ndarray:
+        guesses = []
+        for _, output in self._outputs(model, batch, mlm=False):
+            assert output.pair_logits is not None
+            guesses.append(choose(output.pair_logits.float(), self.kinds, negative).cpu().numpy())
+        return np.concatenate(guesses)
+
+    def _probe_guesses(self, model: PretrainingModel, probe: Batch, batch: Batch) -> np.ndarray:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        def pooled(pairs: Batch) -> np.ndarray:
+            outputs = (output.pooled.float().cpu().numpy() for _, output in self._outputs(model, pairs, mlm=False))
+            return np.concatenate(list(outputs))
+
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+        return classifier.fit(pooled(probe), probe.pair_labels).predict(pooled(batch))
+
+
+def choose(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:
+    """0 where a head takes a pair for consecutive, 1 where it does not [batch].
+
+    A head that knows the negative kind of the set chooses between that kind and consecutive; any other head chooses
+    between consecutive and all else that it knows, so an NSP head can be scored on SOP as trained.
+
+    Args:
+        logits: of the pair head [batch, labels].
+        kinds: the kind of pair of each label.
+        negative: the kind that the set holds beside consecutive pairs.
+    """
+    consecutive = logits[:, kinds.index(CONSECUTIVE)]
+    if negative in kinds:
+        other = logits[:, kinds.index(negative)]
+    else:
+        other = logits[:, [index for index, kind in enumerate(kinds) if kind != CONSECUTIVE]].logsumexp(-1)
+    return (other > consecutive).long()
+
+
+class StoppedError(Exception):
+    """The process was asked to stop while it evaluated; nothing is lost."""

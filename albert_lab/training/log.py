@@ -1,0 +1,59 @@
+"""The lines that a run leaves behind while it trains: metrics.jsonl, and TensorBoard where asked for."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from albert_lab.errors import MissingDataError
+
+Line = dict[str, Any]
+
+
+class MetricsLog:
+    """Writer of metrics.jsonl: one JSON object a line, with `event` and `step`."""
+
+    def __init__(self, folder: Path, on_line: Callable[[Line], None], *, tensorboard: bool = False):
+        """Open the log in a run's folder.
+
+        Raises:
+            MissingDataError: TensorBoard is asked for and not installed.
+        """
+        self._file = folder / "metrics.jsonl"
+        self._on_line = on_line
+        self._board = _tensorboard_writer(folder) if tensorboard else None
+
+    def rewind(self, size: int) -> None:
+        """Cut the log to its size (bytes) at a checkpoint, so that a resumed run writes the lines of one never stopped."""
+        with self._file.open("ab") as file:
+            file.truncate(size)
+
+    def write(self, line: Line) -> None:
+        """Append a line and pass it on to whoever shows progress."""
+        with self._file.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        if self._board:
+            for key, value in line.items():
+                if isinstance(value, int | float) and key != "step":
+                    self._board.add_scalar(f"{line['event']}/{key}", value, line["step"])
+        self._on_line(line)
+
+    def flush(self) -> int:
+        """Put everything written so far on disk, ahead of a checkpoint that counts on it; the size in bytes."""
+        with self._file.open("ab") as file:
+            os.fsync(file.fileno())
+            size = file.tell()
+        if self._board:
+            self._board.flush()
+        return size
+
+
+def _tensorboard_writer(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingDataError(
+            "machine.tensorboard=true needs TensorBoard: pip install 'albert-lab[tensorboard]'"
+        ) from error
+    return SummaryWriter(str(folder / "tensorboard"))

@@ -1,0 +1,43 @@
+"""The optimizer of a run: which one, and which parameters it leaves out of weight decay and trust ratio."""
+
+from torch import nn
+from torch.nn import Parameter
+from torch.optim import AdamW, Optimizer
+
+from albert_lab.config import OptimizerConfig
+from albert_lab.errors import ConfigError
+from albert_lab.training.lamb import Lamb
+
+
+def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: float) -> Optimizer:
+    """LAMB or AdamW over a model's trainable parameters.
+
+    Raises:
+        ConfigError: an optimizer that is not known here.
+    """
+    adapted, excluded = split_parameters(model)
+    without_decay = {"params": excluded, "weight_decay": 0.0}
+    options = {"lr": learning_rate, "betas": config.betas, "eps": config.eps, "weight_decay": config.weight_decay}
+    match config.name:
+        case "lamb":
+            return Lamb([{"params": adapted}, without_decay | {"trust_ratio": False}], **options)
+        case "adamw":
+            return AdamW([{"params": adapted}, without_decay], **options)
+    raise ConfigError(f"optimizer={config.name} is unknown (allowed: adamw, lamb)")
+
+
+def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:
+    """Parameters that take weight decay and trust ratio, and those that take neither: LayerNorm and biases.
+
+    A shared parameter stands once.
+
+    Source: exclude_from_weight_decay in optimization.py of google-research/albert.
+    """
+    norms = {id(p) for module in model.modules() if isinstance(module, nn.LayerNorm) for p in module.parameters()}
+    adapted: list[Parameter] = []
+    excluded: list[Parameter] = []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            is_excluded = name.endswith("bias") or id(parameter) in norms
+            (excluded if is_excluded else adapted).append(parameter)
+    return adapted, excluded

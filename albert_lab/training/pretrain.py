@@ -1,0 +1,373 @@
+"""Pre-training: the loop from batches to a trained model, under a budget, with checkpoints and learning curves."""
+
+import math
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from albert_lab.config import RunConfig
+from albert_lab.data.batches import Batch, Batches, micro_batches
+from albert_lab.errors import ConfigError
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.training import checkpoint
+from albert_lab.training.clock import Clock
+from albert_lab.training.evaluate import PAIR_ACCURACIES, Accuracy, Evaluator, StoppedError
+from albert_lab.training.log import MetricsLog
+from albert_lab.training.optimizer import build_optimizer
+from albert_lab.training.schedule import Budget, learning_rate_factor
+from albert_lab.training.transfer import inputs_of, labels_of
+
+
+class DivergedError(RuntimeError):
+    """The loss is no longer a finite number: the run has failed and makes no row."""
+
+
+@dataclass
+class Shown:
+    """Counts over all training batches: predicted pieces, pairs, and pairs by label."""
+
+    masked: int
+    pairs: int
+    labels: list[int]
+
+    def add(self, batch: Batch) -> None:
+        """Count a batch."""
+        self.masked += len(batch.masked_labels)
+        self.pairs += len(batch)
+        for label, count in enumerate(
+            np.bincount(batch.pair_labels[batch.pair_labels >= 0], minlength=len(self.labels))
+        ):
+            self.labels[label] += int(count)
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """A finished pre-training: the model, its final scores, and what it took.
+
+    peak_memory_bytes is of the process (CPU) or of the allocator (CUDA). data_wait_share is the part of the training
+    seconds in which the loop waited for a batch.
+    """
+
+    model: PretrainingModel
+    scores: dict[str, Accuracy]
+    steps: int
+    tokens: int
+    training_seconds: float
+    total_seconds: float
+    data_wait_share: float
+    peak_memory_bytes: int
+    final_loss: float
+    alarms: tuple[str, ...]
+    shown: Shown
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of a run: as named, or CUDA where there is one.
+
+    Raises:
+        ConfigError: machine.device=cuda on a machine without it.
+    """
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("machine.device=cuda: this machine or this build of torch has no CUDA (allowed: auto, cpu)")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def choose_precision(name: str, device: torch.device) -> str:
+    """bf16 or fp32: as named, or bf16 where the device computes it natively (a CPU without it is many times slower)."""
+    if name != "auto":
+        return name
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    return "bf16" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "fp32"
+
+
+def autocast(precision: str, device: torch.device) -> Callable[[], AbstractContextManager[object]]:
+    """Maker of the context for forward passes: bf16 autocast, or nothing."""
+    if precision == "bf16":
+        return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext
+
+
+def losses(
+    model: torch.nn.Module, inputs: dict[str, torch.Tensor], labels: dict[str, torch.Tensor], whole: Batch
+) -> dict[str, torch.Tensor]:
+    """Losses of a micro-batch as its share of the whole batch's, and counts of right answers.
+
+    mlm_loss is the cross-entropy summed over the micro-batch's masked pieces and divided by those of the whole batch,
+    pair_loss likewise by its pairs, so that micro-batches add up to the loss of the batch (weights 1 : 1, as released).
+    """
+    output = model(**inputs)
+    mlm_logits = output.mlm_logits.float()
+    found = {
+        "mlm_loss": F.cross_entropy(mlm_logits, labels["masked_labels"], reduction="sum") / len(whole.masked_labels),
+        "mlm_correct": (mlm_logits.argmax(-1) == labels["masked_labels"]).sum(),
+    }
+    if output.pair_logits is not None:
+        pair_logits = output.pair_logits.float()
+        pair_loss = F.cross_entropy(pair_logits, labels["pair_labels"], reduction="sum") / len(whole.pair_labels)
+        found["pair_loss"] = pair_loss
+        found["pair_correct"] = (pair_logits.argmax(-1) == labels["pair_labels"]).sum()
+    return found
+
+
+class _Interval:
+    """Sums over the steps since the last line of the log, kept on the device."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, torch.Tensor] = {}
+        self.counts = {"steps": 0, "masked": 0, "pairs": 0}
+
+    def add(self, batch: Batch, found: dict[str, torch.Tensor]) -> None:
+        for key, value in found.items():
+            self.sums[key] = self.sums[key] + value if key in self.sums else value
+        self.counts["steps"] += 1
+        self.counts["masked"] += len(batch.masked_labels)
+        self.counts["pairs"] += len(batch.pair_labels)
+
+    def means(self) -> dict[str, float]:
+        sums = {key: float(value) for key, value in self.sums.items()}
+        steps = self.counts["steps"]
+        means = {"loss": (sums["mlm_loss"] + sums.get("pair_loss", 0.0)) / steps, "mlm_loss": sums["mlm_loss"] / steps}
+        means["mlm_accuracy"] = sums["mlm_correct"] / self.counts["masked"]
+        if "pair_loss" in sums:
+            means["pair_loss"] = sums["pair_loss"] / steps
+            means["pair_accuracy"] = sums["pair_correct"] / self.counts["pairs"]
+        means["gradient_norm"] = sums["gradient_norm"] / steps
+        return means
+
+
+class Pretrainer:
+    """One pre-training in a run's folder; `run` resumes from the last whole checkpoint."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        *,
+        run_name: str,
+        folder: Path,
+        batches: Batches,
+        evaluator: Evaluator,
+        log: MetricsLog,
+        is_stopped: Callable[[], bool],
+        say: Callable[[str], None],
+    ) -> None:
+        self.config = config
+        self.run_name = run_name
+        self.checkpoints = folder / "checkpoint"
+        self.batches = batches
+        self.evaluator = evaluator
+        self.log = log
+        self.is_stopped = is_stopped
+        self.say = say
+        self.device = evaluator.device
+        self.model = PretrainingModel.from_config(config).to(self.device)
+        self.optimizer = build_optimizer(self.model, config.optimizer, config.learning_rate)
+        self.budget = Budget(config.budget)
+        self.clock = Clock(self.device)
+        self.steps = 0
+        self.tokens = 0
+        self.shown = Shown(0, 0, [0] * len(config.inter_sentence.labels))
+        self.wait_seconds = 0.0
+        self.peak_memory_bytes = 0
+        self.curve_points = 0
+        self.saved_at = 0
+        self.final_loss = math.nan
+        self.alarms: list[str] = []
+
+    @property
+    def share(self) -> float:
+        """Share of the budget that is used up."""
+        return self.budget.share(steps=self.steps, seconds=self.clock.training_seconds, tokens=self.tokens)
+
+    def run(self) -> Pretraining | None:
+        """Train to the end of the budget and evaluate; None when stopped before, with a checkpoint written.
+
+        Raises:
+            DivergedError: a loss that is not finite.
+            checkpoint.CheckpointError: a checkpoint cannot be written.
+        """
+        self._resume()
+        try:
+            self._train()
+            self._save()
+            scores = self.evaluator.scores(self.model)
+        except StoppedError:
+            self._save()
+            return None
+        self._check_chance(scores)
+        return Pretraining(
+            model=self.model,
+            scores=scores,
+            steps=self.steps,
+            tokens=self.tokens,
+            training_seconds=self.clock.training_seconds,
+            total_seconds=self.clock.total_seconds,
+            data_wait_share=self.wait_seconds / max(self.clock.training_seconds, 1e-9),
+            peak_memory_bytes=self._peak_memory(),
+            final_loss=self.final_loss,
+            alarms=tuple(self.alarms),
+            shown=self.shown,
+        )
+
+    def _resume(self) -> None:
+        state = checkpoint.load_latest(self.checkpoints, self.model, self.optimizer, self.run_name, self.say)
+        if state:
+            self.steps, self.tokens = state["step"], state["tokens"]
+            self.shown = Shown(**state["shown"])
+            self.wait_seconds, self.final_loss = state["wait_seconds"], state["final_loss"]
+            self.peak_memory_bytes, self.curve_points = state["peak_memory_bytes"], state["curve_points"]
+            self.clock.load_state_dict(state["clock"])
+            self.saved_at = self.steps
+            self.say(f"goes on from step {self.steps:,} ({self.share:.0%} of the budget)")
+        self.log.rewind(state["log_bytes"] if state else 0)
+
+    def _save(self) -> None:
+        if not math.isfinite(self.final_loss):
+            raise DivergedError(f"the loss is {self.final_loss} at step {self.steps:,}")
+        if self.saved_at == self.steps:
+            return
+        state = {
+            "step": self.steps,
+            "log_bytes": self.log.flush(),
+            "curve_points": self.curve_points,
+            "tokens": self.tokens,
+            "shown": asdict(self.shown),
+            "wait_seconds": self.wait_seconds,
+            "final_loss": self.final_loss,
+            "peak_memory_bytes": self._peak_memory(),
+            "clock": self.clock.state_dict(),
+            "run_name": self.run_name,
+        }
+        checkpoint.save(self.checkpoints, self.model, self.optimizer, state)
+        self.saved_at = self.steps
+
+    def _train(self) -> None:
+        step_model: Any = self._compiled() if self.config.machine.compile else self.model
+        self.model.train()
+        last_save = time.perf_counter()
+        with closing(self.batches.prefetch(self.steps)) as stream:
+            while True:
+                if self.is_stopped():
+                    raise StoppedError
+                if self._is_curve_point():
+                    self._evaluate_along_the_way()
+                if self.share >= 1:
+                    return
+                if time.perf_counter() - last_save >= self.config.machine.checkpoint_seconds:
+                    self._save()
+                    last_save = time.perf_counter()
+                interval = _Interval()
+                with self.clock.training():
+                    while True:
+                        waited = time.perf_counter()
+                        batch = next(stream)
+                        self.wait_seconds += time.perf_counter() - waited
+                        interval.add(batch, self._step(step_model, batch))
+                        self.steps += 1
+                        self.tokens += batch.num_tokens
+                        self.shown.add(batch)
+                        is_logged = self.steps % self.config.machine.log_every_steps == 0
+                        if is_logged or self.share >= 1 or self._is_curve_point() or self.is_stopped():
+                            break
+                self._end_interval(interval)
+
+    def _is_curve_point(self) -> bool:
+        reached = math.floor(min(self.share, 1.0) * self.config.evaluation.num_curve_points + 1e-9)
+        return reached > self.curve_points
+
+    def _step(self, step_model: Any, batch: Batch) -> dict[str, torch.Tensor]:
+        config = self.config
+        learning_rate = config.learning_rate * learning_rate_factor(self.share, config.optimizer.warmup)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        # Dropout depends on (seed, step) alone, so that a resumed run needs no generator state.
+        torch.manual_seed(int(np.random.SeedSequence([config.seed, self.steps]).generate_state(1)[0]))
+        sums: dict[str, torch.Tensor] = {}
+        for part in micro_batches(batch, config.machine.micro_batch_size or config.batch_size):
+            with self.evaluator.autocast():
+                found = losses(step_model, inputs_of(part, self.device), labels_of(part, self.device), batch)
+            loss = found["mlm_loss"] + found["pair_loss"] if "pair_loss" in found else found["mlm_loss"]
+            loss.backward()
+            for key, value in found.items():
+                sums[key] = sums[key] + value.detach() if key in sums else value.detach()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.optimizer.max_grad_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return sums | {"gradient_norm": norm.detach()}
+
+    def _compiled(self) -> Any:
+        """The compiled model, compiled before the clock starts by one pass that changes nothing."""
+        compiled = torch.compile(self.model, dynamic=True)
+        batch = self.batches.batch(self.steps)
+        part = next(micro_batches(batch, self.config.machine.micro_batch_size or self.config.batch_size))
+        with self.evaluator.autocast():
+            found = losses(compiled, inputs_of(part, self.device), labels_of(part, self.device), batch)
+        sum(value for key, value in found.items() if key.endswith("_loss")).backward()
+        self.optimizer.zero_grad(set_to_none=True)
+        return compiled
+
+    def _end_interval(self, interval: _Interval) -> None:
+        means = interval.means()
+        self.final_loss = means["loss"]
+        if not math.isfinite(self.final_loss):
+            raise DivergedError(f"the loss is {self.final_loss} at step {self.steps:,}; a lower learning rate may help")
+        seconds = self.clock.training_seconds
+        self.log.write(
+            {
+                "event": "training",
+                "step": self.steps,
+                "share": min(self.share, 1.0),
+                **means,
+                "learning_rate": self.optimizer.param_groups[0]["lr"],
+                "tokens": self.tokens,
+                "tokens_per_second": self.tokens / max(seconds, 1e-9),
+                "training_seconds": seconds,
+                "seconds_left": seconds / self.share * max(0.0, 1 - self.share),
+            }
+        )
+
+    def _evaluate_along_the_way(self) -> None:
+        scores = self.evaluator.scores(self.model, self.config.evaluation.num_curve_pairs)
+        self.curve_points += 1
+        self.log.write(
+            {
+                "event": "evaluation",
+                "step": self.steps,
+                "share": min(self.share, 1.0),
+                "tokens": self.tokens,
+                "training_seconds": self.clock.training_seconds,
+                **{name: accuracy.value for name, accuracy in scores.items()},
+                **{f"{name}_n": accuracy.n for name, accuracy in scores.items()},
+            }
+        )
+
+    def _check_chance(self, scores: dict[str, Accuracy]) -> None:
+        """Raise an alarm for each objective of the model that is no better than a constant answer."""
+        negatives = {kind for kind in self.evaluator.kinds if kind != "consecutive"}
+        own = {"mlm_accuracy"} | {name for name, (_, kind) in PAIR_ACCURACIES.items() if kind in negatives}
+        for name in sorted(own):
+            low, _ = scores[name].interval()
+            if low <= scores[name].baseline:
+                alarm = (
+                    f"{name} {scores[name].value:.3f} (n = {scores[name].n:,}) is not above chance"
+                    f" ({scores[name].baseline:.3f}) after {self.steps:,} steps"
+                )
+                self.alarms.append(alarm)
+                self.say(f"ALARM: {alarm}")
+
+    def _peak_memory(self) -> int:
+        if self.device.type == "cuda":
+            now = torch.cuda.max_memory_allocated()
+        else:
+            unit = 1 if sys.platform == "darwin" else 1024
+            now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        return max(self.peak_memory_bytes, now)

@@ -1,0 +1,328 @@
+import errno
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from albert_lab.config import ConfigError, MissingDataError, OptimizerConfig
+from albert_lab.training.checkpoint import CheckpointError, load_latest, load_weights, save, save_weights
+from albert_lab.training.optimizer import build_optimizer
+
+RUN = "toy-run"
+FILES = ["model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"]
+
+
+class Toy(nn.Module):
+    """A tied weight, a LayerNorm, a buffer, and a head that no loss reaches."""
+
+    def __init__(self, hidden_size: int = 4):
+        super().__init__()
+        self.embedding = nn.Embedding(7, hidden_size)
+        self.norm = nn.LayerNorm(hidden_size)
+        self.decoder = nn.Linear(hidden_size, 7)
+        self.decoder.weight = self.embedding.weight
+        self.unused = nn.Linear(hidden_size, 2)
+        self.register_buffer("scale", torch.ones(3))
+
+
+def make(optimizer: str = "lamb", hidden_size: int = 4) -> tuple[Toy, torch.optim.Optimizer]:
+    config = OptimizerConfig(
+        name=optimizer, learning_rate=None, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01, warmup=0, max_grad_norm=1.0
+    )
+    torch.manual_seed(0)
+    model = Toy(hidden_size)
+    return model, build_optimizer(model, config, learning_rate=0.05)
+
+
+def train(model: Toy, optimizer: torch.optim.Optimizer, steps: range) -> None:
+    for step in steps:
+        for name, parameter in model.named_parameters():
+            if not name.startswith("unused"):
+                parameter.grad = torch.cos(parameter.detach() * (step + 1))
+        optimizer.step()
+
+
+def content(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Everything that a checkpoint must bring back, as plain comparable data, types included."""
+    named = dict(model.state_dict())
+    for index, entry in optimizer.state_dict()["state"].items():
+        named |= {f"{index}/{key}": value for key, value in entry.items()}
+    return {name: (tensor.dtype, tensor.numpy().tobytes()) for name, tensor in named.items()}
+
+
+def save_steps(folder: Path, *steps: int) -> dict[int, dict[str, Any]]:
+    """Train, saving at these steps; what was saved, by step."""
+    model, optimizer = make()
+    saved, done = {}, 0
+    for step in steps:
+        train(model, optimizer, range(done, step))
+        save(folder, model, optimizer, {"run_name": RUN, "step": step})
+        saved[step], done = content(model, optimizer), step
+    return saved
+
+
+def load(
+    folder: Path, say: Callable[[str], None] = lambda text: pytest.fail(text)
+) -> tuple[int, dict[str, Any]] | None:
+    model, optimizer = make()
+    state = load_latest(folder, model, optimizer, RUN, say)
+    return None if state is None else (state["step"], content(model, optimizer))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def flip_a_byte(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def truncate(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+@pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
+def test_a_restored_run_goes_on_bit_for_bit(tmp_path: Path, optimizer: str):
+    model, one = make(optimizer)
+    train(model, one, range(5))
+    save(tmp_path, model, one, {"run_name": RUN, "step": 5})
+    saved = content(model, one)
+    train(model, one, range(5, 9))
+
+    restored, other = make(optimizer)
+    train(restored, other, range(2))  # what was there before must leave no trace
+    assert load_latest(tmp_path, restored, other, RUN, pytest.fail) is not None
+    assert content(restored, other) == saved
+    assert restored.decoder.weight is restored.embedding.weight
+    train(restored, other, range(5, 9))
+    assert content(restored, other) == content(model, one)
+
+
+def test_the_state_comes_back_as_it_was_with_the_versions_that_wrote_it(tmp_path: Path):
+    model, optimizer = make()
+    state = {"run_name": RUN, "step": 3, "tokens": 2**40, "clock": {"training_seconds": 0.1 + 0.2}, "note": "naïve"}
+    save(tmp_path, model, optimizer, state)
+    loaded = load_latest(tmp_path, model, optimizer, RUN, pytest.fail)
+    assert loaded is not None
+    assert loaded.pop("versions")["torch"] == torch.__version__
+    assert loaded == state
+
+
+def test_nothing_is_loaded_where_nothing_was_saved(tmp_path: Path):
+    assert load(tmp_path) is None
+    assert load(tmp_path / "missing") is None
+
+
+def test_the_last_two_are_kept_and_leftovers_of_a_kill_are_swept(tmp_path: Path):
+    save_steps(tmp_path, 1)
+    (tmp_path / "step-00000002.partial").mkdir()
+    (tmp_path / "step-00000002.partial" / "model.safetensors").write_bytes(b"half")
+    assert load(tmp_path) is not None
+    save_steps(tmp_path, 1, 2, 3, 10)
+    assert names(tmp_path) == ["step-00000003", "step-00000010"]
+    assert names(tmp_path / "step-00000010") == sorted(FILES)
+
+
+def test_the_digests_can_be_checked_with_b2sum(tmp_path: Path):
+    if shutil.which("b2sum") is None:
+        pytest.skip("b2sum is not installed")
+    save_steps(tmp_path, 1)
+    command = ["b2sum", "--check", "--strict", "B2SUMS"]
+    assert subprocess.run(command, cwd=tmp_path / "step-00000001", capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("damage", [flip_a_byte, truncate, Path.unlink])
+@pytest.mark.parametrize("file", FILES)
+def test_a_damaged_checkpoint_is_refused_by_name_and_the_previous_used(
+    tmp_path: Path, file: str, damage: Callable[[Path], None]
+):
+    saved = save_steps(tmp_path, 2, 4)
+    damage(tmp_path / "step-00000004" / file)
+    said: list[str] = []
+    assert load(tmp_path, said.append) == (2, saved[2])
+    assert len(said) == 1
+    assert "step-00000004 is damaged" in said[0]
+    assert file in said[0]
+    assert load(tmp_path) == (2, saved[2])  # set aside: said once
+
+    model, optimizer = make()
+    load_latest(tmp_path, model, optimizer, RUN, pytest.fail)
+    train(model, optimizer, range(2, 4))
+    save(tmp_path, model, optimizer, {"run_name": RUN, "step": 4})
+    assert load(tmp_path) == (4, saved[4])
+
+
+def test_training_starts_over_loudly_when_every_checkpoint_is_damaged(tmp_path: Path):
+    save_steps(tmp_path, 2, 4)
+    for path in tmp_path.iterdir():
+        flip_a_byte(path / "model.safetensors")
+    said: list[str] = []
+    assert load(tmp_path, said.append) is None
+    assert [text.startswith("checkpoint") for text in said] == [True, True, False]
+    assert "training starts over" in said[2]
+    model, optimizer = make()
+    assert content(model, optimizer) == content(*make())
+    saved = save_steps(tmp_path, 1)
+    assert load(tmp_path) == (1, saved[1])
+
+
+def test_saving_twice_at_one_step_leaves_one_whole_checkpoint(tmp_path: Path):
+    saved = save_steps(tmp_path, 2, 2)
+    assert load(tmp_path) == (2, saved[2])
+    flip_a_byte(tmp_path / "step-00000002" / "model.safetensors")
+    save_steps(tmp_path, 2)
+    assert load(tmp_path) == (2, saved[2])
+
+
+def test_a_checkpoint_of_another_run_is_refused_and_changes_nothing(tmp_path: Path):
+    save_steps(tmp_path, 2)
+    model, optimizer = make()
+    before = content(model, optimizer)
+    with pytest.raises(ConfigError, match=r"step-00000002 belongs to run toy-run, not to other-run"):
+        load_latest(tmp_path, model, optimizer, "other-run", pytest.fail)
+    assert content(model, optimizer) == before
+
+
+def test_a_checkpoint_of_another_shape_is_refused_and_changes_nothing(tmp_path: Path):
+    save_steps(tmp_path, 2)
+    model, optimizer = make(hidden_size=6)
+    before = content(model, optimizer)
+    with pytest.raises(
+        ConfigError, match=r"decoder.bias|embedding.weight is float32 \[7, 4\] there, float32 \[7, 6\] in"
+    ):
+        load_latest(tmp_path, model, optimizer, RUN, pytest.fail)
+    assert content(model, optimizer) == before
+
+
+def test_a_checkpoint_with_other_names_is_refused(tmp_path: Path):
+    save_steps(tmp_path, 2)
+    model, optimizer = make()
+    model.add_module("extra", nn.Linear(1, 1))
+    with pytest.raises(ConfigError, match=r"extra.bias is nothing there, float32 \[1\] in the model"):
+        load_latest(tmp_path, model, optimizer, RUN, pytest.fail)
+
+
+def test_a_full_disk_is_named_and_leaves_the_last_whole_state(tmp_path: Path):
+    saved = save_steps(tmp_path, 2)
+    model, optimizer = make(hidden_size=4000)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+    try:
+        with pytest.raises(CheckpointError, match=r"cannot write .*model\.safetensors: .*File too large"):
+            save(tmp_path, model, optimizer, {"run_name": RUN, "step": 3})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert names(tmp_path) == ["step-00000002"]
+    assert load(tmp_path) == (2, saved[2])
+
+
+@pytest.mark.parametrize(("nth", "named"), list(enumerate([*FILES, "step-00000004"])))
+def test_a_disk_that_fills_up_anywhere_leaves_the_last_whole_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int, named: str
+):
+    saved = save_steps(tmp_path, 2)
+    model, optimizer = make()
+    calls = iter(range(100))
+
+    def fsync(descriptor: int) -> None:
+        if next(calls) == nth:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(CheckpointError, match=f"cannot write .*{named}: .*No space left on device"):
+        save(tmp_path, model, optimizer, {"run_name": RUN, "step": 4})
+    assert names(tmp_path) == ["step-00000002"]
+    assert load(tmp_path) == (2, saved[2])
+
+
+def save_until_killed(folder: Path, saved: Connection) -> None:
+    model, optimizer = make()
+    state = load_latest(folder, model, optimizer, RUN, pytest.fail)
+    step = state["step"] if state else 0
+    while True:
+        train(model, optimizer, range(step, step + 1))
+        step += 1
+        save(folder, model, optimizer, {"run_name": RUN, "step": step})
+        saved.send(step)
+
+
+def test_a_run_killed_at_any_moment_has_a_whole_checkpoint(tmp_path: Path):
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["pytest", "torch._dynamo", "albert_lab.training.checkpoint"])
+    random = np.random.Generator(np.random.Philox(0))
+    last_saved = 0
+    for _ in range(10):
+        receiver, sender = processes.Pipe(duplex=False)
+        child = processes.Process(target=save_until_killed, args=(tmp_path, sender))
+        child.start()
+        sender.close()
+        assert receiver.poll(60)
+        time.sleep(random.uniform(0, 0.05))
+        assert child.pid
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        while receiver.poll():
+            try:
+                last_saved = receiver.recv()
+            except EOFError:
+                break
+        loaded = load(tmp_path)
+        assert loaded is not None
+        step, found = loaded
+        assert step - last_saved in (0, 1)  # the newest may have been whole before the child could say so
+        never_stopped = make()
+        train(*never_stopped, range(step))
+        assert found == content(*never_stopped)
+
+
+def test_weights_come_back_without_an_optimizer(tmp_path: Path):
+    model, optimizer = make()
+    train(model, optimizer, range(3))
+    save_weights(tmp_path / "model.safetensors", model)
+    other, untouched = make()
+    load_weights(tmp_path / "model.safetensors", other)
+    assert content(other, untouched) == content(model, untouched)
+    assert names(tmp_path) == ["model.safetensors"]
+
+
+def test_weights_that_cannot_be_used_are_named(tmp_path: Path):
+    file = tmp_path / "model.safetensors"
+    model, _ = make()
+    with pytest.raises(MissingDataError, match=r"model\.safetensors: there is no such file"):
+        load_weights(file, model)
+    save_weights(file, model)
+    with pytest.raises(ConfigError, match=r"model\.safetensors does not fit the model"):
+        load_weights(file, make(hidden_size=6)[0])
+    truncate(file)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors are damaged"):
+        load_weights(file, model)
+
+
+def test_earlier_weights_survive_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "model.safetensors"
+    save_weights(file, make()[0])
+    before = file.read_bytes()
+
+    def fsync(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        save_weights(file, make()[0])
+    assert file.read_bytes() == before
+    assert names(tmp_path) == ["model.safetensors"]

@@ -1,0 +1,103 @@
+import json
+
+import pytest
+import torch
+
+from albert_lab.training.clock import Clock
+
+CPU = torch.device("cpu")
+
+
+class FakeTime:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def time() -> FakeTime:
+    return FakeTime()
+
+
+def test_only_training_counts_as_training_and_everything_as_total(time: FakeTime):
+    clock = Clock(CPU, time)
+    time.sleep(5)  # compilation
+    with clock.training():
+        time.sleep(2)
+    time.sleep(7)  # evaluation
+    with clock.training():
+        time.sleep(3)
+    assert clock.training_seconds == 5
+    assert clock.total_seconds == 17
+
+
+def test_a_running_clock_can_be_read(time: FakeTime):
+    clock = Clock(CPU, time)
+    with clock.training():
+        time.sleep(2)
+        assert clock.training_seconds == 2
+        time.sleep(1)
+        assert clock.training_seconds == 3
+    time.sleep(4)
+    assert clock.training_seconds == 3
+
+
+def test_a_clock_carries_on_where_the_one_before_it_was_saved(time: FakeTime):
+    first = Clock(CPU, time)
+    with first.training():
+        time.sleep(10)
+    time.sleep(2)
+    saved = json.loads(json.dumps(first.state_dict()))
+    time.sleep(500)  # lost with the process, and no process ran
+
+    second = Clock(CPU, time)
+    time.sleep(1)
+    second.load_state_dict(saved)
+    with second.training():
+        time.sleep(4)
+    assert second.training_seconds == 14
+    assert second.total_seconds == 17
+
+
+def test_training_that_fails_is_counted_too(time: FakeTime):
+    def diverge() -> None:
+        time.sleep(2)
+        raise ZeroDivisionError
+
+    clock = Clock(CPU, time)
+    with pytest.raises(ZeroDivisionError), clock.training():
+        diverge()
+    assert clock.training_seconds == 2
+    with clock.training():
+        time.sleep(1)
+    assert clock.training_seconds == 3
+
+
+def test_work_that_a_device_still_does_is_counted_where_it_was_asked_for(
+    time: FakeTime, monkeypatch: pytest.MonkeyPatch
+):
+    queued = [0.0]
+
+    def synchronize(device: torch.device) -> None:
+        assert device.type == "cuda"
+        time.sleep(queued[0])
+        queued[0] = 0.0
+
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    clock = Clock(torch.device("cuda"), time)
+    queued[0] = 30  # an evaluation, not waited for
+    with clock.training():
+        queued[0] = 6  # a step, not waited for
+    assert clock.training_seconds == 6
+    assert clock.total_seconds == 36
+
+
+def test_the_clock_cannot_be_started_twice(time: FakeTime):
+    clock = Clock(CPU, time)
+    with clock.training(), pytest.raises(AssertionError), clock.training():
+        pass

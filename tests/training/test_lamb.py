@@ -1,0 +1,130 @@
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from albert_lab.training.lamb import Lamb
+
+BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
+
+
+def test_three_steps_are_those_worked_by_hand():
+    # m <- m/2 + g/2 and v <- 3v/4 + g^2/4 give, for the gradient (2, 1/2) of step 1 and then (1, 1/4),
+    # m = (1, 1/4) and v = (1, 1/16) at every step, so m / (sqrt(v) + 1) = (1/2, 1/5) each time.
+    # step 1: + w/90 = (0.3, 0.4) -> update (0.8, 0.6), norm 1;     |w| = 45; w - 8/9 * 45 * update = (-5, 12)
+    # step 2: + w/90 = (-1/18, 2/15) -> (4/9, 3/9), norm 5/9;       |w| = 13; w - 8/9 * 117/5 * update = (-641, 228)/45
+    # step 3: + w/90 -> (0.341728, 0.256296), norm 0.427160;        |w| = 15.11871; factor 8/9 * 35.3935 = 31.4609
+    by_hand = [[-5.0, 12.0], [-641 / 45, 228 / 45], [-24.99552, -2.99664]]
+    weight = nn.Parameter(torch.tensor([27.0, 36.0]))
+    optimizer = Lamb([weight], lr=8 / 9, betas=(0.5, 0.75), eps=1.0, weight_decay=1 / 90)
+    for gradient, expected in zip([[2.0, 0.5], [1.0, 0.25], [1.0, 0.25]], by_hand, strict=True):
+        weight.grad = torch.tensor(gradient)
+        optimizer.step()
+        assert weight.tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_without_trust_ratio_two_steps_are_those_worked_by_hand():
+    # The same m and v; the weight moves by lr * ((1/2, 1/5) + w/10).
+    # (3, 4) - ((0.5, 0.2) + (0.3, 0.4)) = (2.2, 3.4); then - ((0.5, 0.2) + (0.22, 0.34)) = (1.48, 2.86)
+    weight = nn.Parameter(torch.tensor([3.0, 4.0]))
+    optimizer = Lamb([weight], lr=1.0, betas=(0.5, 0.75), eps=1.0, weight_decay=0.1, trust_ratio=False)
+    for gradient, expected in [([2.0, 0.5], [2.2, 3.4]), ([1.0, 0.25], [1.48, 2.86])]:
+        weight.grad = torch.tensor(gradient)
+        optimizer.step()
+        assert weight.tolist() == pytest.approx(expected, rel=1e-6)
+
+
+class Released:
+    """The released rule in numpy and float64, with its exclusions by name; adapted=False is its AdamW."""
+
+    def __init__(self, weights: dict[str, np.ndarray], *, adapted: bool):
+        self.weights = weights
+        self.m = {name: np.zeros_like(weight) for name, weight in weights.items()}
+        self.v = {name: np.zeros_like(weight) for name, weight in weights.items()}
+        self.adapted = adapted
+
+    def step(self, gradients: dict[str, np.ndarray], lr: float) -> None:
+        for name, gradient in gradients.items():
+            weight = self.weights[name]
+            self.m[name] = BETAS[0] * self.m[name] + (1 - BETAS[0]) * gradient
+            self.v[name] = BETAS[1] * self.v[name] + (1 - BETAS[1]) * gradient**2
+            update = self.m[name] / (np.sqrt(self.v[name]) + EPS)
+            ratio = 1.0
+            if not re.search("LayerNorm|layer_norm|bias", name):
+                update = update + WEIGHT_DECAY * weight
+                weight_norm, update_norm = np.sqrt(np.sum(weight**2)), np.sqrt(np.sum(update**2))
+                if self.adapted and weight_norm > 0 and update_norm > 0:
+                    ratio = weight_norm / update_norm
+            self.weights[name] = weight - lr * ratio * update
+
+
+def toy_parameters() -> dict[str, nn.Parameter]:
+    generator = torch.Generator().manual_seed(0)
+    values = {
+        "word_embeddings": 100 * torch.randn(30, 4, generator=generator),  # a norm that a clamp would cut
+        "dense.kernel": torch.randn(4, 8, generator=generator),
+        "dense.bias": torch.zeros(8),
+        "LayerNorm.gamma": torch.ones(4),
+        "LayerNorm.beta": torch.zeros(4),
+        "starts_at_zero": torch.zeros(3, 3),
+        "never_moved": torch.zeros(2, 2),
+    }
+    return {name: nn.Parameter(value) for name, value in values.items()}
+
+
+@pytest.mark.parametrize("adapted", [True, False])
+def test_fifty_steps_agree_with_the_released_rule_in_numpy(adapted: bool):
+    parameters = toy_parameters()
+    released = Released({name: p.detach().double().numpy() for name, p in parameters.items()}, adapted=adapted)
+    excluded = [p for name, p in parameters.items() if re.search("LayerNorm|bias", name)]
+    others = [p for name, p in parameters.items() if not re.search("LayerNorm|bias", name)]
+    optimizer = Lamb(
+        [{"params": others}, {"params": excluded, "weight_decay": 0.0, "trust_ratio": False}],
+        lr=0.0,
+        betas=BETAS,
+        eps=EPS,
+        weight_decay=WEIGHT_DECAY,
+        trust_ratio=adapted,
+    )
+    random = np.random.Generator(np.random.Philox(1))
+    for step in range(50):
+        lr = 0.02 * (1 - step / 50)
+        gradients = {
+            name: random.normal(size=tuple(p.shape)) * 10.0 ** random.integers(-4, 2) for name, p in parameters.items()
+        }
+        gradients["never_moved"][:] = 0  # both norms zero: the ratio must be 1, not a division by zero
+        for name, parameter in parameters.items():
+            parameter.grad = torch.from_numpy(gradients[name]).float()
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+        optimizer.step()
+        released.step(gradients, lr)
+    for name, parameter in parameters.items():
+        np.testing.assert_allclose(
+            parameter.detach().numpy(), released.weights[name], rtol=2e-5, atol=1e-6, err_msg=name
+        )
+    assert not parameters["never_moved"].any()
+    assert parameters["starts_at_zero"].all()
+
+
+def test_a_parameter_without_gradient_stays_and_has_no_state():
+    used, unused = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    optimizer = Lamb([used, unused], lr=0.1, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY)
+    used.grad = torch.ones(2)
+    optimizer.step()
+    assert unused.tolist() == [1, 1]
+    assert used.tolist() != [1, 1]
+    assert unused not in optimizer.state
+
+
+def test_a_step_never_waits_for_the_device():
+    # A tensor on the meta device has no value: whatever asks for one on the host raises.
+    weights = [nn.Parameter(torch.empty(3, 2, device="meta")) for _ in range(3)]
+    optimizer = Lamb(weights, lr=0.1, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY)
+    for weight in weights:
+        weight.grad = torch.empty_like(weight)
+    optimizer.step()
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        weights[0].norm().item()

@@ -1,0 +1,78 @@
+import re
+
+import pytest
+import torch
+from torch import nn
+
+from albert_lab.config import ConfigError, OptimizerConfig
+from albert_lab.training.lamb import Lamb
+from albert_lab.training.optimizer import build_optimizer, split_parameters
+
+
+def configure(name: str) -> OptimizerConfig:
+    return OptimizerConfig(
+        name=name, learning_rate=None, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01, warmup=0.1, max_grad_norm=1.0
+    )
+
+
+class Toy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.word_embeddings = nn.Embedding(5, 4)
+        self.attention_layer_norm = nn.LayerNorm(4)
+        self.norm = nn.LayerNorm(4)  # excluded for what it is, whatever its name
+        self.dense = nn.Linear(4, 4)
+        self.decoder = nn.Linear(4, 5)
+        self.decoder.weight = self.word_embeddings.weight
+        self.output_bias = nn.Parameter(torch.zeros(5))
+        self.bias_free = nn.Linear(4, 4, bias=False)
+
+
+def test_layer_norms_and_biases_and_nothing_else_are_excluded():
+    model = Toy()
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    adapted, excluded = split_parameters(model)
+    assert {names[p] for p in adapted} == {"word_embeddings.weight", "dense.weight", "bias_free.weight"}
+    assert {names[p] for p in excluded} == {
+        "attention_layer_norm.weight",
+        "attention_layer_norm.bias",
+        "norm.weight",
+        "norm.bias",
+        "dense.bias",
+        "decoder.bias",
+        "output_bias",
+    }
+
+
+def test_a_frozen_parameter_is_left_out():
+    model = Toy()
+    model.dense.requires_grad_(False)
+    adapted, excluded = split_parameters(model)
+    assert not {id(model.dense.weight), id(model.dense.bias)} & {id(p) for p in adapted + excluded}
+
+
+@pytest.mark.parametrize(("name", "kind"), [("lamb", Lamb), ("adamw", torch.optim.AdamW)])
+def test_excluded_parameters_have_no_decay_and_no_trust_ratio(name: str, kind: type):
+    optimizer = build_optimizer(Toy(), configure(name), learning_rate=0.5)
+    assert type(optimizer) is kind
+    adapted, excluded = optimizer.param_groups
+    assert (adapted["weight_decay"], excluded["weight_decay"]) == (0.01, 0.0)
+    assert adapted["lr"] == excluded["lr"] == 0.5
+    if kind is Lamb:
+        assert (adapted["trust_ratio"], excluded["trust_ratio"]) == (True, False)
+
+
+@pytest.mark.parametrize("name", ["lamb", "adamw"])
+def test_every_trainable_parameter_moves(name: str):
+    model = Toy()
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    optimizer = build_optimizer(model, configure(name), learning_rate=0.1)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    assert all(not torch.equal(p, before[n]) for n, p in model.named_parameters())
+
+
+def test_an_unknown_optimizer_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match=re.escape("optimizer=sgd is unknown (allowed: adamw, lamb)")):
+        build_optimizer(Toy(), configure("sgd"), learning_rate=0.1)

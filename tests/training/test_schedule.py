@@ -1,0 +1,75 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_lab.config import BudgetConfig
+from albert_lab.training.schedule import Budget, learning_rate_factor
+
+SHARES = st.floats(0, 1)
+
+
+def budget(unit: Any, value: float) -> Budget:
+    return Budget(BudgetConfig(name="toy", unit=unit, value=value))
+
+
+def test_the_papers_schedule_peaks_just_before_the_end_of_its_warm_up_and_then_drops():
+    steps, warmup = 125_000, 3_125 / 125_000
+
+    def factor(step: int) -> float:
+        return learning_rate_factor(budget("steps", steps).share(steps=step, seconds=0, tokens=0), warmup)
+
+    assert factor(0) == 0
+    assert factor(1) == pytest.approx(1 / 3_125)
+    assert factor(3_124) == pytest.approx(3_124 / 3_125)
+    assert factor(3_125) == pytest.approx(0.975)
+    assert factor(62_500) == 0.5
+    assert factor(124_999) == pytest.approx(1 / 125_000)
+    assert factor(125_000) == 0
+
+
+def test_without_warm_up_the_first_step_has_the_whole_rate():
+    assert learning_rate_factor(0.0, 0.0) == 1.0
+
+
+def test_past_the_end_of_a_budget_the_rate_stays_zero():
+    assert learning_rate_factor(1.25, 0.1) == 0.0
+
+
+def test_a_warm_up_of_the_whole_budget_only_rises():
+    assert learning_rate_factor(0.75, 1.0) == 0.75
+    assert learning_rate_factor(1.0, 1.0) == 0.0
+
+
+@given(share=SHARES, warmup=SHARES)
+def test_the_rate_lies_between_zero_and_its_peak(share: float, warmup: float):
+    assert 0 <= learning_rate_factor(share, warmup) <= 1
+
+
+@given(first=SHARES, second=SHARES, warmup=SHARES)
+def test_the_rate_rises_in_the_warm_up_and_falls_after_it(first: float, second: float, warmup: float):
+    early, late = sorted((first, second))
+    if late < warmup:
+        assert learning_rate_factor(early, warmup) <= learning_rate_factor(late, warmup)
+    if early >= warmup:
+        assert learning_rate_factor(early, warmup) >= learning_rate_factor(late, warmup)
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "share"), [("steps", 40, 0.25), ("seconds", 50.0, 0.4), ("tokens", 1000, 0.3)]
+)
+def test_the_share_is_counted_in_the_budgets_own_unit(unit: str, value: float, share: float):
+    assert budget(unit, value).share(steps=10, seconds=20.0, tokens=300) == share
+
+
+def test_a_budget_in_steps_is_spent_at_its_last_step_and_not_before():
+    assert budget("steps", 12).share(steps=11, seconds=1e9, tokens=10**12) < 1
+    assert budget("steps", 12).share(steps=12, seconds=0, tokens=0) == 1
+
+
+def test_the_same_share_has_the_same_rate_whatever_the_unit():
+    by_steps = budget("steps", 200).share(steps=30, seconds=0, tokens=0)
+    by_seconds = budget("seconds", 2.0).share(steps=0, seconds=0.3, tokens=0)
+    by_tokens = budget("tokens", 2000).share(steps=0, seconds=0, tokens=300)
+    assert by_steps == by_seconds == by_tokens
