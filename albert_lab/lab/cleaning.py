@@ -1,0 +1,39 @@
+"""What takes disk space and can be made again."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from albert_lab import paths
+from albert_lab.lab import run as runs
+
+
+def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
+    """Paths that could be freed, with their sizes (bytes).
+
+    Always: half-made data of dead processes and checkpoints of failed runs.
+
+    Args:
+        cache: also prepared text and tokenizers.
+        checkpoints: also the checkpoints of finished runs.
+    """
+    found = set(paths.cache().glob("*/*.partial-*"))
+    wanted = {"failed", "done"} if checkpoints else {"failed"}
+    for folder in paths.runs().glob("*/"):
+        if (folder / "checkpoint").is_dir() and runs.state(folder) in wanted:
+            found.add(folder / "checkpoint")
+    if cache:
+        found |= {path for path in paths.cache().glob("*/*") if path.suffix != ".lock"}
+    return {path: _size(path) for path in sorted(found)}
+
+
+def _size(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def free(found: Iterable[Path]) -> None:
+    """Remove files and folders."""
+    for path in found:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()

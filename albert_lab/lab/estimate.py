@@ -1,0 +1,197 @@
+"""What runs will cost, told before they are made: sizes without building, time from what was measured here."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from albert_lab import paths
+from albert_lab.config import RunConfig, axes, expand, load
+from albert_lab.lab import results
+from albert_lab.model import parameters
+
+if TYPE_CHECKING:
+    from albert_lab.lab.sweep import PlannedPoint
+
+# Weights and two moments in float32, in the two checkpoints that are kept.
+CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
+# Of the matrix-product peak; a guess, used only until a run was made here.
+ASSUMED_UTILISATION = 0.3
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table with notes below it, as text and as plain data."""
+
+    rows: list[dict[str, Any]]
+    notes: list[str]
+
+    def as_text(self) -> str:
+        """The table with thousands marked, and the notes."""
+        header = list(self.rows[0])
+        body = [[_cell(row[key]) for key in header] for row in self.rows]
+        align = ["left" if isinstance(self.rows[0][key], str) else "right" for key in header]
+        table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True, colalign=align)
+        return "\n".join([table, "", *self.notes]).rstrip()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return asdict(self)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+
+
+def _size(config: RunConfig) -> dict[str, Any]:
+    counts, flops = parameters.count_parameters(config), parameters.count_flops(config)
+    return {
+        "embeddings": counts.embeddings,
+        "layers": counts.layers,
+        "pooler": counts.pooler,
+        "heads": counts.mlm_head + counts.pair_head,
+        "total": counts.total,
+        "train FLOPs/piece": round(flops.training),
+        "inference FLOPs/piece": round(flops.inference),
+        "train MiB": parameters.estimate_training_memory(config).total / 2**20,
+        "inference MiB": parameters.estimate_inference_memory(config).total / 2**20,
+    }
+
+
+def sizes(overrides: Sequence[str]) -> Listing:
+    """Parameters, FLOPs and memory of one configuration or of a sweep of them.
+
+    Raises:
+        ConfigError: a configuration that does not fit.
+    """
+    given = axes(overrides)
+    swept = [key for key, values in given.items() if len(values) > 1]
+    rows = []
+    for point in expand(given):
+        config = load([f"{key}={value}" for key, value in point.items()])
+        label = " ".join(f"{key}={point[key]}" for key in swept)
+        label = label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
+        rows.append({"configuration": label} | _size(config))
+    notes = [
+        "layers counts each shared block once; heads are those of pre-training. FLOPs count matrix products, a multiply-add",
+        "as two, at the full length and batch of the configuration. Memory holds tensors alone: Python and torch add some",
+        "hundred MiB.",
+    ]
+    return Listing(rows, notes)
+
+
+def paper_counts() -> Listing:
+    """Every parameter count that the paper prints, beside the exact ones of the released shapes."""
+    table, footnote = parameters.paper_rows()
+    rows = []
+    for row in table:
+        counts = parameters.count_parameters(load(row.overrides))
+        rows.append(
+            {
+                "model": row.label,
+                "paper": row.paper,
+                "embeddings + layers": counts.encoder,
+                "with pooler": counts.with_pooler,
+                "with pooler and heads": counts.total,
+            }
+        )
+    return Listing(rows, [footnote])
+
+
+def costs(planned: "Sequence[PlannedPoint]") -> Listing:
+    """What each point of a sweep would cost: parameters, FLOPs, time, disk and memory; writes nothing."""
+    from albert_lab.data.shards import describe
+
+    speed, source = _flops_per_second()
+    rows: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    total_seconds, total_disk = 0.0, 0
+    for item in planned:
+        config = item.point.config
+        counts, flops = parameters.count_parameters(config), parameters.count_flops(config)
+        tokens = _tokens(config)
+        seconds = config.budget.value if config.budget.unit == "seconds" else tokens * flops.training / speed
+        disk = counts.total * CHECKPOINT_BYTES_PER_PARAMETER
+        is_new = item.state != "done" and item.run.name not in seen
+        if is_new:
+            total_seconds += seconds
+            total_disk += disk
+        seen.add(item.run.name)
+        rows.append(
+            {
+                "point": " ".join(f"{axis}={label}" for axis, label in item.point.row.items()) or "-",
+                "seed": config.seed,
+                "state": item.state,
+                "parameters": counts.total,
+                "FLOPs/piece": round(flops.training),
+                "PFLOPs": tokens * flops.training / 1e15 if config.budget.unit != "seconds" else None,
+                "training time": duration(seconds),
+                "disk MiB": disk / 2**20,
+                "memory MiB": parameters.estimate_training_memory(config).total / 2**20,
+            }
+        )
+    data = {item.run.evaluation_set: describe(item.point.config) for item in planned}
+    shards = sum(found["disk_bytes"] or 0 for found in data.values() if not found["is_prepared"])
+    notes = [
+        f"{len(seen)} runs. To make: {duration(total_seconds)} of training one after another, {total_disk / 2**20:,.0f} MiB of"
+        f" checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
+        f" ({shutil.disk_usage(_existing(paths.home())).free / 2**20:,.0f} MiB are free).",
+        f"Time: {source}.",
+        "Evaluation, checkpoints and the preparation of text come on top; memory holds tensors alone.",
+    ]
+    return Listing(rows, notes)
+
+
+def _existing(path: Any) -> Any:
+    while not path.exists():
+        path = path.parent
+    return path
+
+
+def _tokens(config: RunConfig) -> float:
+    if config.budget.unit == "tokens":
+        return config.budget.value
+    return config.budget.value * config.batch_size * config.max_sequence_length
+
+
+def _flops_per_second() -> tuple[float, str]:
+    """FLOPs a second that training reaches here, and how that is known."""
+    folders = sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime)
+    if folders:
+        record = results.read(folders[-1].parent)
+        assert record is not None
+        speed = record.training.tokens_per_second * record.train_flops_per_token
+        return speed, f"from {speed / 1e9:,.0f} GFLOP/s, which the run {record.name} reached here"
+    speed = _matrix_product_flops_per_second() * ASSUMED_UTILISATION
+    return speed, (
+        f"from {speed / 1e9:,.0f} GFLOP/s, {ASSUMED_UTILISATION:.0%} of what a float32 matrix product reaches on this CPU;"
+        " no run was made here yet"
+    )
+
+
+def _matrix_product_flops_per_second() -> float:
+    import numpy as np
+
+    size, products = 512, 0
+    matrix = np.ones((size, size), dtype=np.float32)
+    matrix @ matrix
+    start = time.perf_counter()
+    while time.perf_counter() - start < 0.2:
+        matrix @ matrix
+        products += 1
+    return products * 2 * size**3 / (time.perf_counter() - start)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the largest unit that fits."""
+    for unit, length in (("years", 365.25 * 86400), ("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:,.0f} s"

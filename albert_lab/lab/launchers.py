@@ -1,0 +1,81 @@
+"""Start the child processes that make runs: on this machine, one process a run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+INTERRUPTED = 130
+STOPPED = 75
+POLL_SECONDS = 0.1
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def launch(
+    folders: Iterable[Path],
+    *,
+    jobs: int,
+    on_end: Callable[[Path, int], bool],
+) -> int:
+    """Make runs in child processes, at most `jobs` at a time, until none is left or on_end says stop.
+
+    SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end.
+
+    Args:
+        folders: run folders, in order.
+        jobs: number of children at once; the cores are shared out among them.
+        on_end: called with a run's folder and its child's exit code; False starts no further run.
+
+    Returns:
+        0, or the exit code of the signal that ended it (130 after Ctrl-C, 75 after SIGTERM).
+    """
+    waiting = deque(folders)
+    running: dict[Path, subprocess.Popen[bytes]] = {}
+    environment = os.environ | {"ALBERT_LAB_THREADS": str(max(1, cores() // jobs))}
+    if jobs > 1:
+        environment["ALBERT_LAB_PLAIN_PROGRESS"] = "1"
+    received: list[int] = []
+    with _passing_on_signals(running, received):
+        while waiting or running:
+            while waiting and len(running) < jobs and not received:
+                folder = waiting.popleft()
+                running[folder] = subprocess.Popen(
+                    [sys.executable, "-m", "albert_lab.lab.run", str(folder)], env=environment, stdin=subprocess.DEVNULL
+                )
+            for folder, child in list(running.items()):
+                code = child.poll()
+                if code is not None:
+                    del running[folder]
+                    if not on_end(folder, code):
+                        waiting.clear()
+            if received and not running:
+                break
+            time.sleep(POLL_SECONDS)
+    if not received:
+        return 0
+    return INTERRUPTED if received[0] == signal.SIGINT else STOPPED
+
+
+@contextmanager
+def _passing_on_signals(running: dict[Path, subprocess.Popen[bytes]], received: list[int]) -> Iterator[None]:
+    def pass_on(number: int, _frame: object) -> None:
+        received.append(number)
+        for child in running.values():
+            if child.poll() is None:
+                child.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

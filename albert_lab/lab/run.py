@@ -1,0 +1,339 @@
+"""One run, from its folder: `python -m albert_lab.lab.run FOLDER` trains, evaluates and writes the record."""
+
+import json
+import os
+import platform
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from filelock import FileLock, Timeout
+from omegaconf import OmegaConf
+
+from albert_lab import __version__, paths
+from albert_lab.config import RESULTS_VERSION, RunConfig, digest, validate
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.lab import results
+from albert_lab.lab.launchers import INTERRUPTED, STOPPED, cores
+from albert_lab.lab.progress import RunProgress
+from albert_lab.model.parameters import count_flops, count_parameters
+
+if TYPE_CHECKING:
+    from albert_lab.data.batches import Batches
+    from albert_lab.data.shards import Shards
+    from albert_lab.training.pretrain import Pretraining
+
+State = Literal["done", "failed", "running", "stopped", "missing"]
+
+RUN_FILE = "run.yaml"
+FAILURE = "failure.json"
+MACHINE = "machine.json"
+LOCK = "lock"
+TRACEBACK = "traceback.txt"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that can be made: its configuration, the fingerprints of what it reads, and the name they give."""
+
+    config: RunConfig
+    fingerprints: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """A readable prefix and a hash of everything that decides the numbers."""
+        config = self.config
+        content = {"config": config.identity(), "fingerprints": self.fingerprints, "version": RESULTS_VERSION}
+        words = [config.inter_sentence.name, config.sharing.name, f"{config.model.name}-E{config.embedding_size}"]
+        return "_".join([*words, f"seed{config.seed}", digest(content)])
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is kept."""
+        return paths.runs() / self.name
+
+    @property
+    def evaluation_set(self) -> str:
+        """Identity of the held-out sets that the run is scored on; scores compare only where it is the same."""
+        config = self.config
+        content = {
+            "fingerprints": self.fingerprints,
+            "corpus": config.identity()["corpus"],
+            "masking": config.masking.model_dump(),
+            "max_sequence_length": config.max_sequence_length,
+            "short_sequence_probability": config.short_sequence_probability,
+            "num_pairs": config.evaluation.num_pairs,
+            "seed": config.evaluation.seed,
+        }
+        return digest(content)
+
+
+def plan(config: RunConfig) -> Run:
+    """The run that a configuration stands for; reads the text to take its fingerprint.
+
+    Raises:
+        ConfigError: text that cannot be read. MissingDataError: text or a file that is not there.
+    """
+    from albert_lab.data.corpus import fingerprint
+    from albert_lab.data.tokenizer import tokenizer_fingerprint
+
+    return Run(config, {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)})
+
+
+def create(run: Run) -> Path:
+    """The run's folder, made with its run.yaml where it is not there yet."""
+    file = run.folder / RUN_FILE
+    if not file.exists():
+        run.folder.mkdir(parents=True, exist_ok=True)
+        content = {
+            "name": run.name,
+            "results_version": RESULTS_VERSION,
+            "fingerprints": run.fingerprints,
+            "config": run.config.model_dump(mode="json"),
+        }
+        results.write_atomically(file, OmegaConf.to_yaml(OmegaConf.create(content)))
+    return run.folder
+
+
+def read(folder: Path) -> Run:
+    """The run that a folder holds.
+
+    Raises:
+        ConfigError: no run.yaml, or one that does not give the name it says.
+    """
+    file = folder / RUN_FILE
+    if not file.is_file():
+        raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
+    content: Any = OmegaConf.to_container(OmegaConf.load(file))
+    run = Run(validate(content["config"]), content["fingerprints"])
+    if content["results_version"] == RESULTS_VERSION and run.name != content["name"]:
+        raise ConfigError(f"{file} was changed by hand: it says {content['name']}, its content is {run.name}")
+    return run
+
+
+def state(folder: Path) -> State:
+    """How far a run is: done, failed, running (a process holds its lock), stopped half way, or missing."""
+    if (folder / results.RECORD).exists():
+        return "done"
+    if not folder.is_dir():
+        return "missing"
+    if _is_locked(folder):
+        return "running"
+    if (folder / FAILURE).exists():
+        return "failed"
+    return "stopped" if (folder / MACHINE).exists() else "missing"
+
+
+def _is_locked(folder: Path) -> bool:
+    if not (folder / LOCK).exists():
+        return False
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def failure(folder: Path) -> str:
+    """Why a run failed, in one line."""
+    return json.loads((folder / FAILURE).read_text())["error"]
+
+
+def forget(folder: Path, *, keep_checkpoint: bool) -> None:
+    """Make a run be made again: from its last checkpoint, or from the start."""
+    (folder / FAILURE).unlink(missing_ok=True)
+    if not keep_checkpoint:
+        for name in (results.RECORD, results.METRICS, MACHINE):
+            (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+
+
+def _threads(folder: Path, config: RunConfig) -> int:
+    """The thread count that the run began with: other counts give other sums."""
+    file = folder / MACHINE
+    if not file.exists():
+        threads = config.machine.threads or int(os.environ.get("ALBERT_LAB_THREADS") or cores())
+        results.write_atomically(file, json.dumps({"threads": threads}) + "\n")
+    return json.loads(file.read_text())["threads"]
+
+
+def main(folder: Path) -> int:
+    """Make one run, or finish it, and return the exit code.
+
+    0 done; 1 failed; 2 a configuration that does not fit; 4 missing data; 75 stopped by SIGTERM and resumable;
+    130 stopped by Ctrl-C and resumable.
+    """
+    stopped_by: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _frame: stopped_by.append(number))
+    with FileLock(folder / LOCK):
+        if (folder / results.RECORD).exists():
+            return 0
+        progress = RunProgress(folder.name.rpartition("_")[0] or folder.name)
+        try:
+            if _make(read(folder), folder, progress, lambda: bool(stopped_by)):
+                return 0
+            progress.say("stopped; its state is saved, and the same command goes on from there")
+            return INTERRUPTED if stopped_by[0] == signal.SIGINT else STOPPED
+        except ConfigError as error:
+            return _fail(folder, progress, error, 2)
+        except MissingDataError as error:
+            return _fail(folder, progress, error, 4)
+        except Exception as error:
+            return _fail(folder, progress, error, 1)
+        finally:
+            progress.close()
+
+
+def _fail(folder: Path, progress: RunProgress, error: Exception, code: int) -> int:
+    text = str(error) or type(error).__name__
+    progress.say(f"failed: {text}")
+    if code != 1:  # the user's to mend, after which the same command is to go on
+        return code
+    try:
+        (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
+        results.write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
+    except OSError as unwritten:  # the disk may be what failed
+        progress.say(f"the failure could not be noted: {unwritten}")
+    return code
+
+
+def _make(run: Run, folder: Path, progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
+    """Prepare the data, train, evaluate, write the record; False when stopped before the end."""
+    from albert_lab.data.shards import open_shards, prepare
+    from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+
+    config = run.config
+    threads = _threads(folder, config)
+    shards = prepare(config, progress.say)
+    tokenizer = Tokenizer.load(find_tokenizer(config))
+    train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
+
+    # Before torch is imported, so that its pools have this size from the start.
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    import torch
+
+    from albert_lab.data.batches import Batches
+    from albert_lab.training.evaluate import Evaluator, make_sets
+    from albert_lab.training.log import MetricsLog
+    from albert_lab.training.pretrain import Pretrainer, autocast, choose_device, choose_precision
+
+    torch.set_num_threads(threads)
+    device = choose_device(config.machine.device)
+    precision = choose_precision(config.machine.precision, device)
+    batches = Batches(train, tokenizer, config)
+    pretrainer = Pretrainer(
+        config,
+        run_name=run.name,
+        folder=folder,
+        batches=batches,
+        evaluator=Evaluator(
+            sets=make_sets(train, dev, tokenizer, config),
+            kinds=[label.kind for label in config.inter_sentence.labels],
+            batch_size=config.evaluation.batch_size,
+            device=device,
+            autocast=autocast(precision, device),
+            is_stopped=is_stopped,
+        ),
+        log=MetricsLog(folder, progress.show, tensorboard=config.machine.tensorboard),
+        is_stopped=is_stopped,
+        say=progress.say,
+    )
+    trained = pretrainer.run()
+    if trained is None:
+        return False
+    results.write(folder, _record(run, trained, batches, train, dev, _provenance(device.type, precision, threads)))
+    return True
+
+
+def _record(
+    run: Run,
+    trained: "Pretraining",
+    batches: "Batches",
+    train: "Shards",
+    dev: "Shards",
+    provenance: results.Provenance,
+) -> results.RunRecord:
+    config = run.config
+    counts = count_parameters(config)
+    shown, plan = trained.shown, batches.stats()
+    kinds = [label.kind for label in config.inter_sentence.labels]
+    scores = {}
+    for name, accuracy in trained.scores.items():
+        low, high = accuracy.interval()
+        scores[name] = results.Score(
+            value=accuracy.value, n=accuracy.n, low=low, high=high, baseline=accuracy.baseline, by=accuracy.by
+        )
+    return results.RunRecord(
+        name=run.name,
+        results_version=RESULTS_VERSION,
+        config=config,
+        fingerprints=run.fingerprints,
+        evaluation_set=run.evaluation_set,
+        parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
+        train_flops_per_token=count_flops(config).training,
+        scores=scores,
+        training=results.Training(
+            steps=trained.steps,
+            tokens=trained.tokens,
+            training_seconds=trained.training_seconds,
+            total_seconds=trained.total_seconds,
+            tokens_per_second=trained.tokens / trained.training_seconds,
+            data_wait_share=trained.data_wait_share,
+            peak_memory_bytes=trained.peak_memory_bytes,
+            final_loss=trained.final_loss,
+        ),
+        data=results.Data(
+            mask_rate=shown.masked / trained.tokens,
+            padding_share=1 - trained.tokens / (trained.steps * config.batch_size * config.max_sequence_length),
+            label_shares={kind: shown.labels[index] / shown.pairs for index, kind in enumerate(kinds)},
+            cross_document_share=plan["cross_document_share"],
+            dropped_chunk_share=plan["dropped_chunks"] / plan["chunks"],
+            dropped_text_share=plan["dropped_text_share"],
+            epochs=trained.steps * config.batch_size / plan["pairs"],
+            train_documents=len(train.document_offsets) - 1,
+            dev_documents=len(dev.document_offsets) - 1,
+        ),
+        alarms=trained.alarms,
+        provenance=provenance,
+    )
+
+
+def _provenance(device: str, precision: str, threads: int) -> results.Provenance:
+    packages = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
+    return results.Provenance(
+        albert_lab=__version__,
+        python=platform.python_version(),
+        packages={package: version(package) for package in packages},
+        platform=f"{platform.system()} {platform.machine()}",
+        processor=_processor(),
+        cores=cores(),
+        threads=threads,
+        device=device,
+        precision=precision,
+        finished=datetime.now(UTC).date().isoformat(),
+    )
+
+
+def _processor() -> str:
+    """The processor's name as Linux tells it; elsewhere what Python knows."""
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        print("usage: python -m albert_lab.lab.run FOLDER", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,53 @@
+"""What became of every run that was begun."""
+
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from albert_lab.lab import results
+from albert_lab.lab import run as runs
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """One row a run folder, oldest first: state, share of the budget, step, loss, and the reason of a failure."""
+    found = []
+    for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
+        run_folder = path.parent
+        state = runs.state(run_folder)
+        last = next((line for line in reversed(results.read_metrics(run_folder)) if line["event"] == "training"), {})
+        found.append(
+            {
+                "run": run_folder.name,
+                "state": state,
+                "share": last.get("share"),
+                "step": last.get("step"),
+                "loss": last.get("loss"),
+                "reason": runs.failure(run_folder) if state == "failed" else None,
+            }
+        )
+    return found
+
+
+def text(found: list[dict[str, Any]]) -> str:
+    """The rows as a table, with a line of totals."""
+    if not found:
+        return "no runs yet"
+    body = [
+        [
+            row["run"],
+            row["state"],
+            "" if row["share"] is None else f"{row['share']:.0%}",
+            "" if row["step"] is None else f"{row['step']:,}",
+            "" if row["loss"] is None else f"{row['loss']:.3f}",
+            row["reason"] or "",
+        ]
+        for row in found
+    ]
+    counts: dict[str, int] = {}
+    for row in found:
+        counts[row["state"]] = counts.get(row["state"], 0) + 1
+    table = tabulate(
+        body, headers=["run", "state", "share", "step", "loss", ""], tablefmt="simple", disable_numparse=True
+    )
+    return f"{table}\n\n" + ", ".join(f"{count} {state}" for state, count in counts.items())

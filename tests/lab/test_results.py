@@ -1,0 +1,46 @@
+import pytest
+from records import toy_record
+
+from albert_lab.errors import ConfigError
+from albert_lab.lab import results
+
+
+def test_a_record_reads_back_as_it_was_written(tmp_path):
+    record = toy_record()
+    results.write(tmp_path, record)
+    assert results.read(tmp_path) == record
+
+
+def test_a_folder_without_a_record_is_not_finished(tmp_path):
+    assert results.read(tmp_path) is None
+
+
+def test_a_record_cut_short_is_named(tmp_path):
+    (tmp_path / results.RECORD).write_text('{"name": "a"')
+    with pytest.raises(ConfigError, match=r"results\.json is not a record"):
+        results.read(tmp_path)
+
+
+def test_every_score_carries_its_n_and_interval_into_the_table():
+    row = results.table([toy_record(sop=0.75)]).iloc[0]
+    assert (row["sop_accuracy"], row["sop_accuracy_n"]) == (0.75, 1000)
+    assert row["sop_accuracy_low"] < 0.75 < row["sop_accuracy_high"]
+    assert row["sop_accuracy_by"] == "head"
+
+
+def test_a_metrics_line_cut_short_by_a_kill_is_left_out(tmp_path):
+    (tmp_path / results.METRICS).write_text('{"event": "training", "step": 1}\n{"event": "trai')
+    assert results.read_metrics(tmp_path) == [{"event": "training", "step": 1}]
+
+
+def test_curves_hold_the_evaluations_along_the_way(tmp_path):
+    lines = ['{"event": "training", "step": 1}', '{"event": "evaluation", "step": 2, "mlm_accuracy": 0.5}']
+    (tmp_path / results.METRICS).write_text("\n".join(lines))
+    curves = results.curves([tmp_path])
+    assert curves.to_dict("records") == [{"run": tmp_path.name, "step": 2, "mlm_accuracy": 0.5}]
+
+
+def test_an_atomic_write_leaves_no_other_file(tmp_path):
+    results.write_atomically(tmp_path / "a.txt", "one")
+    results.write_atomically(tmp_path / "a.txt", "two")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "two")]

@@ -1,0 +1,69 @@
+"""Toy records of runs, for tests of what is made of records."""
+
+from albert_lab.config import RunConfig, load
+from albert_lab.lab.results import Data, Provenance, RunRecord, Score, Training
+
+
+def toy_score(value: float, by: str = "head") -> Score:
+    return Score(value=value, n=1000, low=value - 0.03, high=value + 0.03, baseline=0.5, by=by)
+
+
+def toy_record(
+    config: RunConfig | None = None,
+    *,
+    name: str = "sop_all-shared_seed0",
+    mlm: float = 0.25,
+    nsp: float = 0.5,
+    sop: float = 0.6,
+    by: str = "head",
+    evaluation_set: str = "set",
+    alarms: tuple[str, ...] = (),
+) -> RunRecord:
+    return RunRecord(
+        name=name,
+        results_version=1,
+        config=config or load(["scale=smoke"]),
+        fingerprints={"corpus": "c0ffee", "tokenizer": "bead"},
+        evaluation_set=evaluation_set,
+        parameters={"total": 31_000, "encoder": 30_000, "with_pooler": 30_500},
+        train_flops_per_token=190_000.0,
+        scores={
+            "mlm_accuracy": toy_score(mlm),
+            "nsp_accuracy": toy_score(nsp, by),
+            "sop_accuracy": toy_score(sop, by),
+        },
+        training=Training(
+            steps=12,
+            tokens=6_000,
+            training_seconds=2.0,
+            total_seconds=3.5,
+            tokens_per_second=3_000.0,
+            data_wait_share=0.001,
+            peak_memory_bytes=300 * 2**20,
+            final_loss=6.125,
+        ),
+        data=Data(
+            mask_rate=0.151,
+            padding_share=0.1,
+            label_shares={"consecutive": 0.5, "swapped": 0.5},
+            cross_document_share=0.0,
+            dropped_chunk_share=0.05,
+            dropped_text_share=0.04,
+            epochs=0.5,
+            train_documents=200,
+            dev_documents=49,
+        ),
+        alarms=alarms,
+        provenance=Provenance(
+            albert_lab="0.1.0",
+            python="3.11.7",
+            packages={"torch": "2.13.0", "numpy": "2.4.6"},
+            platform="Linux",
+            processor="toy",
+            cores=2,
+            threads=2,
+            device="cpu",
+            precision="bf16",
+            finished="2026-11-21",
+        ),
+    )
