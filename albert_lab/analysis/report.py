@@ -1,0 +1,279 @@
+"""A report as Markdown: a pure function of the CSV files and the experiment file in its folder."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from omegaconf import OmegaConf
+from tabulate import tabulate
+
+from albert_lab.analysis.tables import Row, Spread, axes_of, paper_cells, rows
+from albert_lab.errors import ConfigError
+from albert_lab.lab import results as records
+from albert_lab.lab.experiment import Experiment
+from albert_lab.lab.experiment import read as read_experiment
+
+REPORT, EXPERIMENT = "report.md", "experiment.yaml"
+POINTS, RESULTS, CURVES = "points.csv", "results.csv", "curves.csv"
+NAMES = {
+    "mlm_accuracy": "MLM",
+    "nsp_accuracy": "NSP",
+    "sop_accuracy": "SOP",
+    "embedding_size": "E",
+    "inter_sentence": "loss",
+}
+MISSING = "—"
+
+
+def write(
+    folder: Path, experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame, curves: pd.DataFrame
+) -> Path:
+    """Write the CSV files of a report and the report itself; the path of the report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = experiment.model_dump(mode="json", exclude={"name"})
+    files = {
+        EXPERIMENT: OmegaConf.to_yaml(OmegaConf.create(content)),
+        POINTS: points.to_csv(index=False),
+        RESULTS: results.to_csv(index=False),
+        CURVES: curves.to_csv(index=False),
+    }
+    for name, text in files.items():
+        records.write_atomically(folder / name, text)
+    return rebuild(folder)
+
+
+def rebuild(folder: Path) -> Path:
+    """Write report.md again from the files beside it; its path.
+
+    Raises:
+        ConfigError: a file of the report is missing or cannot be read.
+    """
+    records.write_atomically(folder / REPORT, render(*_read(folder)))
+    return folder / REPORT
+
+
+def scores(folder: Path) -> str:
+    """The table of scores of a report, as Markdown."""
+    experiment, points, results = _read(folder)
+    return _scores(experiment, axes_of(experiment, points), rows(experiment, points, results))
+
+
+def as_json(folder: Path) -> str:
+    """The table of scores of a report as one JSON document; what is missing is null."""
+    experiment, points, results = _read(folder)
+    found = []
+    for row in rows(experiment, points, results):
+        spreads = {column: row.spread(column) for column in experiment.columns}
+        cells = {column: None if spread is None else asdict(spread) for column, spread in spreads.items()}
+        runs = [] if row.runs.empty else list(row.runs["run"])
+        found.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper_cells(experiment, row)})
+    return json.dumps({"experiment": folder.name, "title": experiment.title, "rows": found}, indent=2)
+
+
+def _read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame]:
+    return read_experiment(folder / EXPERIMENT), _read_csv(folder / POINTS), _read_csv(folder / RESULTS)
+
+
+def _read_csv(file: Path) -> pd.DataFrame:
+    if not file.is_file():
+        raise ConfigError(f"{file} is not there: a report folder has {EXPERIMENT}, {POINTS}, {RESULTS} and {CURVES}")
+    try:
+        # `none` is the name of an option, not a missing value; an empty cell is missing.
+        return pd.read_csv(file, keep_default_na=False, na_values=[""])
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame()
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is no CSV file of a report: {error}") from error
+
+
+def render(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) -> str:
+    """The text of a report."""
+    table = rows(experiment, points, results)
+    axes = axes_of(experiment, points)
+    scale, corpus = points["scale"].iloc[0], points["corpus"].iloc[0]
+    seeds = points["seed"].nunique()
+    parts = [
+        f"# {experiment.title} ({scale}, {corpus})",
+        f"Source: {experiment.source}. Scale `{scale}`, corpus `{corpus}`,"
+        f" {seeds} pre-training seed{'s' if seeds > 1 else ''}. Made by `{points['command'].iloc[0]}`.",
+        "## Scores on held-out documents",
+        _scores(experiment, axes, table),
+        _how_to_read(table),
+        "## Cost",
+        _costs(axes, table),
+        "## Every run",
+        _runs(experiment, axes, table),
+    ]
+    if experiment.paper:
+        parts += [f"## The paper's table: {experiment.paper.table}", _paper(experiment, axes, table)]
+    alarms = [f"- `{run['run']}`: {run['alarms']}" for run in _finished(table) if isinstance(run["alarms"], str)]
+    missing = [f"- `{name}`: {reason}" for row in table for name, reason in row.missing.items()]
+    parts += ["## Alarms", "\n".join(alarms) or "None."]
+    if missing:
+        parts += ["## Missing runs", "\n".join(missing)]
+    notes = [*experiment.notes, *_departures(results, points)]
+    parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
+    if len(results):
+        parts += ["## Provenance", _provenance(results)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in body]
+    align = ["left" if index == 0 else "right" for index in range(len(header))]
+    # Numbers are text: 81.30 must not become 81.3.
+    return tabulate(
+        cells, headers=list(header), tablefmt="pipe", disable_numparse=True, colalign=align if cells else None
+    )
+
+
+def _label(row: Row, axis: str) -> str:
+    here, paper = row.values[axis], row.labels[axis]
+    return here if here == paper else f"{here} (paper: {paper})"
+
+
+def _percent(spread: Spread | None) -> str:
+    if spread is None:
+        return MISSING
+    return f"{100 * spread.mean:.1f}" + (f" ± {100 * spread.sd:.1f}" if spread.sd is not None else "")
+
+
+def _scores(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
+    header = [NAMES.get(axis, axis) for axis in axes] + ["seeds"]
+    shown = experiment.paper.columns if experiment.paper else {}
+    for column in experiment.columns:
+        header.append(f"{NAMES[column]} %")
+        header += [f"paper {NAMES[column]}"] if column in shown else []
+    body = []
+    for row in table:
+        line = [_label(row, axis) for axis in axes] + [str(len(row.runs))]
+        cells = paper_cells(experiment, row)
+        for column in experiment.columns:
+            spread = row.spread(column)
+            text = _percent(spread)
+            if spread is not None and spread.sd is None:
+                run = row.runs.iloc[0]
+                text += f" [{100 * run[f'{column}_low']:.1f}, {100 * run[f'{column}_high']:.1f}]"
+            line.append(text)
+            line += [cells.get(column, MISSING)] if column in shown else []
+        body.append(line)
+    return _markdown(header, body)
+
+
+def _how_to_read(table: Sequence[Row]) -> str:
+    several = any(len(row.runs) > 1 for row in table)
+    spread = "Mean ± standard deviation over pre-training seeds. " if several else ""
+    single = (
+        "In brackets: the 95 % Wilson interval of a single run over the answers of its held-out set, which does not"
+    )
+    single += " hold the spread between seeds. " if any(len(row.runs) == 1 for row in table) else ""
+    return (spread + (single if any(len(row.runs) == 1 for row in table) else "")).strip() + (
+        " The paper's numbers come from its own scale, data and held-out set: compare directions, not values."
+    )
+
+
+def _number(value: float, unit: str = "") -> str:
+    return f"{value:,.0f}{unit}"
+
+
+def _costs(axes: Sequence[str], table: Sequence[Row]) -> str:
+    header = [NAMES.get(axis, axis) for axis in axes]
+    header += ["parameters", "training FLOPs a piece", "steps", "pieces", "training seconds", "pieces/s", "peak MiB"]
+    columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", "tokens_per_second"]
+    body = []
+    for row in table:
+        line = [_label(row, axis) for axis in axes]
+        for column in columns:
+            spread = row.spread(column)
+            line.append(MISSING if spread is None else _number(spread.mean))
+        memory = row.spread("peak_memory_bytes")
+        line.append(MISSING if memory is None else _number(memory.mean / 2**20))
+        body.append(line)
+    return _markdown(header, body)
+
+
+def _finished(table: Sequence[Row]) -> list[Any]:
+    seen: dict[str, Any] = {}
+    for row in table:
+        for _, run in row.runs.iterrows():
+            seen.setdefault(run["run"], run)
+    return list(seen.values())
+
+
+def _runs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
+    header = ["run", *(f"{NAMES[column]} % [95 %] (n; chance)" for column in experiment.columns), "by", "loss"]
+    body = []
+    for run in _finished(table):
+        line = [f"`{run['run']}`"]
+        for column in experiment.columns:
+            low, high, baseline = (100 * run[f"{column}_{part}"] for part in ("low", "high", "baseline"))
+            answers = f"{int(run[f'{column}_n']):,}"
+            line.append(f"{100 * run[column]:.1f} [{low:.1f}, {high:.1f}] ({answers}; {baseline:.1f})")
+        line.append(", ".join(sorted({run[f"{column}_by"] for column in experiment.columns})))
+        line.append(f"{run['final_loss']:.3f}")
+        body.append(line)
+    return _markdown(header, body)
+
+
+def _paper(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
+    assert experiment.paper is not None
+    columns = experiment.paper.columns
+    header = [*(NAMES.get(axis, axis) for axis in experiment.axes), *columns.values()]
+    body = [
+        [*(cells[axis] for axis in experiment.axes), *(cells.get(column, MISSING) for column in columns)]
+        for cells in experiment.paper.rows
+    ]
+    return _markdown(header, body) + "\n\nAs printed; SQuAD cells are F1/EM."
+
+
+def _departures(results: pd.DataFrame, points: pd.DataFrame) -> list[str]:
+    if not len(results) or points["scale"].iloc[0] == "paper":
+        return []
+    run = results.iloc[0]
+
+    def values(column: str) -> str:
+        return " or ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in results[column].unique())
+
+    return [
+        f"Scale `{points['scale'].iloc[0]}`: {values('num_layers')} layers, H = {values('hidden_size')},"
+        f" V = {values('vocab_size')}, length {values('max_sequence_length')}, batches of {values('batch_size')},"
+        f" {values('budget')}, {values('optimizer')} at a peak rate of {values('learning_rate')}, on"
+        f" {int(run['train_documents']):,} documents read {results['epochs'].mean():.1f} times. The paper's ablations:"
+        " 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at 0.00176, on Wikipedia and"
+        " BookCorpus.",
+        f"Held-out sets: {int(run['dev_documents']):,} documents of the same corpus, chosen by a hash of the raw text; the"
+        " paper takes the development texts of SQuAD and RACE.",
+        f"Masking `{values('masking')}`: {100 * results['mask_rate'].mean():.1f} % of the pieces were chosen for"
+        " prediction.",
+    ]
+
+
+def _provenance(results: pd.DataFrame) -> str:
+    def values(column: str) -> str:
+        return "; ".join(str(value) for value in dict.fromkeys(results[column]))
+
+    shares = []
+    for _, run in results.iterrows():
+        balance = ", ".join(f"{kind} {share:.3f}" for kind, share in json.loads(run["label_shares"]).items())
+        shares.append(f"`{run['run']}` {balance or 'no labels'}")
+    lines = {
+        "Code": f"albert-lab {values('albert_lab')}, results version {values('results_version')}",
+        "Packages": values("packages"),
+        "Machine": f"{values('machine')}; device {values('device')}, precision {values('precision')}, threads"
+        f" {values('threads')}",
+        "Corpus fingerprint": f"{values('corpus_fingerprint')}; tokenizer {values('tokenizer_fingerprint')}",
+        "Held-out set": values("evaluation_set"),
+        "Pieces and seconds": f"{results['tokens'].sum():,} pieces, {results['training_seconds'].sum():,.0f} s of training,"
+        f" {results['total_seconds'].sum():,.0f} s in all, over {len(results)} runs",
+        "Waiting for data": f"{100 * results['data_wait_share'].max():.2f} % of the training seconds at most",
+        "Padding": f"{100 * results['padding_share'].mean():.1f} % of the positions",
+        "Dropped chunks of one sentence": f"{100 * results['dropped_chunk_share'].mean():.1f} %, with"
+        f" {100 * results['dropped_text_share'].mean():.1f} % of the text",
+        "Pairs across documents": "; ".join(f"{share:.3f}" for share in results["cross_document_share"]),
+        "Label shares": "; ".join(shares),
+        "Finished": values("finished"),
+    }
+    return "\n".join(f"- {key}: {value}" for key, value in lines.items())

@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from records import toy_record
+
+from albert_lab.analysis import report
+from albert_lab.errors import ConfigError
+from albert_lab.lab import experiment, results
+
+GOLDEN = Path(__file__).with_name("golden_report.md")
+
+
+def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "inter_sentence": loss,
+            "paper_inter_sentence": loss,
+            "seed": seed,
+            "run": f"{loss}-{seed}",
+            "state": "failed" if f"{loss}-{seed}" in missing else "done",
+            "reason": "the loss is nan at step 3" if f"{loss}-{seed}" in missing else "",
+            "scale": "smoke",
+            "corpus": "sotu",
+            "command": "albert-lab sop-vs-nsp scale=smoke",
+        }
+        for loss in losses
+        for seed in seeds
+    )
+
+
+def toy_results(points: pd.DataFrame) -> pd.DataFrame:
+    scores = {"none": (0.30, 0.51, 0.50), "nsp": (0.29, 0.80, 0.51), "sop": (0.28, 0.55, 0.70)}
+    records = []
+    for _, point in points[points["state"] == "done"].iterrows():
+        mlm, nsp, sop = (value + 0.02 * point["seed"] for value in scores[point["inter_sentence"]])
+        by = "linear probe" if point["inter_sentence"] == "none" else "head"
+        alarms = ("sop_accuracy is not above chance",) if point["run"] == "sop-1" else ()
+        records.append(toy_record(name=point["run"], mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms))
+    return results.table(records)
+
+
+def written(folder: Path, points: pd.DataFrame, name: str = "sop-vs-nsp") -> str:
+    curves = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [0.1]})
+    return report.write(folder / name, experiment.named(name), points, toy_results(points), curves).read_text()
+
+
+def test_a_report_is_the_golden_one(tmp_path):
+    text = written(tmp_path, toy_points(missing=("nsp-1",)))
+    assert text == GOLDEN.read_text()
+
+
+def test_a_report_is_rebuilt_from_its_csv_files_alone_to_the_byte(tmp_path):
+    text = written(tmp_path, toy_points())
+    (tmp_path / "sop-vs-nsp" / report.REPORT).unlink()
+    assert report.rebuild(tmp_path / "sop-vs-nsp").read_text() == text
+
+
+def test_the_row_called_none_is_no_missing_value(tmp_path):
+    assert "\n| none " in written(tmp_path, toy_points())
+
+
+def test_a_mean_comes_with_its_spread_over_seeds(tmp_path):
+    # Seeds at 0.70 and 0.72: mean 71.0, standard deviation 2 / sqrt(2) = 1.4.
+    assert "71.0 ± 1.4" in written(tmp_path, toy_points())
+
+
+def test_a_single_seed_shows_the_interval_of_its_answers(tmp_path):
+    assert "70.0 [67.0, 73.0]" in written(tmp_path, toy_points(seeds=(0,)))
+
+
+def test_a_failed_run_is_no_row_and_is_named_with_its_reason(tmp_path):
+    text = written(tmp_path, toy_points(seeds=(0,), missing=("nsp-0",)))
+    row = next(line for line in text.splitlines() if line.startswith("| nsp "))
+    assert row.count("—") == 3
+    assert "`nsp-0`: the loss is nan at step 3" in text
+
+
+def test_rows_scored_on_different_sets_are_refused(tmp_path):
+    points = toy_points(seeds=(0,))
+    table = toy_results(points)
+    table.loc[1, "evaluation_set"] = "another"
+    with pytest.raises(ConfigError, match="different held-out sets"):
+        report.write(tmp_path, experiment.named("sop-vs-nsp"), points, table, pd.DataFrame())
+
+
+def test_a_value_that_stands_for_the_papers_shows_both(tmp_path):
+    points = toy_points(seeds=(0,), losses=("sop",)).drop(columns=["inter_sentence", "paper_inter_sentence"])
+    points = points.assign(sharing="all-shared", paper_sharing="all-shared", embedding_size=12, paper_embedding_size=64)
+    table = results.table([toy_record(name="sop-0")])
+    text = report.write(tmp_path, experiment.named("embedding-size"), points, table, pd.DataFrame()).read_text()
+    assert "12 (paper: 64)" in text
+
+
+def test_a_folder_that_is_no_report_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"experiment\.yaml"):
+        report.rebuild(tmp_path)
