@@ -1,0 +1,67 @@
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+from albert_lab import paths
+
+# Lowest first. A room imports from itself and from lower layers.
+LAYERS = [
+    ["paths", "errors"],
+    ["config"],
+    ["data", "model"],
+    ["training"],
+    ["tasks"],
+    ["lab"],
+    ["interop", "analysis"],
+    ["cli"],
+]
+LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
+MODULES = sorted(file.relative_to(paths.PACKAGE) for file in paths.PACKAGE.rglob("*.py"))
+
+
+def imports(module):
+    for node in ast.walk(ast.parse((paths.PACKAGE / module).read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} imports by a relative path"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_a_module_imports_only_from_its_own_room_and_lower_layers(module):
+    room = module.parts[0].removesuffix(".py")
+    own = [name.split(".")[1] for name in imports(module) if name.startswith("albert_lab.")]
+    upward = [other for other in own if other in LAYER and other != room and LAYER[other] >= LAYER.get(room, 0)]
+    assert room in LAYER or room == "__init__", f"{room} has no place among the layers"
+    assert not upward, f"{module} imports {upward}"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_no_module_imports_click_and_text_and_tables_need_no_torch(module):
+    banned = {"click", "torch"} if module.parts[0] in ("data", "analysis") else {"click"}
+    assert not banned & {name.split(".")[0] for name in imports(module)}
+
+
+@pytest.mark.parametrize(
+    ("room", "unloaded"), [("data", {"torch"}), ("analysis", {"torch"}), ("cli.py", {"torch", "pandas"})]
+)
+def test_importing_a_room_does_not_load_what_it_must_not_need(room, unloaded):
+    names = [".".join(["albert_lab", *module.with_suffix("").parts]) for module in MODULES if module.parts[0] == room]
+    loads = f"import sys, {', '.join(names)}; sys.exit(', '.join({unloaded} & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True)
+    assert done.returncode == 0, f"{room}: {done.stderr}"
+
+
+def test_no_module_is_named_for_odds_and_ends():
+    nameless = ("util", "helper", "common", "manager", "handler", "misc")
+    assert not [module for module in MODULES if any(word in module.name for word in nameless)]
+
+
+def test_the_map_in_the_readme_names_every_module_and_no_other():
+    readme = (paths.PACKAGE.parent / "README.md").read_text()
+    named = re.findall(r"^ +(\w+\.py)  ", readme, re.MULTILINE)
+    assert sorted(named) == sorted(module.name for module in MODULES if module.name != "__init__.py")

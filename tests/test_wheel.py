@@ -1,0 +1,90 @@
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+
+import pytest
+
+import albert_lab
+from albert_lab import paths
+
+CHECKOUT = paths.PACKAGE.parent
+
+
+def run(*command, **options):
+    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from the source distribution: what neither of them carries is missing in both."""
+    folder = tmp_path_factory.mktemp("dist")
+    run("-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT)
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+@pytest.fixture(scope="module")
+def run_installed(wheel, tmp_path_factory):
+    """A function that runs Python in an empty folder, with the installed wheel before everything else."""
+    target, elsewhere = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("elsewhere")
+    run("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", target, wheel)
+    environment = {**os.environ, "PYTHONPATH": str(target)}
+    environment.pop("ALBERT_LAB_HOME", None)
+    return target, lambda *command: run(*command, cwd=elsewhere, env=environment)
+
+
+def test_the_wheel_carries_the_package_its_configuration_and_its_experiments_and_nothing_else(wheel):
+    carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    files = [file for file in paths.PACKAGE.rglob("*.*") if "__pycache__" not in file.parts]
+    package = {f"albert_lab/{file.relative_to(paths.PACKAGE)}" for file in files}
+    conf = {f"albert_lab/conf/{file.relative_to(paths.CONF)}" for file in paths.CONF.rglob("*.yaml")}
+    experiments = {f"albert_lab/experiments/{file.name}" for file in paths.EXPERIMENTS.glob("*.yaml")}
+    assert carried == package | conf | experiments
+
+
+def test_the_wheel_carries_the_licence_and_the_command(wheel):
+    files = zipfile.ZipFile(wheel)
+    information = f"albert_lab-{albert_lab.__version__}.dist-info"
+    assert b"Apache License" in files.read(f"{information}/licenses/LICENSE")
+    assert b"albert-lab = albert_lab.cli:main" in files.read(f"{information}/entry_points.txt")
+
+
+def test_an_installed_wheel_composes_from_its_own_configuration_in_any_folder(run_installed):
+    target, run_python = run_installed
+    printed = run_python(
+        "-c", "from albert_lab import config, paths; print(config.load([]).scale.name, paths.CONF, paths.EXPERIMENTS)"
+    )
+    assert printed.split() == ["laptop", str(target / "albert_lab/conf"), str(target / "albert_lab/experiments")]
+
+
+def test_an_installed_wheel_prints_its_version_and_lists_its_experiments(run_installed):
+    _, run_python = run_installed
+    assert albert_lab.__version__ in run_python("-m", "albert_lab.cli", "--version")
+    printed = run_python("-m", "albert_lab.cli", "--help")
+    assert all(file.stem in printed for file in paths.EXPERIMENTS.glob("*.yaml"))
+
+
+def test_a_checkout_keeps_no_second_copy_of_configuration_and_experiments():
+    assert paths.CONF == CHECKOUT / "conf"
+    assert paths.EXPERIMENTS == CHECKOUT / "experiments"
+
+
+def test_the_citation_names_this_version():
+    assert f"\nversion: {albert_lab.__version__}\n" in (CHECKOUT / "CITATION.cff").read_text()
+
+
+def test_every_required_package_is_pinned():
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    required = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    pinned = {
+        line.split("==")[0].lower() for line in (CHECKOUT / "constraints.txt").read_text().splitlines() if "==" in line
+    }
+    names = {requirement.split(">=")[0].split("[")[0] for requirement in required} - {"albert-lab"}
+    assert names <= pinned
