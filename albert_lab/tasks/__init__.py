@@ -1,0 +1,1 @@
+"""Downstream tasks: their files, scores and fine-tuning."""

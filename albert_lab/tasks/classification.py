@@ -1,0 +1,120 @@
+"""One text or two to a class or a number: GLUE's kind of task."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from albert_lab.errors import ConfigError
+from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks.examples import TextExample
+from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, cut_pair
+from albert_lab.tasks.formats.glue import GlueFormat
+from albert_lab.tasks.kind import Predictions, Scores
+from albert_lab.tasks.task import TaskConfig, TaskSettings
+
+UNLABELLED = -1
+
+
+class ClassificationHead(nn.Module):
+    """Dropout and one linear layer on the pooled output (run_classifier.py of the release)."""
+
+    def __init__(self, hidden_size: int, num_labels: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(hidden_size, num_labels)
+
+    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+        """Cross-entropy of the labels; squared error where they are numbers."""
+        logits = self._logits(pooled)
+        labels = batch.targets["labels"]
+        if labels.is_floating_point():
+            return F.mse_loss(logits[:, 0], labels)
+        return F.cross_entropy(logits, labels)
+
+    def scores(
+        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
+    ) -> dict[str, torch.Tensor]:
+        """values [items, labels]: probabilities of the labels, or [items, 1], the number."""
+        logits = self._logits(pooled)
+        return {"values": logits if batch.targets["labels"].is_floating_point() else logits.softmax(-1)}
+
+    def _logits(self, pooled: torch.Tensor) -> torch.Tensor:
+        return self.output(self.dropout(pooled)).float()
+
+
+class Kind:
+    """Classification, or regression where the task's format has no labels."""
+
+    def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
+        if not isinstance(task.format, GlueFormat):
+            raise ConfigError(f"{task.name}: kind=classification reads format.name=glue, not {task.format.name}")
+        self.labels = task.format.labels
+        self.settings = settings
+
+    def make_features(self, examples: Sequence[TextExample], encoder: TextEncoder) -> Features:
+        """A row an example: `[CLS] a [SEP] b [SEP]`, the longer of two texts cut first."""
+        length = self.settings.max_sequence_length
+        firsts = encoder.encode([example.text_a for example in examples])
+        seconds = encoder.encode([example.text_b or "" for example in examples])
+        rows, cut = [], 0
+        for example, first, second in zip(examples, firsts, seconds, strict=True):
+            is_pair = example.text_b is not None
+            room = length - (3 if is_pair else 2)
+            cut += len(first) + len(second) > room
+            kept = cut_pair(first, second, room)
+            rows.append(encoder.join(kept[0], kept[1] if is_pair else None))
+        return Features(
+            input_ids=[ids for ids, _ in rows],
+            first_lengths=[first for _, first in rows],
+            targets={"labels": self._targets(examples)},
+            counts={"cut": cut},
+            pad_id=encoder.pad_id,
+        )
+
+    def _targets(self, examples: Sequence[TextExample]) -> np.ndarray:
+        if self.labels is None:
+            return np.array([math.nan if e.label is None else e.label for e in examples], dtype=np.float32)
+        number = {label: index for index, label in enumerate(self.labels)} | {None: UNLABELLED}
+        return np.array([number[example.label] for example in examples], dtype=np.int64)  # pyright: ignore[reportArgumentType]
+
+    def build_head(self, shape: EncoderShape) -> ClassificationHead:
+        """A head with an output a label, or one."""
+        return ClassificationHead(shape.hidden_size, len(self.labels or "1"), self.settings.classifier_dropout)
+
+    def chance_loss(self, features: Features) -> float:
+        """The entropy of the labels, in nats, or the variance of the numbers."""
+        labels = features.targets["labels"]
+        if self.labels is None:
+            return float(labels.var())
+        shares = np.bincount(labels) / len(labels)
+        return float(-sum(share * math.log(share) for share in shares if share))
+
+    def collect(self, examples: Sequence[TextExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
+        """values [examples, labels], as the head gives them."""
+        return {"ids": np.array([example.id for example in examples]), "values": found["values"]}
+
+    def average(self, members: Sequence[Scores]) -> Scores:
+        """The mean of the probabilities, or of the numbers."""
+        return members[0] | {"values": np.mean([member["values"] for member in members], axis=0)}
+
+    def predict(self, examples: Sequence[TextExample], scores: Scores) -> Predictions:
+        """The most probable label, or the number."""
+        labels, values = self.labels, scores["values"]
+        if labels is None:
+            return Predictions({example.id: float(row[0]) for example, row in zip(examples, values, strict=True)})
+        best = values.argmax(axis=1)
+        return Predictions({example.id: labels[index] for example, index in zip(examples, best, strict=True)})
+
+    def constant(self, train: Sequence[TextExample], examples: Sequence[TextExample]) -> Predictions:
+        """The most frequent training label, or the mean of the numbers."""
+        labels = [example.label for example in train if example.label is not None]
+        if self.labels is None:
+            answer = float(np.mean([float(label) for label in labels]))
+        else:
+            answer = Counter(labels).most_common(1)[0][0]
+        return Predictions({example.id: answer for example in examples})

@@ -1,0 +1,128 @@
+"""Sequences of pieces that stand for examples, and batches of them without padding that need not be there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import torch
+
+from albert_lab.config import CorpusConfig
+from albert_lab.data.corpus import clean
+from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.tasks.alignment import AlignedText, align
+
+# Batches are cut from this many batches' worth of items sorted by length: few lengths in a batch, and still shuffled.
+POOLED_BATCHES = 50
+
+
+class TextEncoder:
+    """Text to pieces as in pre-training: cleaned like the corpus, then by the run's own tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer, corpus: CorpusConfig) -> None:
+        self._tokenizer = tokenizer
+        self._corpus = corpus
+        self.pad_id = tokenizer.pad_id
+        self.align = lru_cache(maxsize=None)(self._align)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Piece ids of each text, without special pieces."""
+        return self._tokenizer.encode([clean(text, self._corpus) for text in texts])
+
+    def _align(self, text: str) -> AlignedText:
+        return align(text, self._corpus, self._tokenizer)
+
+    def join(self, first: Sequence[int], second: Sequence[int] | None) -> tuple[list[int], int]:
+        """`[CLS] first [SEP] second [SEP]`, or without a second part, and how many pieces have token type 0."""
+        ids = [self._tokenizer.cls_id, *first, self._tokenizer.sep_id]
+        if second is None:
+            return ids, len(ids)
+        return [*ids, *second, self._tokenizer.sep_id], len(ids)
+
+
+def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Both parts cut at their ends to fit together into so many pieces: always the longer one, and the second of equals.
+
+    Source: _truncate_seq_pair in classifier_utils.py of the release.
+    """
+    longest_second = max(room // 2, room - len(first))
+    second = second[:longest_second]
+    return first[: room - len(second)], second
+
+
+@dataclass(frozen=True)
+class Features:
+    """The sequences (rows) of examples. Items are what batches count: an item is rows_per_item rows in a row.
+
+    counts tells how many examples were cut, windowed or could not be used.
+    """
+
+    input_ids: list[list[int]]
+    first_lengths: list[int]  # pieces with token type 0, by row
+    targets: dict[str, np.ndarray]  # [items, ...]
+    counts: dict[str, int]
+    pad_id: int
+    rows_per_item: int = 1
+
+    def __len__(self) -> int:
+        return len(self.input_ids) // self.rows_per_item
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Length of the longest row of each item, [items]."""
+        lengths = np.array([len(row) for row in self.input_ids], dtype=np.int64)
+        return lengths.reshape(-1, self.rows_per_item).max(axis=1)
+
+    def batch(self, items: np.ndarray, device: torch.device) -> "TaskBatch":
+        """The items as one batch, padded to the longest row among them."""
+        rows = (items[:, None] * self.rows_per_item + np.arange(self.rows_per_item)).ravel()
+        width = int(self.lengths[items].max())
+        input_ids = np.full((len(rows), width), self.pad_id, dtype=np.int64)
+        for place, row in enumerate(rows):
+            input_ids[place, : len(self.input_ids[row])] = self.input_ids[row]
+        positions = np.arange(width)
+        lengths = np.array([len(self.input_ids[row]) for row in rows])[:, None]
+        is_second = positions >= np.array([self.first_lengths[row] for row in rows])[:, None]
+        attention_mask = positions < lengths
+        return TaskBatch(
+            input_ids=torch.from_numpy(input_ids).to(device),
+            token_type_ids=torch.from_numpy((is_second & attention_mask).astype(np.int64)).to(device),
+            attention_mask=torch.from_numpy(attention_mask).to(device),
+            targets={name: torch.from_numpy(values[items]).to(device) for name, values in self.targets.items()},
+            num_tokens=int(lengths.sum()),
+        )
+
+
+@dataclass(frozen=True)
+class TaskBatch:
+    """Rows padded to the right, and what is known of each item."""
+
+    input_ids: torch.Tensor  # [rows, sequence] int64
+    token_type_ids: torch.Tensor  # [rows, sequence] int64
+    attention_mask: torch.Tensor  # [rows, sequence] bool: True at real pieces
+    targets: Mapping[str, torch.Tensor]  # [items, ...]
+    num_tokens: int  # real pieces
+
+
+def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[np.ndarray]:
+    """The items of each training batch, epoch after epoch without end; a function of (seed, epoch) alone.
+
+    Items of like length stand together, so that little of a batch is padding. The last batch of an epoch may be small.
+    """
+    epoch = 0
+    while True:
+        rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
+        order = rng.permutation(len(lengths))
+        pools = [order[at : at + POOLED_BATCHES * batch_size] for at in range(0, len(order), POOLED_BATCHES * batch_size)]
+        by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
+        batches = [pool[at : at + batch_size] for pool in by_length for at in range(0, len(pool), batch_size)]
+        for index in rng.permutation(len(batches)):
+            yield batches[index]
+        epoch += 1
+
+
+def evaluation_items(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
+    """Every item once, the shortest first, in batches."""
+    order = np.argsort(lengths, kind="stable")
+    for at in range(0, len(order), batch_size):
+        yield order[at : at + batch_size]

@@ -1,0 +1,492 @@
+"""One fine-tuning: a pre-trained encoder, a task and a seed to predictions, scores and a record."""
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from albert_lab.config import RunConfig, digest
+from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.model.encoder import Encoder, initialize
+from albert_lab.model.heads import Pooler, PretrainingModel
+from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks.examples import Issue, describe
+from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, evaluation_items, training_items
+from albert_lab.tasks.kind import Head, Outcome, Scores, TaskKind, decide, has_gold, judge, load_kind
+from albert_lab.tasks.predictions import load_scores, save_predictions, save_scores
+from albert_lab.tasks.records import (
+    Attempt,
+    Evaluation,
+    ExampleSet,
+    FinetuningRecord,
+    output_folder,
+    read_record,
+    record_file,
+    write_record,
+)
+from albert_lab.tasks.task import TaskConfig, TaskSettings, load_task
+from albert_lab.training import checkpoint
+from albert_lab.training.clock import Clock
+from albert_lab.training.lamb import Lamb
+from albert_lab.training.optimizer import split_parameters
+from albert_lab.training.pretrain import DivergedError, autocast, choose_device, choose_precision
+from albert_lab.training.schedule import learning_rate_factor
+
+Say = Callable[[str], None]
+
+# Raise it with every change that moves numbers: older records are then made again.
+FINETUNING_VERSION = 1
+
+WEIGHTS = "model.safetensors"
+CHECKPOINTS = "checkpoint"
+# AdamWeightDecayOptimizer in optimization.py of the release.
+BETAS, EPS, WEIGHT_DECAY, MAX_GRAD_NORM = (0.9, 0.999), 1e-6, 0.01, 1.0
+EVALUATION_ITEMS = 64
+# The end of a training whose loss tells whether it has learnt, and the share of the chance loss it must be under.
+END_SHARE, LEARNT_SHARE = 0.1, 0.99
+# Which examples are taken does not depend on the seed of a fine-tuning: seeds differ in nothing but chance.
+_SUBSAMPLE_SEED = 2020
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is fine-tuned: a run's configuration and tokenizer, its weights (None: random ones), and where records go.
+
+    name tells it apart from others: a record under another name is not taken for this one's.
+    """
+
+    name: str
+    config: RunConfig
+    tokenizer: Tokenizer
+    weights: Path | None
+    folder: Path
+
+
+class TaskModel(nn.Module):
+    """The encoder and pooler of pre-training with the head of a task."""
+
+    def __init__(self, encoder: Encoder, pooler: Pooler, head: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pooler = pooler
+        self.head = head
+
+    def loss(self, batch: TaskBatch) -> torch.Tensor:
+        """Mean loss of a batch."""
+        return self._head.loss(*self._encode(batch), batch)
+
+    def scores(self, batch: TaskBatch) -> dict[str, torch.Tensor]:
+        """What the kind decides by, [items, ...]."""
+        return dict(self._head.scores(*self._encode(batch), batch))
+
+    @property
+    def _head(self) -> Head:
+        return self.head  # pyright: ignore[reportReturnType]
+
+    def _encode(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        output = self.encoder(batch.input_ids, batch.token_type_ids, batch.attention_mask)
+        return output.last_hidden_state, self.pooler(output.last_hidden_state)
+
+
+def build_model(start: Start, kind: TaskKind, dropout: float, seed: int) -> TaskModel:
+    """A model to fine-tune: the encoder and pooler of a run, or random ones, and a random head.
+
+    Raises:
+        MissingDataError, ConfigError, checkpoint.CheckpointError: see checkpoint.load_weights.
+    """
+    shape = replace(EncoderShape.from_config(start.config), dropout=dropout)
+    pretrained = PretrainingModel(shape, len(start.config.inter_sentence.labels), seed)
+    if start.weights is not None:
+        checkpoint.load_weights(start.weights, pretrained)
+    head = kind.build_head(shape)
+    initialize(head, shape.initializer_range, torch.Generator().manual_seed(seed))
+    return TaskModel(pretrained.encoder, pretrained.pooler, head)
+
+
+def fit(settings: TaskSettings, max_sequence_length: int) -> TaskSettings:
+    """The settings with lengths that the pre-training length allows: all of them shorter in the same proportion."""
+    if settings.max_sequence_length <= max_sequence_length:
+        return settings
+    changed: dict[str, Any] = {"max_sequence_length": max_sequence_length}
+    for key in ("question_length", "stride"):
+        value = getattr(settings, key)
+        if value is not None:
+            changed[key] = max(1, value * max_sequence_length // settings.max_sequence_length)
+    return TaskSettings.model_validate(settings.model_dump() | changed)
+
+
+def subsample(examples: Sequence[Any], size: int | None) -> list[Any]:
+    """So many of the examples, always the same, in their order; all of them where size is None."""
+    if size is None or size >= len(examples):
+        return list(examples)
+    rng = np.random.Generator(np.random.Philox(key=_SUBSAMPLE_SEED))
+    return [examples[index] for index in np.sort(rng.permutation(len(examples))[:size])]
+
+
+def finetune(
+    start: Start,
+    task: TaskConfig,
+    seed: int,
+    *,
+    data: Path,
+    say: Say,
+    is_stopped: Callable[[], bool] = lambda: False,
+    splits: Sequence[str] = (),
+    keep_weights: bool = False,
+) -> FinetuningRecord | None:
+    """The record of a fine-tuning, made first where it is not there; None when stopped before the end.
+
+    A stopped one goes on from its last checkpoint. What the task starts from is fine-tuned before, with the same seed.
+
+    Args:
+        start: What is fine-tuned.
+        task: The task; its settings are those of the run's scale, its lengths at most the run's.
+        seed: Of the head's weights, the order of the examples and dropout.
+        data: The tasks folder.
+        say: Told of retries, issues and what is made anew.
+        is_stopped: Asked before every step.
+        splits: Further splits to predict with the best weights: test files, MNLI's mismatched dev set.
+        keep_weights: Keeps the best weights, for other tasks to start from.
+
+    Raises:
+        MissingDataError: the task's data is not there.
+        ConfigError: it cannot be used, or the weights are not those of the configuration.
+        DivergedError: the loss was not a finite number, in the last of the attempts that the settings allow.
+        checkpoint.CheckpointError: a file cannot be written, or the weights are damaged.
+    """
+    settings = fit(task.at(start.config.scale.name), start.config.max_sequence_length)
+    content = task.model_dump(mode="json", exclude={"settings", "hub"})
+    identity = digest([FINETUNING_VERSION, start.name, seed, content, settings.model_dump()])
+    outputs = output_folder(start.folder, task.name, seed)
+    record = read_record(start.folder, task.name, seed)
+    if record is not None and record.identity != identity:
+        say(f"{task.title}, seed {seed}: it was made with other settings, so it is made again")
+    elif record is not None and set(splits) <= set(record.other_splits):
+        if not keep_weights or (outputs / WEIGHTS).exists():
+            return record
+    before = None
+    if task.start_from is not None:
+        before = load_task(task.start_from)
+        if not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
+            return None
+    tuning = _Finetuning(start, task, settings, seed, identity, before, data, say, is_stopped)
+    record_file(start.folder, task.name, seed).unlink(missing_ok=True)
+    made = tuning.run(splits, keep_weights)
+    if made is not None:
+        write_record(start.folder, made)
+    return made
+
+
+@dataclass
+class _Progress:
+    """How far a fine-tuning is; what a checkpoint keeps beside weights and moments."""
+
+    step: int = 0
+    examples: int = 0
+    tokens: int = 0
+    places: int = 0
+    end_losses: list[float] = field(default_factory=list)
+    evaluations: list[dict[str, Any]] = field(default_factory=list)
+    attempts: list[dict[str, Any]] = field(default_factory=list)  # the ones before
+
+    def restart(self, attempt: Attempt) -> "_Progress":
+        return _Progress(attempts=[*self.attempts, attempt.model_dump()])
+
+
+class _Split:
+    """The examples of a split that are used, with their sequences."""
+
+    def __init__(
+        self, examples: list[Any], available: int, issues: list[Issue], kind: TaskKind, encoder: TextEncoder
+    ) -> None:
+        self.examples = examples
+        self.features: Features = kind.make_features(examples, encoder)
+        self.record = ExampleSet(
+            used=len(examples),
+            available=available,
+            fingerprint=digest([asdict(example) for example in examples]),
+            issues=describe(issues),
+            counts=self.features.counts,
+        )
+
+
+class _Finetuning:
+    def __init__(
+        self,
+        start: Start,
+        task: TaskConfig,
+        settings: TaskSettings,
+        seed: int,
+        identity: str,
+        before: TaskConfig | None,
+        data: Path,
+        say: Say,
+        is_stopped: Callable[[], bool],
+    ) -> None:
+        self.start = start
+        self.task = task
+        self.settings = settings
+        self.seed = seed
+        self.identity = identity
+        self.before = before
+        self.data = data
+        self.say = say
+        self.is_stopped = is_stopped
+        self.outputs = output_folder(start.folder, task.name, seed)
+        # Under its identity: a checkpoint of other settings is not gone on from.
+        self.checkpoints = self.outputs / CHECKPOINTS / identity
+        self.kind = load_kind(task, settings)
+        self.encoder = TextEncoder(start.tokenizer, start.config.corpus)
+        machine = start.config.machine
+        self.device = choose_device(machine.device)
+        self.autocast = autocast(choose_precision(machine.precision, self.device), self.device)
+        self.progress = _Progress()
+        self.clock = Clock(self.device)
+
+    def run(self, splits: Sequence[str], keep_weights: bool) -> FinetuningRecord | None:
+        began = time.perf_counter()
+        self.outputs.mkdir(parents=True, exist_ok=True)
+        train = self._read("train", self.settings.train_examples)
+        dev = self._read("dev", self.settings.dev_examples)
+        keeps_best = keep_weights or bool(splits)
+        attempt = self._train(train, dev, keeps_best)
+        while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
+            self.say(f"{self._name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
+            self.progress = self.progress.restart(attempt)
+            attempt = self._train(train, dev, keeps_best)
+        if attempt is None:
+            return None
+        if attempt.end_loss is None:
+            raise DivergedError(f"{self._name}: {'; '.join(attempt.diverged)}")
+        record = self._record(train, dev, attempt, splits, time.perf_counter() - began)
+        shutil.rmtree(self.outputs / CHECKPOINTS, ignore_errors=True)
+        if not keep_weights:
+            (self.outputs / WEIGHTS).unlink(missing_ok=True)
+        return record
+
+    @property
+    def _name(self) -> str:
+        return f"{self.task.title}, seed {self.seed}"
+
+    @property
+    def _learning_rate(self) -> float:
+        return self.settings.learning_rate / 2 ** len(self.progress.attempts)
+
+    def _read(self, split: str, size: int | None) -> _Split:
+        examples, issues = self.task.read(self.data, split)
+        if issues:
+            self.say(f"{self.task.file(self.data, split)}: {describe(issues)}")
+        return _Split(subsample(examples, size), len(examples), issues, self.kind, self.encoder)
+
+    def _build(self) -> TaskModel:
+        settings, start = self.settings, self.start
+        model = build_model(start, self.kind, settings.dropout, self.seed)
+        if self.before is not None:
+            head = load_kind(self.before, fit(self.before.at(start.config.scale.name), start.config.max_sequence_length))
+            tuned = build_model(start, head, settings.dropout, self.seed)
+            checkpoint.load_weights(output_folder(start.folder, self.before.name, self.seed) / WEIGHTS, tuned)
+            model = TaskModel(tuned.encoder, tuned.pooler, model.head)
+        return model.to(self.device)
+
+    def _optimizer(self, model: nn.Module) -> Lamb:
+        adapted, excluded = split_parameters(model)
+        groups = [{"params": adapted}, {"params": excluded, "weight_decay": 0.0}]
+        options = {"betas": BETAS, "eps": EPS, "weight_decay": WEIGHT_DECAY, "trust_ratio": False}
+        return Lamb(groups, lr=self._learning_rate, **options)
+
+    def _train(self, train: _Split, dev: _Split, keeps_best: bool) -> Attempt | None:
+        """One attempt, or the rest of it; None when stopped."""
+        model = self._build()
+        optimizer = self._optimizer(model)
+        state = checkpoint.load_latest(self.checkpoints, model, optimizer, self.identity, self.say)
+        if state:
+            self.progress = _Progress(**state["progress"])
+            self.clock.load_state_dict(state["clock"])
+        chance_loss = self.kind.chance_loss(train.features)
+        batches = training_items(train.features.lengths, self.settings.batch_size, self.seed)
+        stream = islice(batches, self.progress.step, None)
+        saved = time.perf_counter()
+        is_constant = False
+        model.train()
+        while self.progress.step < self.settings.steps:
+            if time.perf_counter() - saved >= self.start.config.machine.checkpoint_seconds:
+                self._save(model, optimizer)
+                saved = time.perf_counter()
+            with self.clock.training():
+                loss = self._train_interval(model, optimizer, train.features, stream)
+            if not math.isfinite(loss):
+                signs = (f"the loss is {loss} at step {self.progress.step:,}",)
+                return self._attempt(None, chance_loss, signs)
+            if self._is_evaluated:
+                outcome = self._evaluate(model, dev, keeps_best)
+                is_constant = len({_rounded(answer) for answer in outcome.answers.values()}) == 1 < len(dev.examples)
+            elif self.progress.step < self.settings.steps:
+                self._save(model, optimizer)
+                return None
+        end_loss = float(np.mean(self.progress.end_losses))
+        signs = []
+        if end_loss >= LEARNT_SHARE * chance_loss:
+            signs.append(f"the loss at the end, {end_loss:.3f}, is that of chance ({chance_loss:.3f})")
+        if is_constant:
+            signs.append("every example of dev is given the same answer")
+        return self._attempt(end_loss, chance_loss, tuple(signs))
+
+    def _attempt(self, end_loss: float | None, chance_loss: float, signs: tuple[str, ...]) -> Attempt:
+        return Attempt(learning_rate=self._learning_rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
+
+    @property
+    def _is_evaluated(self) -> bool:
+        step = self.progress.step
+        return bool(step) and (step % self.settings.checkpoint_steps == 0 or step == self.settings.steps)
+
+    def _train_interval(self, model: TaskModel, optimizer: Lamb, features: Features, stream: Any) -> float:
+        """Steps up to the next evaluation or stop; their mean loss."""
+        progress, settings = self.progress, self.settings
+        losses = []
+        while not self.is_stopped():
+            rate = learning_rate_factor(progress.step / settings.steps, settings.warmup_steps / settings.steps)
+            for group in optimizer.param_groups:
+                group["lr"] = self._learning_rate * rate
+            batch = features.batch(next(stream), self.device)
+            # Dropout depends on seed and step alone, so that a resumed fine-tuning needs no generator state.
+            torch.manual_seed(int(np.random.SeedSequence([self.seed, progress.step]).generate_state(1)[0]))
+            with self.autocast():
+                loss = model.loss(batch)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            losses.append(loss.detach())
+            progress.step += 1
+            progress.examples += len(next(iter(batch.targets.values())))
+            progress.tokens += batch.num_tokens
+            progress.places += batch.input_ids.numel()
+            if self._is_evaluated:
+                break
+        values = [float(loss) for loss in losses]
+        first = progress.step - len(values)
+        progress.end_losses += [
+            value for step, value in enumerate(values, first) if step >= (1 - END_SHARE) * settings.steps
+        ]
+        return sum(values) / max(1, len(values))
+
+    def _save(self, model: TaskModel, optimizer: Lamb) -> None:
+        state = {
+            "run_name": self.identity,
+            "step": self.progress.step,
+            "progress": asdict(self.progress),
+            "clock": self.clock.state_dict(),
+        }
+        checkpoint.save(self.checkpoints, model, optimizer, state)
+
+    def _evaluate(self, model: TaskModel, dev: _Split, keeps_best: bool) -> Outcome:
+        scores = self._score(model, dev)
+        outcome, evaluation = self._judge(dev.examples, scores)
+        mains = [Evaluation(**earlier).main for earlier in self.progress.evaluations]
+        if evaluation.main > max(mains, default=-math.inf):
+            save_scores(scores, self.outputs / "best.npz")
+            if keeps_best:
+                checkpoint.save_weights(self.outputs / WEIGHTS, model)
+        if self.progress.step == self.settings.steps:
+            save_scores(scores, self.outputs / "last.npz")
+        self.progress.evaluations.append(evaluation.model_dump())
+        return outcome
+
+    def _score(self, model: TaskModel, split: _Split) -> Scores:
+        model.eval()
+        order, parts = [], []
+        with torch.no_grad():
+            for items in evaluation_items(split.features.lengths, EVALUATION_ITEMS):
+                with self.autocast():
+                    found = model.scores(split.features.batch(items, self.device))
+                order.append(items)
+                parts.append({name: values.float().cpu().numpy() for name, values in found.items()})
+        model.train()
+        places = np.argsort(np.concatenate(order))
+        gathered = {name: join_rows([part[name] for part in parts])[places] for name in parts[0]}
+        return self.kind.collect(split.examples, split.features, gathered)
+
+    def _judge(
+        self, examples: Sequence[Any], scores: Scores, threshold: float | None = None
+    ) -> tuple[Outcome, Evaluation]:
+        outcome = judge(self.task, examples, self.kind.predict(examples, scores), self.say, threshold)
+        main = self.task.main_score(outcome.scores)
+        evaluation = Evaluation(
+            step=self.progress.step, main=main, scores=outcome.scores, threshold=outcome.threshold
+        )
+        return outcome, evaluation
+
+    def _record(
+        self, train: _Split, dev: _Split, attempt: Attempt, splits: Sequence[str], total_seconds: float
+    ) -> FinetuningRecord:
+        evaluations = [Evaluation(**evaluation) for evaluation in self.progress.evaluations]
+        best = max(evaluations, key=lambda evaluation: evaluation.main)
+        for name in ("best", "last"):
+            outcome, _ = self._judge(dev.examples, load_scores(self.outputs / f"{name}.npz"))
+            save_predictions(self.task, outcome, self.outputs, name)
+        baseline = judge(self.task, dev.examples, self.kind.constant(train.examples, dev.examples), self.say)
+        seconds = self.clock.training_seconds
+        return FinetuningRecord(
+            task=self.task.name,
+            title=self.task.title,
+            version=self.task.version,
+            identity=self.identity,
+            run=self.start.name,
+            weights="random" if self.start.weights is None else "pre-trained",
+            start_from=self.task.start_from,
+            seed=self.seed,
+            scale=self.start.config.scale.name,
+            settings=self.settings,
+            train=train.record,
+            dev=dev.record,
+            best=best,
+            last=evaluations[-1],
+            evaluations=tuple(evaluations),
+            other_splits={split: self._predict_split(split, best) for split in splits},
+            baseline=baseline.scores,
+            baseline_main=self.task.main_score(baseline.scores),
+            threshold_from=None if best.threshold is None else "dev: it makes the F1 of these very examples highest",
+            attempts=(*(Attempt(**earlier) for earlier in self.progress.attempts), attempt),
+            diverged=attempt.diverged,
+            training_seconds=seconds,
+            total_seconds=total_seconds,
+            examples_per_second=self.progress.examples / seconds,
+            tokens_per_second=self.progress.tokens / seconds,
+            padding_share=1 - self.progress.tokens / self.progress.places,
+        )
+
+    def _predict_split(self, name: str, best: Evaluation) -> Evaluation | None:
+        """Predictions of a further split with the best weights, and its scores where it has labels."""
+        model = self._build()
+        checkpoint.load_weights(self.outputs / WEIGHTS, model)
+        split = self._read(name, self.settings.dev_examples if name.startswith("dev") else None)
+        scores = self._score(model, split)
+        save_scores(scores, self.outputs / f"{name}.npz")
+        if has_gold(split.examples):
+            outcome, evaluation = self._judge(split.examples, scores, best.threshold)
+        else:
+            outcome, evaluation = decide(self.kind.predict(split.examples, scores), best.threshold), None
+        save_predictions(self.task, outcome, self.outputs, name)
+        return None if evaluation is None else evaluation.model_copy(update={"step": best.step})
+
+
+def join_rows(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays [items, ...] one after the other; where rows differ in length, shorter ones are filled with -inf."""
+    width = max((part.shape[1] for part in parts if part.ndim > 1), default=0)
+    if width:
+        fill = -np.inf if parts[0].dtype.kind == "f" else 0
+        parts = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=fill) for part in parts]
+    return np.concatenate(parts)
+
+
+def _rounded(answer: Any) -> Any:
+    return round(answer, 2) if isinstance(answer, float) else answer

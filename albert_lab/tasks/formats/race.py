@@ -1,0 +1,117 @@
+"""RACE's folders: a JSON file a passage with its questions, in one sub-folder a level; predictions as id -> A to D."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, TypeAdapter
+
+from albert_lab.config import Section
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.tasks.examples import ChoiceExample, Issue, describe, enumerate_few
+from albert_lab.tasks.formats import read_json
+
+LETTERS = ("A", "B", "C", "D")
+
+
+class _Passage(BaseModel):
+    article: str
+    questions: list[str]
+    options: list[list[str]]
+    answers: list[str] | None = None
+
+
+_FILE = TypeAdapter(_Passage)
+_TEXTS = TypeAdapter(dict[str, str])
+
+
+class RaceFormat(Section):
+    """One folder a split, with a sub-folder a level (middle, high)."""
+
+    name: Literal["race"]
+    scores: ClassVar[tuple[str, ...]] = ("accuracy",)
+    needs: ClassVar[tuple[str, ...]] = ("question_length",)
+
+    def read(self, file: Path, labelled: bool) -> tuple[list[ChoiceExample], list[Issue]]:
+        """The questions of a split's folder. Their ids are level/file/number, the number from 0.
+
+        Raises:
+            MissingDataError: there is no such folder, or no passage in it.
+            ConfigError: a passage is no JSON, is cut short, or lacks options or answers, or no question can be used.
+        """
+        # The release reads a folder from one more file, all.txt, that repeats the others.
+        names = sorted(path.relative_to(file).as_posix() for path in file.rglob("*.txt") if path.name != "all.txt")
+        if not names:
+            raise MissingDataError(f"{file} holds no passage (*.txt in one sub-folder a level)")
+        examples, issues = [], []
+        for name in names:
+            passage = read_json(file / name, _FILE)
+            answers = _answers(file / name, passage, labelled)
+            for number, (question, options) in enumerate(zip(passage.questions, passage.options, strict=True)):
+                id = f"{name}/{number}"
+                letter = answers[number] if answers else None
+                if len(options) != len(LETTERS):
+                    issues.append(Issue(id, f"{len(options)} options instead of {len(LETTERS)}"))
+                    continue
+                label = LETTERS.index(letter) if letter in LETTERS else None
+                if label is None and letter is not None:
+                    issues.append(Issue(id, f"the answer is {letter!r}, not one of {', '.join(LETTERS)}"))
+                if label is not None or not labelled:
+                    examples.append(ChoiceExample(id, passage.article, question, tuple(options), label))
+        if not examples:
+            raise ConfigError(f"{file}: no question can be used: {describe(issues)}")
+        return examples, issues
+
+    def write(self, examples: Sequence[ChoiceExample], file: Path) -> None:
+        """Writes a split's folder; questions on one passage follow one another."""
+        for name, of_passage in groupby(examples, lambda example: example.id.rpartition("/")[0]):
+            asked = list(of_passage)
+            answers = [LETTERS[example.label] for example in asked if example.label is not None]
+            passage = {
+                "answers": answers,
+                "options": [example.options for example in asked],
+                "questions": [example.question for example in asked],
+                "article": asked[0].passage,
+                "id": name.replace("/", ""),
+            }
+            if not answers:
+                del passage["answers"]
+            path = file / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(passage, ensure_ascii=False), encoding="utf-8")
+
+    def read_predictions(self, file: Path) -> dict[str, int]:
+        """Indices of the chosen options by question id.
+
+        Raises:
+            MissingDataError: there is no such file.
+            ConfigError: it is not one JSON object with letters.
+        """
+        letters = read_json(file, _TEXTS)
+        wrong = [f"{id}: {letter}" for id, letter in letters.items() if letter not in LETTERS]
+        if wrong:
+            raise ConfigError(f"{file}: predictions that are not one of {', '.join(LETTERS)}: {enumerate_few(wrong)}")
+        return {id: LETTERS.index(letter) for id, letter in letters.items()}
+
+    def write_predictions(self, predictions: Mapping[str, int], file: Path) -> None:
+        """Writes the letters of the chosen options by question id."""
+        letters = {id: LETTERS[label] for id, label in predictions.items()}
+        file.write_text(json.dumps(letters), encoding="utf-8")
+
+
+def level(id: str) -> str:
+    """The level of a question: the sub-folder it lies in."""
+    return id.rsplit("/", 2)[0] if id.count("/") > 1 else ""
+
+
+def _answers(path: Path, passage: _Passage, labelled: bool) -> list[str] | None:
+    counts = {"questions": len(passage.questions), "options": len(passage.options)}
+    if passage.answers is not None:
+        counts["answers"] = len(passage.answers)
+    elif labelled:
+        raise ConfigError(f"{path}: answers are missing")
+    if len(set(counts.values())) > 1:
+        raise ConfigError(f"{path}: {', '.join(f'{count} {key}' for key, count in counts.items())}")
+    return passage.answers

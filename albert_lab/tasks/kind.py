@@ -1,0 +1,131 @@
+"""What a kind of task is made of; each kind is one module of this package with a class `Kind`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from albert_lab.errors import ConfigError
+from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks.examples import SpanExample
+from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
+from albert_lab.tasks.score import evaluate
+from albert_lab.tasks.task import TaskConfig, TaskSettings
+
+Scores = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Answers by example id: label, text or index; where questions may be unanswerable, how probable that is."""
+
+    answers: Mapping[str, Any]
+    na_probs: Mapping[str, float] | None = None
+
+
+class Head(Protocol):
+    """What stands on the encoder: a module that gives a loss, and scores to decide by."""
+
+    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+        """Mean loss of a batch from hidden states [rows, sequence, hidden] and pooled output [rows, hidden]."""
+        ...
+
+    def scores(
+        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
+    ) -> Mapping[str, torch.Tensor]:
+        """Whatever the kind decides by, [items, ...]."""
+        ...
+
+
+class TaskKind(Protocol):
+    """One kind of task for one task: features, head, and the way from scores to predictions."""
+
+    def __init__(self, task: TaskConfig, settings: TaskSettings) -> None: ...
+
+    def make_features(self, examples: Sequence[Any], encoder: TextEncoder) -> Features:
+        """The sequences of examples; one without a label has the target -1 or NaN."""
+        ...
+
+    def build_head(self, shape: EncoderShape) -> torch.nn.Module:
+        """A head, with weights still to be drawn."""
+        ...
+
+    def chance_loss(self, features: Features) -> float:
+        """The lowest loss that a model reaches which does not look at the example."""
+        ...
+
+    def collect(self, examples: Sequence[Any], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
+        """Scores of each example, as they are saved and averaged, from those of each item."""
+        ...
+
+    def average(self, members: Sequence[Scores]) -> Scores:
+        """Scores of an ensemble; all members have scored the same examples."""
+        ...
+
+    def predict(self, examples: Sequence[Any], scores: Scores) -> Predictions:
+        """The answer to each example."""
+        ...
+
+    def constant(self, train: Sequence[Any], examples: Sequence[Any]) -> Predictions:
+        """The best answers that do not look at the example: its score is the baseline."""
+        ...
+
+
+def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
+    """The kind of a task.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    module = f"albert_lab.tasks.{task.kind}"
+    found = import_module(module) if task.kind.isidentifier() and find_spec(module) else None
+    if not hasattr(found, "Kind"):
+        raise ConfigError(f"{task.name}: kind={task.kind} is unknown: there is no {module} with a class Kind")
+    return found.Kind(task, settings)  # pyright: ignore[reportOptionalMemberAccess]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Final answers by example id, their official scores, and the no-answer threshold that was used, if there is one."""
+
+    answers: Mapping[str, Any]
+    na_probs: Mapping[str, float] | None
+    scores: dict[str, float]
+    threshold: float | None
+
+
+def decide(predictions: Predictions, threshold: float | None) -> Outcome:
+    """Final answers, without scores: none above the threshold, where questions may be unanswerable."""
+    answers, na_probs = predictions.answers, predictions.na_probs
+    if na_probs is not None:
+        assert threshold is not None
+        answers = {id: "" if na_probs[id] > threshold else text for id, text in answers.items()}
+    return Outcome(answers, na_probs, {}, threshold)
+
+
+def judge(
+    task: TaskConfig,
+    examples: Sequence[Any],
+    predictions: Predictions,
+    say: Callable[[str], None],
+    threshold: float | None = None,
+) -> Outcome:
+    """Final answers and scores.
+
+    Where a question may be unanswerable, it is given no answer above the threshold; where None is given, above the
+    one that makes the F1 of these very examples highest (the release chooses it on dev).
+    """
+    answers, na_probs = predictions.answers, predictions.na_probs
+    if na_probs is not None and threshold is None:
+        threshold = evaluate(task, examples, answers, say, na_probs=na_probs)["best_f1_thresh"]
+    outcome = decide(predictions, threshold)
+    return replace(outcome, scores=evaluate(task, examples, outcome.answers, say))
+
+
+def has_gold(examples: Sequence[Any]) -> bool:
+    """Whether the examples can be scored: test files come without labels."""
+    return any(e.answers or e.is_impossible if isinstance(e, SpanExample) else e.label is not None for e in examples)

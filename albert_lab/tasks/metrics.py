@@ -1,0 +1,161 @@
+"""Scores of predictions, in percent: GLUE's by scikit-learn and scipy, SQuAD's as the official scripts have them.
+
+An undefined score is 0, never NaN: a correlation where one side is constant, like scikit-learn's Matthews correlation
+and F1 there. A model that answers everything alike so counts as knowing nothing, and not as missing.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+Classes = Sequence[int]
+Numbers = Sequence[float]
+
+
+def accuracy(labels: Classes, predictions: Classes) -> float:
+    """Share of the predictions that are right."""
+    from sklearn.metrics import accuracy_score
+
+    return 100 * float(accuracy_score(labels, predictions))
+
+
+def f1(labels: Classes, predictions: Classes) -> float:
+    """F1 of class 1 of two; 0 where it stands on neither side."""
+    from sklearn.metrics import f1_score
+
+    return 100 * float(f1_score(labels, predictions, pos_label=1, zero_division=0.0))  # pyright: ignore[reportArgumentType]
+
+
+def matthews(labels: Classes, predictions: Classes) -> float:
+    """Matthews correlation; 0 where one side holds a single class."""
+    from sklearn.metrics import matthews_corrcoef
+
+    if len({*labels, *predictions}) == 1:  # scikit-learn gives 0 too, with a warning
+        return 0.0
+    return 100 * float(matthews_corrcoef(labels, predictions))
+
+
+def pearson(labels: Numbers, predictions: Numbers) -> float:
+    """Pearson correlation; 0 where one side is constant."""
+    from scipy.stats import pearsonr
+
+    return _correlation(pearsonr, labels, predictions)
+
+
+def spearman(labels: Numbers, predictions: Numbers) -> float:
+    """Spearman correlation; 0 where one side is constant."""
+    from scipy.stats import spearmanr
+
+    return _correlation(spearmanr, labels, predictions)
+
+
+def _correlation(correlate: Callable, labels: Numbers, predictions: Numbers) -> float:
+    if not np.isfinite([*labels, *predictions]).all():
+        raise ValueError("a number is not finite: there is no correlation")
+    if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
+        return 0.0
+    return 100 * float(correlate(labels, predictions).statistic)
+
+
+OF_CLASSES: dict[str, Callable[[Classes, Classes], float]] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
+OF_NUMBERS: dict[str, Callable[[Numbers, Numbers], float]] = {"pearson": pearson, "spearman": spearman}
+OF_SQUAD1 = ("exact_match", "f1")
+OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
+
+Answers = Mapping[str, Sequence[str]]  # gold texts by question id
+
+
+def normalize_answer(text: str) -> str:
+    """The text in lower case, without punctuation and articles, with single spaces (the same in both scripts)."""
+    text = "".join(char for char in text.lower() if char not in string.punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+
+def score_squad1(answers: Answers, predictions: Mapping[str, str]) -> dict[str, float]:
+    """exact_match and f1, as evaluate-v1.1.py gives them. A question without a prediction counts as wrong."""
+    matches = [_match(texts, predictions.get(id), f1_of_nothing=0.0) for id, texts in answers.items()]
+    return {"exact_match": _percent([exact for exact, _ in matches]), "f1": _percent([f1 for _, f1 in matches])}
+
+
+def score_squad2(
+    answers: Answers,
+    predictions: Mapping[str, str],
+    na_probs: Mapping[str, float] | None = None,
+    threshold: float = 1.0,
+) -> dict[str, float]:
+    """exact, f1 and their break-down, as evaluate-v2.0.py gives them.
+
+    A question without a prediction counts as wrong; the official script stops there.
+
+    Args:
+        answers: Gold texts; none where a question is impossible to answer.
+        predictions: Texts; empty where there is no answer.
+        na_probs: How probable it is that there is no answer, or any other score of it. With it come best_exact and
+            best_f1, and the thresholds that give them on these very questions.
+        threshold: A question whose na_probs lies above it counts as unanswered.
+    """
+    matches = {}
+    for id, texts in answers.items():
+        # A gold text of nothing but articles and punctuation is none.
+        texts = [text for text in texts if normalize_answer(text)] or [""]
+        matches[id] = _match(texts, predictions.get(id), f1_of_nothing=1.0)
+    unanswered = {id for id in answers if na_probs is not None and na_probs[id] > threshold}
+    final = {id: (float(not answers[id]),) * 2 if id in unanswered else match for id, match in matches.items()}
+    scores: dict[str, float] = {}
+    has_answer = {id for id, texts in answers.items() if texts}
+    for part, ids in (("", answers), ("HasAns_", has_answer), ("NoAns_", answers.keys() - has_answer)):
+        kept = [match for id, match in final.items() if id in ids]
+        if kept:
+            scores[f"{part}exact"] = _percent([exact for exact, _ in kept])
+            scores[f"{part}f1"] = _percent([f1 for _, f1 in kept])
+            scores[f"{part}total"] = len(kept)
+    if na_probs is not None:
+        for column, name in enumerate(("exact", "f1")):
+            values = {id: match[column] for id, match in matches.items()}
+            best, at = _best_threshold(answers, predictions, values, na_probs)
+            scores |= {f"best_{name}": best, f"best_{name}_thresh": at}
+    return scores
+
+
+def _match(texts: Sequence[str], prediction: str | None, f1_of_nothing: float) -> tuple[float, float]:
+    """Exact match and F1 of words with the gold text that fits best; f1_of_nothing where both texts have no word."""
+    if prediction is None:
+        return 0.0, 0.0
+    predicted = normalize_answer(prediction).split()
+    exact = f1 = 0.0
+    for text in texts:
+        gold = normalize_answer(text).split()
+        same = (Counter(gold) & Counter(predicted)).total()
+        if gold == predicted:
+            exact = 1.0
+        if same:
+            precision, recall = same / len(predicted), same / len(gold)
+            f1 = max(f1, 2 * precision * recall / (precision + recall))
+        elif gold == predicted:
+            f1 = max(f1, f1_of_nothing)
+    return exact, f1
+
+
+def _best_threshold(
+    answers: Answers, predictions: Mapping[str, str], values: Mapping[str, float], na_probs: Mapping[str, float]
+) -> tuple[float, float]:
+    """The best score that any threshold gives, and the threshold: questions are answered in the order of na_probs."""
+    score = best = float(sum(not texts for texts in answers.values()))
+    threshold = 0.0
+    for id in sorted(na_probs, key=na_probs.__getitem__):
+        if id not in predictions or id not in answers:
+            continue
+        score += values[id] if answers[id] else -bool(predictions[id])
+        if score > best:
+            best, threshold = score, na_probs[id]
+    return 100.0 * best / len(answers), threshold
+
+
+def _percent(values: Sequence[float]) -> float:
+    # Added up one by one like the official scripts: the built-in sum rounds otherwise from Python 3.12 on.
+    return 100.0 * reduce(add, values) / len(values)

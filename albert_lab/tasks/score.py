@@ -1,0 +1,140 @@
+"""Official scores of predictions, from memory or from anybody's prediction file."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from albert_lab.errors import ConfigError
+from albert_lab.tasks import metrics
+from albert_lab.tasks.examples import SpanExample, describe, enumerate_few
+from albert_lab.tasks.formats.glue import GlueFormat
+from albert_lab.tasks.formats.race import level
+from albert_lab.tasks.formats.squad import SquadFormat, read_na_probs
+from albert_lab.tasks.task import TaskConfig
+
+
+def score(
+    task: TaskConfig,
+    predictions: Path,
+    folder: Path,
+    say: Callable[[str], None],
+    *,
+    split: str = "dev",
+    na_probs: Path | None = None,
+    threshold: float = 1.0,
+    partial: bool = False,
+) -> dict[str, float]:
+    """Scores by name, in percent, of a prediction file in the official form; the task's main scores are among them.
+
+    Args:
+        task: The task that the predictions are for.
+        predictions: `index<TAB>prediction` (GLUE), JSON of id -> text (SQuAD), JSON of id -> letter (RACE).
+        folder: The tasks folder.
+        say: Told what the scores leave out or count as wrong.
+        split: The split that was predicted.
+        na_probs: SQuAD 2.0 alone: JSON of id -> how probable it is that there is no answer.
+        threshold: SQuAD 2.0 alone: above it a question counts as unanswered.
+        partial: Scores what is predicted, where the file covers a part of the split.
+
+    Raises:
+        MissingDataError: the data or the prediction file is not there.
+        ConfigError: a file of another form, the split has no labels, or the predictions are not for its examples.
+    """
+    examples, issues = task.read(folder, split)
+    if issues:
+        say(f"{task.file(folder, split)}: {describe(issues)}")
+    predicted = task.format.read_predictions(predictions)
+    if partial:
+        examples = [example for example in examples if example.id in predicted]
+        say(f"scoring the {len(examples)} examples of {split} that are predicted")
+    given = read_na_probs(na_probs) if na_probs else None
+    try:
+        return evaluate(task, examples, predicted, say, na_probs=given, threshold=threshold)
+    except ConfigError as error:
+        raise ConfigError(f"{predictions}: {error}") from error
+
+
+def evaluate(
+    task: TaskConfig,
+    examples: Sequence[Any],
+    predictions: Mapping[str, Any],
+    say: Callable[[str], None],
+    *,
+    na_probs: Mapping[str, float] | None = None,
+    threshold: float = 1.0,
+) -> dict[str, float]:
+    """Scores by name, in percent, of predictions by example id: label (GLUE), text (SQuAD), index of an option (RACE).
+
+    Raises:
+        ConfigError: no example has a label, or the predictions are not for these examples.
+    """
+    if isinstance(task.format, SquadFormat):
+        return _score_spans(task.format, examples, predictions, say, na_probs, threshold)
+    if na_probs is not None:
+        raise ConfigError(f"{task.name} takes no file of no-answer probabilities: SQuAD 2.0 does")
+    gold = {example.id: example.label for example in examples if example.label is not None}
+    _check_ids([example.id for example in examples], gold, predictions)
+    predicted = {id: predictions[id] for id in gold}
+    if isinstance(task.format, GlueFormat):
+        return _score_labels(task, task.format, list(gold.values()), list(predicted.values()))
+    return _score_choices(gold, predicted)
+
+
+def _check_ids(known: Sequence[str], gold: Mapping[str, Any], predictions: Mapping[str, Any]) -> None:
+    ids = set(known)
+    if extra := [id for id in predictions if id not in ids]:
+        raise ConfigError(f"predictions of examples that are not in the data: {enumerate_few(extra)}")
+    if not gold:
+        raise ConfigError("nothing to score: no example has a label, as in the official test files")
+    if missing := [id for id in gold if id not in predictions]:
+        raise ConfigError(f"examples without a prediction: {enumerate_few(missing)} of {len(gold)}")
+
+
+def _score_labels(task: TaskConfig, form: GlueFormat, gold: list[Any], predicted: list[Any]) -> dict[str, float]:
+    if form.labels is None:
+        return {name: metrics.OF_NUMBERS[name](gold, predicted) for name in task.metrics}
+    index = {label: number for number, label in enumerate(form.labels)}
+    numbers = [[index[label] for label in labels] for labels in (gold, predicted)]
+    return {name: metrics.OF_CLASSES[name](*numbers) for name in task.metrics}
+
+
+def _score_choices(gold: dict[str, int], predicted: dict[str, int]) -> dict[str, float]:
+    """Accuracy of all questions, and of each level where there are several."""
+    parts = {"accuracy": list(gold)}
+    levels = sorted({level(id) for id in gold})
+    if len(levels) > 1:
+        parts |= {f"accuracy_{name}": [id for id in gold if level(id) == name] for name in levels}
+    return {
+        name: metrics.accuracy([gold[id] for id in ids], [predicted[id] for id in ids]) for name, ids in parts.items()
+    }
+
+
+def _score_spans(
+    form: SquadFormat,
+    examples: Sequence[SpanExample],
+    predictions: Mapping[str, str],
+    say: Callable[[str], None],
+    na_probs: Mapping[str, float] | None,
+    threshold: float,
+) -> dict[str, float]:
+    answers = {
+        example.id: [answer.text for answer in example.answers]
+        for example in examples
+        if example.answers or form.unanswerable
+    }
+    if not answers:
+        raise ConfigError("nothing to score: no question has an answer")
+    missing = [id for id in answers if id not in predictions]
+    if len(missing) == len(answers):
+        raise ConfigError(f"no question of the data is predicted; predictions of {enumerate_few(list(predictions))}")
+    if missing:
+        say(f"questions without a prediction count as wrong: {enumerate_few(missing)} of {len(answers)}")
+    if extra := [id for id in predictions if id not in answers]:
+        say(f"predictions of questions that are not in the data are left aside: {enumerate_few(extra)}")
+    if not form.unanswerable:
+        if na_probs is not None:
+            raise ConfigError("SQuAD 1.1 takes no file of no-answer probabilities")
+        return metrics.score_squad1(answers, predictions)
+    if na_probs is not None and (unknown := [id for id in answers if id not in na_probs]):
+        raise ConfigError(f"questions without a no-answer probability: {enumerate_few(unknown)} of {len(answers)}")
+    return metrics.score_squad2(answers, predictions, na_probs, threshold)

@@ -1,0 +1,207 @@
+"""A downstream task: where its data is, how it is read and scored, and how a model is fine-tuned at each scale."""
+
+import difflib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import Field, ValidationError, model_validator
+from yaml import YAMLError
+
+from albert_lab import paths
+from albert_lab.config import PositiveInt, Section, parse
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.tasks.examples import Issue
+from albert_lab.tasks.formats.glue import GlueFormat
+from albert_lab.tasks.formats.race import RaceFormat
+from albert_lab.tasks.formats.squad import SquadFormat
+
+Format = Annotated[GlueFormat | SquadFormat | RaceFormat, Field(discriminator="name")]
+
+# The scale whose settings are written out; the other scales write what differs.
+FULL_SCALE = "paper"
+NUM_SPECIAL_PIECES = 3  # [CLS] and both [SEP]
+
+
+class HubSource(Section):
+    """The task's data set on the Hugging Face Hub, or a local folder that `datasets` reads, and its splits by ours."""
+
+    path: str
+    name: str | None
+    splits: dict[str, str]
+
+
+class TaskSettings(Section):
+    """How a model is fine-tuned on the task. Lengths count pieces; None in the last five: the task has none.
+
+    checkpoint_steps is the distance of evaluations on the dev set; train_examples and dev_examples subsample.
+    retries says how often a diverged fine-tuning is made again, each time at half the learning rate.
+    question_length bounds the question (span) or the question with its option (multiple choice).
+    """
+
+    learning_rate: float = Field(gt=0)
+    batch_size: int = PositiveInt
+    steps: int = PositiveInt
+    warmup_steps: int = Field(ge=0)
+    checkpoint_steps: int = PositiveInt
+    dropout: float = Field(ge=0, lt=1)
+    classifier_dropout: float = Field(ge=0, lt=1)
+    max_sequence_length: int = Field(ge=8)
+    train_examples: int | None = Field(gt=0)
+    dev_examples: int | None = Field(gt=0)
+    seeds: tuple[int, ...] = Field(min_length=1)
+    retries: int = Field(ge=0)
+    question_length: int | None = Field(default=None, gt=0)
+    stride: int | None = Field(default=None, gt=0)
+    answer_length: int | None = Field(default=None, gt=0)
+    n_best: int | None = Field(default=None, gt=0)
+    beam_size: int | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "TaskSettings":
+        if self.warmup_steps > self.steps:
+            raise ValueError(f"warmup_steps={self.warmup_steps} is more than steps={self.steps}")
+        room = self.max_sequence_length - (self.question_length or 0) - NUM_SPECIAL_PIECES
+        if room < (self.stride or 1):
+            raise ValueError(
+                f"max_sequence_length={self.max_sequence_length} leaves {room} pieces of text"
+                f" beside question_length={self.question_length}, fewer than the stride of {self.stride or 1}"
+            )
+        return self
+
+
+class TaskConfig(Section):
+    """One task, as its file in conf/task/ has it.
+
+    kind is the module of this package that fine-tunes on it. data names a file or folder a split, under the tasks
+    folder. main names the scores whose mean is the task's column. start_from is a task to fine-tune on before.
+    version rises with every change of the file that moves numbers.
+    """
+
+    name: str
+    title: str
+    kind: str
+    source: str
+    version: int = PositiveInt
+    data: dict[str, str]
+    hub: HubSource | None
+    format: Format
+    metrics: tuple[str, ...] = Field(min_length=1)
+    main: tuple[str, ...] = Field(min_length=1)
+    start_from: str | None
+    settings: dict[str, TaskSettings]
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "TaskConfig":
+        for split in ("train", "dev"):
+            if split not in self.data:
+                raise ValueError(f"data.{split} must be given")
+        for key, names, known in (("metrics", self.metrics, self.format.scores), ("main", self.main, self.metrics)):
+            if unknown := [name for name in names if name not in known]:
+                raise ValueError(f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})")
+        for scale, settings in self.settings.items():
+            if missing := [key for key in self.format.needs if getattr(settings, key) is None]:
+                raise ValueError(f"settings.{scale}.{missing[0]} must be given where format.name is {self.format.name}")
+        return self
+
+    @property
+    def family(self) -> str:
+        """The sub-folder of the tasks folder that its data shares with its like: glue, squad, race."""
+        return self.data["train"].split("/")[0]
+
+    def at(self, scale: str) -> TaskSettings:
+        """The settings of a scale.
+
+        Raises:
+            ConfigError: the task has none for it.
+        """
+        if scale not in self.settings:
+            raise ConfigError(f"{self.name} has no settings for scale={scale} (it has: {', '.join(self.settings)})")
+        return self.settings[scale]
+
+    def file(self, folder: Path, split: str) -> Path:
+        """Where the data of a split is looked for, under the tasks folder.
+
+        Raises:
+            ConfigError: the task has no such split.
+        """
+        if split not in self.data:
+            raise ConfigError(f"{self.name} has no split {split} (it has: {', '.join(self.data)})")
+        return folder / self.data[split]
+
+    def read(self, folder: Path, split: str) -> tuple[list[Any], list[Issue]]:
+        """The examples of a split, of its format's class, and what is wrong with some.
+
+        One without a usable label is left out of train, and stays in every other split.
+
+        Raises:
+            MissingDataError: its file or folder is not there.
+            ConfigError: the task has no such split, or the file cannot be used.
+        """
+        file = self.file(folder, split)
+        if not file.exists():
+            fetch = f", or run `albert-lab data fetch {self.family}`" if self.hub else ""
+            raise MissingDataError(f"{self.name}: no {split} data at {file}: put the official files there{fetch}")
+        return self.format.read(file, labelled=split == "train")
+
+    def main_score(self, scores: Mapping[str, float]) -> float:
+        """The number that stands for the task: SQuAD's is the mean of F1 and EM (the paper's Avg)."""
+        return sum(scores[name] for name in self.main) / len(self.main)
+
+
+def task_names() -> list[str]:
+    """Every task under conf/task/."""
+    return sorted(file.stem for file in paths.CONF.glob("task/*.yaml"))
+
+
+def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
+    """A task by its name or by the path of a YAML file, with `key=value` overrides.
+
+    Raises:
+        ConfigError: no such task, text that is no YAML, or a key or value that does not fit; names file and key.
+    """
+    file = Path(name) if name.endswith(".yaml") else paths.CONF / "task" / f"{name}.yaml"
+    if not file.is_file():
+        near = difflib.get_close_matches(name, task_names(), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"task {name} is unknown{hint} (allowed: {', '.join(task_names())}, or a .yaml file)")
+    try:
+        content = OmegaConf.load(file)
+        if not isinstance(content, DictConfig):
+            raise ConfigError(f"{file} holds no keys")
+        for override in parse(overrides) if overrides else ():  # the parser takes a while to start
+            if override.is_sweep_override():
+                raise ConfigError(f"{override.input_line} names several values, and a task takes one")
+            OmegaConf.update(content, override.key_or_group, override.value(), force_add=True)
+        # JSON mode: lists may stand for tuples, numbers stay strict.
+        plain: Any = OmegaConf.to_container(content, resolve=True)
+        return TaskConfig.model_validate_json(json.dumps({"name": file.stem} | _with_full_settings(plain)))
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in error.errors())) from error
+    except (OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read as YAML: {error}") from error
+
+
+def _with_full_settings(content: dict[str, Any]) -> dict[str, Any]:
+    settings = content.get("settings")
+    if not isinstance(settings, dict) or not isinstance(settings.get(FULL_SCALE), dict):
+        return content
+    full = settings[FULL_SCALE]
+    filled = {scale: full | own if isinstance(own, dict) else own for scale, own in settings.items()}
+    return content | {"settings": filled}
+
+
+def _describe(detail: Any) -> str:
+    # pydantic puts the name of the format into the path of its keys.
+    key = re.sub(r"^format\.(glue|squad|race)\b", "format", ".".join(map(str, detail["loc"])))
+    if detail["type"] == "extra_forbidden":
+        return f"unknown key {key}"
+    if detail["type"] == "missing":
+        return f"{key} must be given"
+    if detail["type"] == "value_error":
+        return f"{key + ': ' if key else ''}{detail['ctx']['error']}"
+    return f"{key}={json.dumps(detail['input'])}: {detail['msg']}"

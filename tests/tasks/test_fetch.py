@@ -1,0 +1,218 @@
+import pytest
+import yaml
+from datasets import ClassLabel, Dataset, Features, Value
+
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.tasks import fetch
+from albert_lab.tasks.task import load_task, task_names
+
+SPLITS = {task.name: task.hub.splits for task in map(load_task, task_names()) if task.hub}
+# Names of the Hub's labels, in its order.
+LABELS = {
+    "cola": ["unacceptable", "acceptable"],
+    "sst2": ["negative", "positive"],
+    "mrpc": ["not_equivalent", "equivalent"],
+    "qqp": ["not_duplicate", "duplicate"],
+    "stsb": None,
+    "mnli": ["entailment", "neutral", "contradiction"],
+    "qnli": ["entailment", "not_entailment"],
+    "rte": ["entailment", "not_entailment"],
+    "wnli": ["not_entailment", "entailment"],
+}
+# What the Hub's label 1 is in the official files.
+SECOND = {"mnli": "neutral", "qnli": "not_entailment", "rte": "not_entailment", "stsb": 3.8}
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+def publish(folder, contents, features=None):
+    """A local copy of a data set: `contents` are rows by name of the configuration and split."""
+    configs = []
+    for name, splits in contents.items():
+        for split, rows in splits.items():
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            Dataset.from_list(rows, features=(features or {}).get(name)).to_parquet(folder / name / f"{split}.parquet")
+        files = [{"split": split, "path": f"{name}/{split}.parquet"} for split in splits]
+        configs.append({"config_name": name, "data_files": files})
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump({'configs': configs})}---\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def glue(tmp_path_factory):
+    contents, features = {}, {}
+    for name, labels in LABELS.items():
+        texts = {"mnli": ["premise", "hypothesis"], "qqp": ["question1", "question2"], "qnli": ["question", "sentence"]}
+        columns = texts.get(name, ["sentence"] if name in ("cola", "sst2") else ["sentence1", "sentence2"])
+        kind = ClassLabel(names=labels) if labels else Value("float32")
+        features[name] = Features({**dict.fromkeys(columns, Value("string")), "label": kind, "idx": Value("int32")})
+        contents[name] = {
+            theirs: [
+                {column: f'{column} "{row}' for column in columns}
+                | {"label": -1 if ours.startswith("test") else row % 2 * (1 if labels else 3.8), "idx": row}
+                for row in range(3)
+            ]
+            for ours, theirs in SPLITS[name].items()
+        }
+    return publish(tmp_path_factory.mktemp("hub") / "glue", contents, features)
+
+
+def squad_row(id, context, *answers):
+    texts = {"text": [text for text, _ in answers], "answer_start": [start for _, start in answers]}
+    return {"id": id, "title": "Cats", "context": context, "question": "Who?", "answers": texts}
+
+
+def race_row(id, article, answer):
+    options = ["a", "b", "c", "d"]
+    return {"example_id": id, "article": article, "answer": answer, "question": "Who _?", "options": options}
+
+
+RACE = [race_row("high10.txt", "One.", "A"), race_row("high10.txt", "One.", "D"), race_row("middle2.txt", "Two.", "B")]
+
+
+def test_all_of_glue_is_written_in_the_official_form_and_read_again(glue, tmp_path, said):
+    written = fetch.fetch("glue", tmp_path, said.append, [f"hub.path={glue}"])
+    assert len(written) == 9 * 3 + 2 == len(said)
+    for name in LABELS:
+        task = load_task(name)
+        for split in task.data:
+            examples, issues = task.read(tmp_path, split)
+            assert (len(examples), issues) == (3, [])
+            assert all((example.label is None) == split.startswith("test") for example in examples)
+        second = task.read(tmp_path, "dev")[0][1]
+        assert second.label == SECOND.get(name, "1")
+        assert second.text_a.endswith(' "1')
+        assert (second.text_b is None) == (name in ("cola", "sst2"))
+
+
+def test_what_is_there_is_not_fetched_again(glue, tmp_path, said):
+    dev = load_task("sst2").file(tmp_path, "dev")
+    dev.parent.mkdir(parents=True)
+    dev.write_text("mine")
+    written = fetch.fetch("sst2", tmp_path, said.append, [f"hub.path={glue}"])
+    assert written == [load_task("sst2").file(tmp_path, split) for split in ("train", "test")]
+    assert dev.read_text() == "mine"
+    assert f"sst2: {dev} is there already" in said
+    assert fetch.fetch("sst2", tmp_path, said.append, [f"hub.path={glue}"]) == []
+
+
+@pytest.mark.parametrize("name", ["squad1", "squad2"])
+def test_squad_is_written_in_the_official_form_and_read_again(name, tmp_path, said):
+    rows = [squad_row("a", "The cat.", ("cat", 4), ("The cat", 0)), squad_row("b", "The dog.", ("dog", 4))]
+    if name == "squad2":
+        rows.append(squad_row("c", "The dog."))
+    hub = publish(tmp_path / "hub", {"default": {"train": rows, "validation": rows}})
+    fetch.fetch(name, tmp_path, said.append, [f"hub.path={hub}"])
+    examples, issues = load_task(name).read(tmp_path, "train")
+    assert [example.id for example in examples] == [row["id"] for row in rows]
+    assert [answer.start for answer in examples[0].answers] == [4, 0]
+    assert [example.is_impossible for example in examples] == [row["id"] == "c" for row in rows]
+    assert not issues
+
+
+def test_race_is_written_in_the_official_form_and_read_again(tmp_path, said):
+    hub = publish(tmp_path / "hub", {"all": dict.fromkeys(("train", "validation", "test"), RACE)})
+    fetch.fetch("race", tmp_path, said.append, [f"hub.path={hub}"])
+    examples, issues = load_task("race").read(tmp_path, "dev")
+    assert [example.id for example in examples] == ["high/10.txt/0", "high/10.txt/1", "middle/2.txt/0"]
+    assert [(example.passage, example.label) for example in examples] == [("One.", 0), ("One.", 3), ("Two.", 1)]
+    assert not issues
+    assert sorted(file.name for file in (tmp_path / "race").iterdir()) == ["dev", "test", "train"]
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "rows", "says"),
+    [
+        ("sst2", "sst2", [{"sentence": "good", "label": 2}], "not of the form of sst2: .*the label 2 is none of 0, 1"),
+        ("sst2", "sst2", [{"a": "x", "b": "y", "label": 1}], "not of the form of sst2: .*columns of text: a, b"),
+        (
+            "mnli",
+            "mnli",
+            [{"premise": "x", "hypothesis": "y", "label": 1}],
+            "not of the form of mnli: .*the label 1 is none of",
+        ),
+        ("squad1", "default", [{"id": "a", "question": "Who?"}], "not of the form of squad1: KeyError"),
+        ("race", "all", [race_row("high1.txt", "One.", "E")], "not of the form of race"),
+    ],
+)
+def test_a_data_set_of_another_form_is_refused_and_nothing_is_written(name, config, rows, says, tmp_path, said):
+    splits = dict.fromkeys(SPLITS[name].values(), rows)
+    hub = publish(tmp_path / "hub", {config: splits})
+    with pytest.raises(ConfigError, match=says):
+        fetch.fetch(name, tmp_path / "data", said.append, [f"hub.path={hub}"])
+    assert not list((tmp_path / "data").rglob("*"))
+
+
+def test_an_interrupted_write_leaves_nothing_behind(tmp_path, said, monkeypatch):
+    def write_half(form, examples, file):
+        (file / "high").mkdir(parents=True)
+        (file / "high/1.txt").write_text("{")
+        raise KeyboardInterrupt
+
+    hub = publish(tmp_path / "hub", {"all": dict.fromkeys(("train", "validation", "test"), RACE)})
+    monkeypatch.setattr("albert_lab.tasks.formats.race.RaceFormat.write", write_half)
+    with pytest.raises(KeyboardInterrupt):
+        fetch.fetch("race", tmp_path / "data", said.append, [f"hub.path={hub}"])
+    assert not list((tmp_path / "data/race").iterdir())
+
+
+def test_without_a_network_it_is_said_what_to_do(tmp_path, said):
+    file = load_task("sst2").file(tmp_path, "train")
+    with pytest.raises(MissingDataError, match=rf"sst2: .*nyu-mll/glue cannot be reached: .*{file}.*hub\.path=FOLDER"):
+        fetch.fetch("sst2", tmp_path, said.append)
+
+
+def test_a_split_or_configuration_that_the_data_set_lacks_is_refused(tmp_path, said):
+    hub = publish(tmp_path / "hub", {"default": {"train": [squad_row("a", "The cat.", ("cat", 4))]}})
+    with pytest.raises(ConfigError, match=r"default|validation"):
+        fetch.fetch("squad1", tmp_path, said.append, [f"hub.path={hub}"])
+    with pytest.raises(ConfigError, match=r"cola"):
+        fetch.fetch("cola", tmp_path, said.append, [f"hub.path={hub}"])
+
+
+@pytest.mark.parametrize("name", ["blue", "sotu"])
+def test_a_name_that_cannot_be_fetched_is_answered_with_those_that_can(name, tmp_path, said):
+    with pytest.raises(
+        ConfigError, match=rf"{name} cannot be fetched \(allowed: glue, race, squad, wikipedia-books, or"
+    ):
+        fetch.fetch(name, tmp_path, said.append)
+
+
+def test_a_corpus_of_the_hub_is_tried_out_and_not_stored(tmp_path, said):
+    for name in ("one", "two"):
+        publish(tmp_path / name, {"default": {"train": [{"text": "A cat sat."}]}})
+    datasets = ", ".join(f"{{path: {tmp_path / name}, name: null, split: train}}" for name in ("one", "two"))
+    overrides = [f"corpus.datasets=[{datasets}]"]
+    assert fetch.fetch("wikipedia-books", tmp_path / "data", said.append, overrides) == []
+    assert said[:2] == [f"{tmp_path / 'one'} can be reached", f"{tmp_path / 'two'} can be reached"]
+    assert "`albert-lab data prepare corpus=wikipedia-books`" in said[2]
+    assert not (tmp_path / "data").exists()
+    with pytest.raises(MissingDataError, match="wikimedia/wikipedia cannot be reached"):
+        fetch.fetch("wikipedia-books", tmp_path / "data", said.append)
+
+
+def test_the_status_says_what_is_there_what_is_missing_and_where_it_is_looked_for(glue, tmp_path, said):
+    fetch.fetch("mnli", tmp_path, said.append, [f"hub.path={glue}"])
+    load_task("mnli").file(tmp_path, "test").unlink()
+    dev = load_task("sst2").file(tmp_path, "dev")
+    dev.parent.mkdir(parents=True)
+    dev.write_text("sentence\tlabel\ngood\t1\nshort\n")
+    load_task("sst2").file(tmp_path, "train").write_text("text\n")
+    rows = {row["task"]: row for row in fetch.status(tmp_path)}
+    assert list(rows) == task_names()
+    assert rows["mnli"] == {
+        "task": "mnli",
+        "title": "MNLI",
+        "examples": {"train": 3, "dev": 3, "dev_mismatched": 3, "test_mismatched": 3},
+        "missing": {"test": str(tmp_path / "glue/MNLI/test_matched.tsv")},
+        "problems": {},
+        "looked_for_in": str(tmp_path / "glue"),
+    }
+    assert rows["sst2"]["examples"] == {"dev": 1}
+    assert list(rows["sst2"]["missing"]) == ["test"]
+    assert rows["sst2"]["problems"]["dev"] == "1 columns instead of 2: 1 (dev.tsv:3)"
+    assert "no column sentence, label" in rows["sst2"]["problems"]["train"]
+    assert list(rows["race"]["missing"]) == ["train", "dev", "test"]

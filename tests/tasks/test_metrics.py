@@ -1,0 +1,182 @@
+import math
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn import metrics as sklearn_metrics
+
+from albert_lab.tasks import metrics
+
+# GLUE
+
+REFERENCE = {
+    "accuracy": sklearn_metrics.accuracy_score,
+    "f1": sklearn_metrics.f1_score,
+    "matthews": sklearn_metrics.matthews_corrcoef,
+    "pearson": lambda labels, predictions: stats.pearsonr(labels, predictions)[0],
+    "spearman": lambda labels, predictions: stats.spearmanr(labels, predictions)[0],
+}
+CLASSES = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=30)
+NUMBERS = st.lists(st.tuples(st.sampled_from([0.0, 1.25, 3.8, 5.0]), st.floats(-6, 6)), min_size=1, max_size=30)
+
+
+def refer(name, labels, predictions):
+    with warnings.catch_warnings(action="ignore"):
+        return float(REFERENCE[name](labels, predictions))
+
+
+@pytest.mark.parametrize("name", metrics.OF_CLASSES)
+@settings(max_examples=40)
+@given(CLASSES)
+def test_a_score_of_classes_is_scikit_learns(name, pairs):
+    labels, predictions = map(list, zip(*pairs, strict=True))
+    assert metrics.OF_CLASSES[name](labels, predictions) == 100 * refer(name, labels, predictions)
+
+
+@pytest.mark.parametrize("name", metrics.OF_CLASSES)
+@pytest.mark.parametrize(
+    ("labels", "predictions"),
+    [([1, 1], [1, 1]), ([0, 0], [0, 0]), ([0, 1], [0, 0]), ([0, 0], [0, 1]), ([0, 1, 1], [1, 1, 1]), ([1], [0])],
+)
+def test_one_class_and_constant_predictions_score_as_in_scikit_learn_without_a_warning(name, labels, predictions):
+    assert metrics.OF_CLASSES[name](labels, predictions) == 100 * refer(name, labels, predictions)
+
+
+@pytest.mark.parametrize("name", metrics.OF_NUMBERS)
+@settings(max_examples=40)
+@given(NUMBERS)
+def test_a_correlation_is_scipys_and_0_where_scipy_has_none(name, pairs):
+    labels, predictions = map(list, zip(*pairs, strict=True))
+    constant = len(set(labels)) == 1 or len(set(predictions)) == 1
+    with warnings.catch_warnings(action="ignore"):
+        found = metrics.OF_NUMBERS[name](labels, predictions)
+    assert found == (0.0 if constant else 100 * refer(name, labels, predictions))
+
+
+@pytest.mark.parametrize("name", metrics.OF_NUMBERS)
+@pytest.mark.parametrize(
+    ("labels", "predictions"), [([1.0, 2.0], [3.0, 3.0]), ([3.0, 3.0], [1.0, 2.0]), ([1.0], [1.0])]
+)
+def test_a_correlation_with_a_constant_is_0_without_a_warning(name, labels, predictions):
+    assert metrics.OF_NUMBERS[name](labels, predictions) == 0.0
+
+
+@pytest.mark.parametrize("score", [*metrics.OF_CLASSES.values(), *metrics.OF_NUMBERS.values()])
+def test_nothing_has_no_score(score):
+    with pytest.raises(ValueError, match=r"empty|zero-size"):
+        score([], [])
+
+
+@pytest.mark.parametrize("score", metrics.OF_NUMBERS.values())
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_number_that_is_not_finite_has_no_correlation(score, value):
+    with pytest.raises(ValueError, match="not finite"):
+        score([1.0, 2.0, 3.0], [1.0, value, 3.0])
+
+
+def test_scores_worked_by_hand():
+    labels, predictions = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0, 0, 0]  # 3 true and 1 false positive
+    assert metrics.accuracy(labels, predictions) == 80
+    assert metrics.f1(labels, predictions) == 75
+    assert metrics.matthews(labels, predictions) == pytest.approx(100 * (3 * 5 - 1 * 1) / math.sqrt(4 * 4 * 6 * 6))
+    assert metrics.pearson([1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100 * 14 / math.sqrt(5 * 50))
+    assert metrics.spearman([1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100)
+    assert metrics.spearman([1, 2, 3], [1, 3, 2]) == pytest.approx(50)
+
+
+# SQuAD
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("The Denver Broncos", "denver broncos"),
+        ("  a   cat, an  owl\tand the\ndog! ", "cat owl and dog"),
+        ("theatre", "theatre"),
+        ("U.S.A.", "usa"),  # punctuation goes first, so that no article is left over between full stops
+        ("the-end", "theend"),
+        ("an 'apple'", "apple"),
+        ("«the»", "« »"),  # only ASCII punctuation is punctuation
+        ("École", "école"),
+        ("The", ""),
+        ("", ""),
+    ],
+)
+def test_answers_are_compared_without_case_articles_and_punctuation(text, normal):
+    assert metrics.normalize_answer(text) == normal
+
+
+def test_an_answer_scores_by_the_gold_text_that_fits_it_best():
+    answers = {"q": ["a cat", "the cat sat"]}
+    assert metrics.score_squad1(answers, {"q": "Cat."}) == {"exact_match": 100, "f1": 100}
+    close = metrics.score_squad1(answers, {"q": "cat sat down"})  # precision 2/3, recall 1
+    assert close == {"exact_match": 0, "f1": pytest.approx(80)}
+    assert metrics.score_squad1(answers, {"q": "dog"}) == {"exact_match": 0, "f1": 0}
+
+
+def test_a_word_counts_as_often_as_both_texts_have_it():
+    assert metrics.score_squad1({"q": ["x x y"]}, {"q": "x x x"})["f1"] == pytest.approx(100 * 2 / 3)
+
+
+def test_the_two_scripts_differ_on_texts_without_a_word():
+    answers, predictions = {"q": ["The"]}, {"q": "an"}
+    assert metrics.score_squad1(answers, predictions) == {"exact_match": 100, "f1": 0}
+    assert metrics.score_squad2(answers, predictions)["HasAns_f1"] == 100
+    # 2.0 leaves such a gold text out where there is another.
+    answers = {"q": ["The", "The Who"]}
+    assert metrics.score_squad1(answers, predictions)["exact_match"] == 100
+    assert metrics.score_squad2(answers, predictions)["exact"] == 0
+
+
+def test_a_question_without_a_prediction_counts_as_wrong():
+    answers = {"here": ["cat"], "missing": ["dog"], "impossible": []}
+    assert metrics.score_squad1({"here": ["cat"], "missing": ["dog"]}, {"here": "cat"})["f1"] == 50
+    assert metrics.score_squad2(answers, {"here": "cat"})["exact"] == pytest.approx(100 / 3)
+
+
+ANSWERS = {"a": ["cat"], "b": ["dog"], "c": [], "d": []}
+PREDICTIONS = {"a": "cat", "b": "the big dog", "c": "", "d": "owl"}
+NA_PROBS = {"a": 0.1, "b": 0.2, "c": 0.8, "d": 0.9}
+
+
+def test_scores_of_2_0_are_broken_down_by_whether_there_is_an_answer():
+    assert metrics.score_squad2(ANSWERS, PREDICTIONS) == {
+        "exact": 50,
+        "f1": pytest.approx(100 * (1 + 2 / 3 + 1 + 0) / 4),
+        "total": 4,
+        "HasAns_exact": 50,
+        "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 2),
+        "HasAns_total": 2,
+        "NoAns_exact": 50,
+        "NoAns_f1": 50,
+        "NoAns_total": 2,
+    }
+
+
+def test_a_part_without_a_question_has_no_score():
+    assert "NoAns_total" not in metrics.score_squad2({"a": ["cat"]}, PREDICTIONS)
+    assert "HasAns_total" not in metrics.score_squad2({"c": []}, PREDICTIONS)
+
+
+def test_a_question_above_the_threshold_counts_as_unanswered():
+    assert metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS)["NoAns_exact"] == 50
+    assert metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS, threshold=0.9)["NoAns_exact"] == 50
+    assert metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS, threshold=0.85)["NoAns_exact"] == 100
+    assert metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS, threshold=0.15)["HasAns_f1"] == 50
+
+
+def test_the_best_threshold_lies_at_the_last_question_that_is_better_answered():
+    scores = metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS)
+    # From 2 impossible questions right: + 1 at a; at b + 0 (exact) or + 2/3 (F1); at c + 0; at d - 1.
+    assert (scores["best_exact"], scores["best_exact_thresh"]) == (75, 0.1)
+    assert (scores["best_f1"], scores["best_f1_thresh"]) == (pytest.approx(100 * (2 + 1 + 2 / 3) / 4), 0.2)
+
+
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=4, unique=True))
+def test_no_other_threshold_scores_more_than_the_best(values):
+    na_probs = dict(zip(ANSWERS, values, strict=True))
+    best = metrics.score_squad2(ANSWERS, PREDICTIONS, na_probs)
+    for threshold in [-1.0, *values]:
+        assert metrics.score_squad2(ANSWERS, PREDICTIONS, na_probs, threshold)["f1"] <= best["best_f1"] + 1e-9

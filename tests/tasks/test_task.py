@@ -1,0 +1,179 @@
+import re
+
+import pytest
+from omegaconf import OmegaConf
+
+from albert_lab import config, paths
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.tasks.task import load_task, task_names
+
+TASKS = {name: load_task(name) for name in task_names()}
+COLA = (paths.CONF / "task/cola.yaml").read_text()
+FILES = sorted(paths.CONF.glob("task/*.yaml"))
+# The paper's Table 14: learning rate, batch, dropout, classifier dropout, steps, warm-up, length.
+TABLE_14 = {
+    "cola": (1e-5, 16, 0, 0.1, 5336, 320, 512),
+    "stsb": (2e-5, 16, 0, 0.1, 3598, 214, 512),
+    "sst2": (1e-5, 32, 0, 0.1, 20935, 1256, 512),
+    "mnli": (3e-5, 128, 0, 0.1, 10000, 1000, 512),
+    "qnli": (1e-5, 32, 0, 0.1, 33112, 1986, 512),
+    "qqp": (5e-5, 128, 0.1, 0.1, 14000, 1000, 512),
+    "rte": (3e-5, 32, 0.1, 0.1, 800, 200, 512),
+    "mrpc": (2e-5, 32, 0, 0.1, 800, 200, 512),
+    "wnli": (2e-5, 16, 0.1, 0.1, 2000, 250, 512),
+    "squad1": (5e-5, 48, 0, 0.1, 3649, 365, 384),
+    "squad2": (3e-5, 48, 0, 0.1, 8144, 814, 512),
+    "race": (2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
+}
+
+
+@pytest.mark.parametrize("name", TABLE_14)
+def test_the_settings_at_paper_scale_are_the_papers(name):
+    paper = TASKS[name].at("paper")
+    assert TABLE_14[name] == (
+        paper.learning_rate,
+        paper.batch_size,
+        paper.dropout,
+        paper.classifier_dropout,
+        paper.steps,
+        paper.warmup_steps,
+        paper.max_sequence_length,
+    )
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_is_named_after_its_file_and_has_settings_for_every_scale(name):
+    assert TASKS[name].name == name
+    assert sorted(TASKS[name].settings) == config.groups()["scale"]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_starts_from_a_task_that_is_there(name):
+    assert TASKS[name].start_from is None or TASKS[name].start_from in TASKS
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_what_is_fetched_from_the_hub_are_splits_of_the_task(name):
+    hub = TASKS[name].hub
+    assert hub is None or set(hub.splits) <= set(TASKS[name].data)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_task_opens_with_a_comment(file):
+    assert re.match(r"# .{20,}\n", file.read_text())
+
+
+def test_a_task_is_no_choice_of_a_run():
+    assert "task" not in config.groups()
+    with pytest.raises(ConfigError, match="unknown key task"):
+        config.load(["task=sst2"])
+
+
+def test_the_columns_that_the_experiments_show_are_tasks():
+    shown = {"squad1", "squad2", "mnli", "sst2", "race"}
+    assert shown <= set(TASKS)
+    for file in paths.EXPERIMENTS.glob("*.yaml"):
+        columns = OmegaConf.select(OmegaConf.load(file), "paper.columns") or {}
+        assert {name: columns[name] for name in shown & set(columns)} == {
+            name: TASKS[name].title for name in shown & set(columns)
+        }
+
+
+def test_a_scale_takes_from_paper_what_it_does_not_set():
+    squad2 = TASKS["squad2"]
+    assert squad2.at("laptop").n_best == squad2.at("paper").n_best
+    assert squad2.at("laptop").steps != squad2.at("paper").steps
+    changed = load_task("squad2", ["settings.paper.n_best=7", "settings.laptop.retries=3"])
+    assert (changed.at("laptop").n_best, changed.at("laptop").retries, changed.at("paper").retries) == (7, 3, 0)
+
+
+def test_a_scale_that_a_task_does_not_know_is_refused():
+    with pytest.raises(ConfigError, match=r"sst2 has no settings for scale=huge \(it has: paper, gpu"):
+        TASKS["sst2"].at("huge")
+
+
+def test_the_column_of_squad_is_the_mean_of_f1_and_exact_match():
+    assert TASKS["squad1"].main_score({"exact_match": 82.3, "f1": 89.3}) == pytest.approx(85.8)
+    assert TASKS["squad2"].main_score({"exact": 77.1, "f1": 80.0, "NoAns_f1": 1.0}) == pytest.approx(78.55)
+    assert TASKS["mrpc"].main_score({"accuracy": 90.0, "f1": 80.0}) == 90
+
+
+def test_an_override_leads_to_other_data(tmp_path):
+    task = load_task("squad2", ["data.dev=squad/full-dev-v2.0.json"])
+    assert task.file(tmp_path, "dev") == tmp_path / "squad/full-dev-v2.0.json"
+
+
+def test_a_file_of_ones_own_is_a_task(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(COLA.replace("title: CoLA", "title: Mine"))
+    assert (load_task(str(file)).name, load_task(str(file)).title) == ("mine", "Mine")
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "says"),
+    [
+        ("sst", [], r"task sst is unknown; did you mean sst2\? \(allowed: cola, mnli, .* or a \.yaml file\)"),
+        ("nowhere.yaml", [], r"task nowhere\.yaml is unknown"),
+        ("sst2", ["colour=red"], r"sst2\.yaml: unknown key colour"),
+        ("sst2", ["settings.laptop.stepz=3"], r"unknown key settings\.laptop\.stepz"),
+        ("sst2", ["settings.paper.steps=many"], r'settings\.paper\.steps="many": .*integer'),
+        ("sst2", ["settings.paper.steps=0"], r"settings\.paper\.steps=0: .*greater than 0"),
+        ("sst2", ["settings.laptop.warmup_steps=500"], r"settings\.laptop: warmup_steps=500 is more than steps=200"),
+        ("sst2", ["settings.laptop=3"], r"settings\.laptop=3"),
+        ("sst2", ["settings.laptop.steps=1,2"], "names several values, and a task takes one"),
+        ("sst2", ["metrics=[f2]"], r"metrics=f2 is unknown \(allowed: accuracy, f1, matthews\)"),
+        ("sst2", ["main=[f1]"], r"main=f1 is unknown \(allowed: accuracy\)"),
+        ("mnli", ["metrics=[f1]"], r"metrics=f1 is unknown \(allowed: accuracy, matthews\)"),
+        ("stsb", ["metrics=[accuracy]"], r"metrics=accuracy is unknown \(allowed: pearson, spearman\)"),
+        ("sst2", ["format.name=glu"], r"format=.*'glue', 'squad', 'race'"),
+        ("sst2", ["format.labels=3"], r"format\.labels=3: .*array"),
+        (
+            "squad1",
+            ["settings.paper.stride=null"],
+            r"settings\.gpu\.stride must be given|settings\.paper\.stride must be",
+        ),
+        (
+            "squad1",
+            ["settings.laptop.question_length=50"],
+            "settings.laptop: max_sequence_length=64 leaves 11 pieces of text beside question_length=50, fewer than",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_key_value_and_what_is_allowed(name, overrides, says):
+    with pytest.raises(ConfigError, match=says):
+        load_task(name, overrides)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: [", "cannot be read as YAML"),
+        ("[1]", "holds no keys"),
+        ("", r"mine\.yaml: title must be given\n.*mine\.yaml: kind must be given"),
+        (COLA.replace("dev: glue", "validation: glue"), r"mine\.yaml: data\.dev must be given"),
+        (COLA.replace("  labels:", "  lables:"), r"format\.labels must be given\n.*unknown key format\.lables"),
+        (COLA.replace("  paper: {", "  huge: {"), r"settings\.gpu\.classifier_dropout must be given"),
+    ],
+)
+def test_a_file_that_is_no_task_is_refused(text, says, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        load_task(str(file))
+
+
+def test_data_that_is_missing_is_said_with_where_and_how(tmp_path):
+    with pytest.raises(MissingDataError, match=rf"no dev data at {tmp_path}/race/dev: .*`albert-lab data fetch race`"):
+        TASKS["race"].read(tmp_path, "dev")
+    with pytest.raises(ConfigError, match=r"sst2 has no split dev_mismatched \(it has: train, dev, test\)"):
+        TASKS["sst2"].read(tmp_path, "dev_mismatched")
+
+
+def test_labels_are_needed_in_train_alone(tmp_path):
+    for split in ("train", "dev", "test"):
+        file = TASKS["sst2"].file(tmp_path, split)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("index\tsentence\n0\tgood\n")
+    assert len(TASKS["sst2"].read(tmp_path, "test")[0]) == 1
+    with pytest.raises(ConfigError, match="no column label"):
+        TASKS["sst2"].read(tmp_path, "train")
