@@ -101,7 +101,7 @@ def _study(
     outcome = sweep.execute(planned, options)
     command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ("--fresh", "--retry-failed"))])
     points = sweep.points_table(planned, outcome, command)
-    if (points["state"] == "done").any():
+    if any(points["state"] == "done"):
         folder = paths.reports() / sweep.report_place(planned) / experiment.name
         file = report.write(folder, experiment, points, *sweep.tables(planned))
         print(report.as_json(folder) if as_json else report.scores(folder))

@@ -20,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from albert_lab import paths
-from albert_lab.errors import ConfigError, MissingDataError  # noqa: F401
+from albert_lab.errors import ConfigError
 
 # Raise it with every change that moves numbers: it is part of every run's name.
 RESULTS_VERSION = 1
@@ -29,18 +29,18 @@ PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A part of a configuration: frozen, typed strictly, without defaults and without unknown keys."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
 
 
-Section = TypeVar("Section", bound=BaseModel)
-
-AnySection = TypeVar("AnySection", bound=_Section)
+AnySection = TypeVar("AnySection", bound=Section)
 PositiveInt = Field(gt=0)
 Share = Field(ge=0, le=1)
 
 
-class ModelConfig(_Section):
+class ModelConfig(Section):
     """Shape of the encoder. Sizes are in units (hidden_size H, intermediate_size of the FFN, heads, layers L)."""
 
     name: str
@@ -65,7 +65,7 @@ class ModelConfig(_Section):
         return self
 
 
-class SharingConfig(_Section):
+class SharingConfig(Section):
     """How many distinct attention and FFN blocks serve the layers; layer i of L uses block i * groups // L."""
 
     name: str
@@ -73,14 +73,14 @@ class SharingConfig(_Section):
     ffn_groups: int = PositiveInt
 
 
-class PairLabel(_Section):
+class PairLabel(Section):
     """One label of an inter-sentence objective: a kind of pair (a function in data/pairs.py) and its share."""
 
     kind: str
     share: float = Field(gt=0, le=1)
 
 
-class InterSentenceConfig(_Section):
+class InterSentenceConfig(Section):
     """Which segment pairs are made and told apart. No labels: consecutive pairs without a loss."""
 
     name: str
@@ -98,7 +98,7 @@ class InterSentenceConfig(_Section):
         return self
 
 
-class HubDataset(_Section):
+class HubDataset(Section):
     """A data set of the Hugging Face Hub, or a local folder in a format that `datasets` reads."""
 
     path: str
@@ -106,7 +106,7 @@ class HubDataset(_Section):
     split: str
 
 
-class CorpusConfig(_Section):
+class CorpusConfig(Section):
     """Where text comes from, how it falls into documents and sentences, and how it is cleaned."""
 
     name: str
@@ -122,7 +122,7 @@ class CorpusConfig(_Section):
     datasets: tuple[HubDataset, ...]
 
 
-class TokenizerConfig(_Section):
+class TokenizerConfig(Section):
     """A SentencePiece model: trained on the corpus, or an existing file."""
 
     name: str
@@ -132,7 +132,7 @@ class TokenizerConfig(_Section):
     character_coverage: float | None = Field(gt=0, le=1)
 
 
-class MaskingConfig(_Section):
+class MaskingConfig(Section):
     """n-gram masking. max_predictions counts pieces a sequence; null: no cap."""
 
     name: str
@@ -152,7 +152,7 @@ class MaskingConfig(_Section):
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
-class OptimizerConfig(_Section):
+class OptimizerConfig(Section):
     """Optimizer and schedule. warmup is a share of the budget."""
 
     name: str
@@ -164,7 +164,7 @@ class OptimizerConfig(_Section):
     max_grad_norm: float = Field(gt=0)
 
 
-class BudgetConfig(_Section):
+class BudgetConfig(Section):
     """How long to train: value counts optimizer steps, seconds of the training clock, or pieces without padding."""
 
     name: str
@@ -178,7 +178,7 @@ class BudgetConfig(_Section):
         return self
 
 
-class EvaluationConfig(_Section):
+class EvaluationConfig(Section):
     """Intrinsic evaluation on held-out documents; sizes count segment pairs."""
 
     num_pairs: int = PositiveInt
@@ -189,7 +189,7 @@ class EvaluationConfig(_Section):
     seed: int = Field(ge=0)
 
 
-class MachineConfig(_Section):
+class MachineConfig(Section):
     """How a run is computed; must not change what is computed beyond rounding."""
 
     device: Literal["auto", "cpu", "cuda"]
@@ -203,7 +203,7 @@ class MachineConfig(_Section):
     tensorboard: bool
 
 
-class ScaleBudget(_Section):
+class ScaleBudget(Section):
     """The scale's length of a run in each unit of budget."""
 
     steps: float
@@ -211,7 +211,7 @@ class ScaleBudget(_Section):
     tokens: float
 
 
-class ScaleConfig(_Section):
+class ScaleConfig(Section):
     """Name of the scale, its default seeds and its budgets; what it sets elsewhere stands there."""
 
     name: str
@@ -219,7 +219,7 @@ class ScaleConfig(_Section):
     budget: ScaleBudget
 
 
-class RunConfig(_Section):
+class RunConfig(Section):
     """One run, resolved."""
 
     scale: ScaleConfig
@@ -355,7 +355,7 @@ def validate(content: Any) -> RunConfig:
         raise ConfigError("\n".join(_describe(detail) for detail in error.errors())) from error
 
 
-def load_option(group: str, option: str, section: type[Section]) -> Section:
+def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:
     """One option of a group by itself, such as the pairs of `inter_sentence: nsp`, which other runs are scored on."""
     content = OmegaConf.to_container(OmegaConf.load(paths.CONF / group / f"{option}.yaml"), resolve=True)
     assert isinstance(content, dict)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from albert_lab import config, paths
 from albert_lab.errors import ConfigError
 
-OPTION_FILES = sorted(file for file in paths.CONF.rglob("*.yaml") if file.parent not in (paths.CONF, paths.CONF / "task"))
+OPTION_FILES = sorted(
+    file for file in paths.CONF.rglob("*.yaml") if file.parent not in (paths.CONF, paths.CONF / "task")
+)
 OPTIONS = [(group, option) for group, options in config.groups().items() for option in options]
 # What an option leaves to the user.
 REQUIRED = {

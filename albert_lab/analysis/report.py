@@ -1,16 +1,17 @@
 """A report as Markdown: a pure function of the CSV files and the experiment file in its folder."""
 
 import json
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from albert_lab.analysis.tables import Row, Spread, axes_of, paper_cells, rows
+from albert_lab.analysis.tables import Row, Run, Spread, axes_of, paper_cells, rows
 from albert_lab.errors import ConfigError
 from albert_lab.lab import results as records
 from albert_lab.lab.experiment import Experiment
@@ -68,8 +69,9 @@ def as_json(folder: Path) -> str:
     for row in rows(experiment, points, results):
         spreads = {column: row.spread(column) for column in experiment.columns}
         cells = {column: None if spread is None else asdict(spread) for column, spread in spreads.items()}
-        runs = [] if row.runs.empty else list(row.runs["run"])
-        found.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper_cells(experiment, row)})
+        runs = [run["run"] for run in row.runs]
+        paper = paper_cells(experiment, row)
+        found.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper})
     return json.dumps({"experiment": folder.name, "title": experiment.title, "rows": found}, indent=2)
 
 
@@ -93,31 +95,32 @@ def render(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) 
     """The text of a report."""
     table = rows(experiment, points, results)
     axes = axes_of(experiment, points)
-    scale, corpus = points["scale"].iloc[0], points["corpus"].iloc[0]
-    seeds = points["seed"].nunique()
+    finished = _finished(table)
+    scale, corpus = str(points["scale"].iloc[0]), str(points["corpus"].iloc[0])
+    seeds = len(set(points["seed"]))
     parts = [
         f"# {experiment.title} ({scale}, {corpus})",
         f"Source: {experiment.source}. Scale `{scale}`, corpus `{corpus}`,"
-        f" {seeds} pre-training seed{'s' if seeds > 1 else ''}. Made by `{points['command'].iloc[0]}`.",
+        f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. Made by `{points['command'].iloc[0]}`.",
         "## Scores on held-out documents",
         _scores(experiment, axes, table),
         _how_to_read(table),
         "## Cost",
         _costs(axes, table),
         "## Every run",
-        _runs(experiment, axes, table),
+        _runs(experiment, finished),
     ]
     if experiment.paper:
-        parts += [f"## The paper's table: {experiment.paper.table}", _paper(experiment, axes, table)]
-    alarms = [f"- `{run['run']}`: {run['alarms']}" for run in _finished(table) if isinstance(run["alarms"], str)]
+        parts += [f"## The paper's table: {experiment.paper.table}", _paper(experiment)]
+    alarms = [f"- `{run['run']}`: {run['alarms']}" for run in finished if isinstance(run["alarms"], str)]
     missing = [f"- `{name}`: {reason}" for row in table for name, reason in row.missing.items()]
     parts += ["## Alarms", "\n".join(alarms) or "None."]
     if missing:
         parts += ["## Missing runs", "\n".join(missing)]
-    notes = [*experiment.notes, *_departures(results, points)]
+    notes = [*experiment.notes, *_departures(scale, finished)]
     parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
-    if len(results):
-        parts += ["## Provenance", _provenance(results)]
+    if finished:
+        parts += ["## Provenance", _provenance(finished)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -155,7 +158,7 @@ def _scores(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -
             spread = row.spread(column)
             text = _percent(spread)
             if spread is not None and spread.sd is None:
-                run = row.runs.iloc[0]
+                run = row.runs[0]
                 text += f" [{100 * run[f'{column}_low']:.1f}, {100 * run[f'{column}_high']:.1f}]"
             line.append(text)
             line += [cells.get(column, MISSING)] if column in shown else []
@@ -164,15 +167,17 @@ def _scores(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -
 
 
 def _how_to_read(table: Sequence[Row]) -> str:
-    several = any(len(row.runs) > 1 for row in table)
-    spread = "Mean ± standard deviation over pre-training seeds. " if several else ""
-    single = (
-        "In brackets: the 95 % Wilson interval of a single run over the answers of its held-out set, which does not"
-    )
-    single += " hold the spread between seeds. " if any(len(row.runs) == 1 for row in table) else ""
-    return (spread + (single if any(len(row.runs) == 1 for row in table) else "")).strip() + (
-        " The paper's numbers come from its own scale, data and held-out set: compare directions, not values."
-    )
+    sizes = {len(row.runs) for row in table}
+    parts = []
+    if sizes - {0, 1}:
+        parts.append("Mean ± standard deviation over pre-training seeds.")
+    if 1 in sizes:
+        parts.append(
+            "In brackets: the 95 % Wilson interval of a single run over the answers of its held-out set, which does not"
+            " hold the spread between seeds."
+        )
+    parts.append("The paper's numbers come from its own scale, data and held-out set: compare directions, not values.")
+    return " ".join(parts)
 
 
 def _number(value: float, unit: str = "") -> str:
@@ -195,18 +200,14 @@ def _costs(axes: Sequence[str], table: Sequence[Row]) -> str:
     return _markdown(header, body)
 
 
-def _finished(table: Sequence[Row]) -> list[Any]:
-    seen: dict[str, Any] = {}
-    for row in table:
-        for _, run in row.runs.iterrows():
-            seen.setdefault(run["run"], run)
-    return list(seen.values())
+def _finished(table: Sequence[Row]) -> list[Run]:
+    return list({run["run"]: run for row in table for run in row.runs}.values())
 
 
-def _runs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
+def _runs(experiment: Experiment, finished: Sequence[Run]) -> str:
     header = ["run", *(f"{NAMES[column]} % [95 %] (n; chance)" for column in experiment.columns), "by", "loss"]
     body = []
-    for run in _finished(table):
+    for run in finished:
         line = [f"`{run['run']}`"]
         for column in experiment.columns:
             low, high, baseline = (100 * run[f"{column}_{part}"] for part in ("low", "high", "baseline"))
@@ -218,7 +219,7 @@ def _runs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> 
     return _markdown(header, body)
 
 
-def _paper(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
+def _paper(experiment: Experiment) -> str:
     assert experiment.paper is not None
     columns = experiment.paper.columns
     header = [*(NAMES.get(axis, axis) for axis in experiment.axes), *columns.values()]
@@ -229,36 +230,43 @@ def _paper(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) ->
     return _markdown(header, body) + "\n\nAs printed; SQuAD cells are F1/EM."
 
 
-def _departures(results: pd.DataFrame, points: pd.DataFrame) -> list[str]:
-    if not len(results) or points["scale"].iloc[0] == "paper":
+def _distinct(runs: Sequence[Run], column: str) -> str:
+    values = dict.fromkeys(run[column] for run in runs)
+    return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+
+
+def _mean_percent(runs: Sequence[Run], column: str) -> str:
+    return f"{100 * statistics.fmean(run[column] for run in runs):.1f} %"
+
+
+def _departures(scale: str, runs: Sequence[Run]) -> list[str]:
+    if not runs or scale == "paper":
         return []
-    run = results.iloc[0]
-
-    def values(column: str) -> str:
-        return " or ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in results[column].unique())
-
+    values = partial(_distinct, runs)
+    epochs = statistics.fmean(run["epochs"] for run in runs)
     return [
-        f"Scale `{points['scale'].iloc[0]}`: {values('num_layers')} layers, H = {values('hidden_size')},"
-        f" V = {values('vocab_size')}, length {values('max_sequence_length')}, batches of {values('batch_size')},"
-        f" {values('budget')}, {values('optimizer')} at a peak rate of {values('learning_rate')}, on"
-        f" {int(run['train_documents']):,} documents read {results['epochs'].mean():.1f} times. The paper's ablations:"
-        " 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at 0.00176, on Wikipedia and"
-        " BookCorpus.",
-        f"Held-out sets: {int(run['dev_documents']):,} documents of the same corpus, chosen by a hash of the raw text; the"
+        f"Scale `{scale}`: {values('num_layers')} layers, H = {values('hidden_size')}, V = {values('vocab_size')}, length"
+        f" {values('max_sequence_length')}, batches of {values('batch_size')}, {values('budget')}, {values('optimizer')}"
+        f" at a peak rate of {values('learning_rate')}, on {values('train_documents')} documents read {epochs:.1f} times."
+        " The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
+        " 0.00176, on Wikipedia and BookCorpus.",
+        f"Held-out sets: {values('dev_documents')} documents of the same corpus, chosen by a hash of the raw text; the"
         " paper takes the development texts of SQuAD and RACE.",
-        f"Masking `{values('masking')}`: {100 * results['mask_rate'].mean():.1f} % of the pieces were chosen for"
-        " prediction.",
+        f"Masking `{values('masking')}`: {_mean_percent(runs, 'mask_rate')} of the pieces were chosen for prediction.",
     ]
 
 
-def _provenance(results: pd.DataFrame) -> str:
-    def values(column: str) -> str:
-        return "; ".join(str(value) for value in dict.fromkeys(results[column]))
+def _provenance(runs: Sequence[Run]) -> str:
+    values = partial(_distinct, runs)
+
+    def total(column: str) -> str:
+        return f"{sum(run[column] for run in runs):,.0f}"
 
     shares = []
-    for _, run in results.iterrows():
+    for run in runs:
         balance = ", ".join(f"{kind} {share:.3f}" for kind, share in json.loads(run["label_shares"]).items())
-        shares.append(f"`{run['run']}` {balance or 'no labels'}")
+        shares.append(f"`{run['run']}` {balance or 'no labels'}, across documents {run['cross_document_share']:.3f}")
+    waiting = max(run["data_wait_share"] for run in runs)
     lines = {
         "Code": f"albert-lab {values('albert_lab')}, results version {values('results_version')}",
         "Packages": values("packages"),
@@ -266,13 +274,12 @@ def _provenance(results: pd.DataFrame) -> str:
         f" {values('threads')}",
         "Corpus fingerprint": f"{values('corpus_fingerprint')}; tokenizer {values('tokenizer_fingerprint')}",
         "Held-out set": values("evaluation_set"),
-        "Pieces and seconds": f"{results['tokens'].sum():,} pieces, {results['training_seconds'].sum():,.0f} s of training,"
-        f" {results['total_seconds'].sum():,.0f} s in all, over {len(results)} runs",
-        "Waiting for data": f"{100 * results['data_wait_share'].max():.2f} % of the training seconds at most",
-        "Padding": f"{100 * results['padding_share'].mean():.1f} % of the positions",
-        "Dropped chunks of one sentence": f"{100 * results['dropped_chunk_share'].mean():.1f} %, with"
-        f" {100 * results['dropped_text_share'].mean():.1f} % of the text",
-        "Pairs across documents": "; ".join(f"{share:.3f}" for share in results["cross_document_share"]),
+        "Pieces and seconds": f"{total('tokens')} pieces, {total('training_seconds')} s of training,"
+        f" {total('total_seconds')} s in all, over {len(runs)} run{'s' if len(runs) > 1 else ''}",
+        "Waiting for data": f"{100 * waiting:.2f} % of the training seconds at most",
+        "Padding": f"{_mean_percent(runs, 'padding_share')} of the positions",
+        "Dropped chunks of one sentence": f"{_mean_percent(runs, 'dropped_chunk_share')} of the chunks, with"
+        f" {_mean_percent(runs, 'dropped_text_share')} of the text",
         "Label shares": "; ".join(shares),
         "Finished": values("finished"),
     }

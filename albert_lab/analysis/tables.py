@@ -1,11 +1,17 @@
 """The paper's tables from the table of runs: one row a configuration, mean and spread over seeds."""
 
+import math
+import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from albert_lab.errors import ConfigError
 from albert_lab.lab.experiment import Experiment
+
+Run = dict[str, Any]  # one line of results.csv
 
 
 @dataclass(frozen=True)
@@ -26,15 +32,15 @@ class Row:
 
     labels: dict[str, str]
     values: dict[str, str]
-    runs: pd.DataFrame
+    runs: list[Run]
     missing: dict[str, str]
 
     def spread(self, column: str) -> Spread | None:
         """Mean and spread of a column over the row's runs; None when no run has it."""
-        if column not in self.runs or self.runs[column].dropna().empty:
+        values = [float(run[column]) for run in self.runs if column in run and not math.isnan(run[column])]
+        if not values:
             return None
-        values = self.runs[column].dropna().astype(float)
-        return Spread(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None, len(values))
+        return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
 
 
 def rows(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) -> list[Row]:
@@ -49,29 +55,29 @@ def rows(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) ->
         ConfigError: runs that were scored on different held-out sets.
     """
     axes = axes_of(experiment, points)
-    used = results[results["run"].isin(points["run"])] if len(results) else results
-    if len(used) and used["evaluation_set"].nunique() > 1:
-        sets = used.groupby("evaluation_set")["run"].apply(lambda names: ", ".join(names))
-        raise ConfigError(f"these runs were scored on different held-out sets and make no table: {'; '.join(sets)}")
-    labels = [f"paper_{axis}" for axis in axes]
-    found = []
-    for _, group in points.groupby([*axes, *labels], sort=False):
-        first = group.iloc[0]
-        runs = used[used["run"].isin(group["run"])] if len(used) else used
-        finished = set(runs["run"]) if len(runs) else set()
-        found.append(
-            Row(
-                labels={axis: str(first[f"paper_{axis}"]) for axis in axes},
-                values={axis: str(first[axis]) for axis in axes},
-                runs=runs,
-                missing={
-                    str(point["run"]): str(point["reason"])
-                    for _, point in group.iterrows()
-                    if point["run"] not in finished
-                },
-            )
-        )
-    return found
+    used = results.to_dict("records")
+    asked = set(points["run"])
+    runs = {record["run"]: record for record in used if record["run"] in asked}
+    _check_one_set(runs)
+    found: dict[tuple[str, ...], Row] = {}
+    for point in points.to_dict("records"):
+        values = {axis: str(point[axis]) for axis in axes}
+        labels = {axis: str(point[f"paper_{axis}"]) for axis in axes}
+        row = found.setdefault((*values.values(), *labels.values()), Row(labels, values, [], {}))
+        if point["run"] in runs:
+            row.runs.append(runs[point["run"]])
+        else:
+            row.missing[point["run"]] = str(point["reason"])
+    return list(found.values())
+
+
+def _check_one_set(runs: Mapping[str, Run]) -> None:
+    sets: dict[str, list[str]] = {}
+    for name, run in runs.items():
+        sets.setdefault(run["evaluation_set"], []).append(name)
+    if len(sets) > 1:
+        groups = "; ".join(", ".join(names) for names in sets.values())
+        raise ConfigError(f"these runs were scored on different held-out sets and make no table: {groups}")
 
 
 def axes_of(experiment: Experiment, points: pd.DataFrame) -> list[str]:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,7 +31,7 @@ class Vocabulary(Protocol):
     def sep_id(self) -> int: ...
     @property
     def mask_id(self) -> int: ...
-    @property
+    @cached_property
     def word_starts(self) -> np.ndarray:
         """[vocab] bool: True for pieces that start a word."""
         ...
@@ -64,7 +65,7 @@ class Batches:
         self._vocabulary = vocabulary
         self._config = config
         self._plans: dict[int, Future[Pairs]] = {}
-        # Of the epochs planned so far: their statistics, and how many examples of the run come before each and the next.
+        # Of the epochs planned so far: their statistics, and the run's examples before each and before the next.
         self._stats: list[Mapping[str, Any]] = []
         self._starts = [0]
         self._lock = threading.Lock()

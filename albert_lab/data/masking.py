@@ -41,6 +41,18 @@ def mask(
     return masked_ids, positions, labels
 
 
+def _find_words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Start and end [words] of each word in the flattened batch, in order."""
+    # Differs from the release: a segment's first piece starts a word. As released, the rest of a word that truncation
+    # cut may join the last word of the segment before.
+    starts = starts.copy()
+    starts[:, 1:] |= ~can_mask[:, :-1]
+    starts[:, 0] = True
+    boundaries = np.flatnonzero(starts | ~can_mask)
+    is_word = can_mask.ravel()[boundaries]
+    return boundaries[is_word], np.append(boundaries[1:], can_mask.size)[is_word]
+
+
 def _choose_pieces(
     starts: np.ndarray, can_mask: np.ndarray, budget: np.ndarray, max_ngram: int, rng: np.random.Generator
 ) -> np.ndarray:
@@ -49,21 +61,15 @@ def _choose_pieces(
     Each sequence tries its words in random order. The n-gram that begins there is taken if no word of it is taken yet,
     shortened to what is left of the budget.
     """
-    # Differs from the release: a segment's first piece starts a word, and an n-gram ends with its segment. As released,
-    # the rest of a word that truncation cut, and any n-gram, may join the end of one segment to the start of the next.
-    starts = starts.copy()
-    starts[:, 1:] |= ~can_mask[:, :-1]
-    starts[:, 0] = True
-    boundaries = np.flatnonzero(starts | ~can_mask)
-    is_word = can_mask.ravel()[boundaries]
-    start, end = boundaries[is_word], np.append(boundaries[1:], can_mask.size)[is_word]
-    row = start // can_mask.shape[1]
+    start, end = _find_words(starts, can_mask)
     num_words = len(start)
+    row = start // can_mask.shape[1]
 
+    # Differs from the release: an n-gram ends with its segment. As released, it may go on in the next one.
+    follows = (end[:-1] == start[1:]) & (row[:-1] == row[1:])
     available = np.ones(num_words, dtype=np.int64)  # words from here to the end of the segment, at most max_ngram
     pieces = np.zeros((max_ngram + 1, num_words), dtype=np.int64)  # of the n-gram that begins here, for each n
     pieces[1] = end - start
-    follows = (end[:-1] == start[1:]) & (row[:-1] == row[1:])
     for n in range(2, max_ngram + 1):
         available[:-1] = np.where(follows, np.minimum(available[1:] + 1, n), 1)
         pieces[n, :-1] = pieces[1, :-1] + np.where(follows, pieces[n - 1, 1:], 0)

@@ -89,6 +89,15 @@ class Tokenizer:
         # Differs from the release: a piece such as "2," is kept; encode_pieces would cut its comma off.
         return self._processor.Encode(list(sentences), out_type=int, num_threads=1)
 
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Piece ids of a text and, for each, the first character of the text it stands for and the one after the last.
+
+        The space before a word belongs to its first piece. A piece can stand for no character at all, where
+        normalization makes two pieces of one character.
+        """
+        found = self._processor.Encode(text, return_type="offset_mapping")
+        return found["ids"], found["offsets"]
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of piece ids; special pieces leave none, but the unknown piece shows."""
         return self._processor.Decode([int(piece) for piece in ids])

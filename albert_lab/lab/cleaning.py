@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+import psutil
+
 from albert_lab import paths
 from albert_lab.lab import run as runs
 
@@ -17,13 +19,15 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
         cache: also prepared text and tokenizers.
         checkpoints: also the checkpoints of finished runs.
     """
-    found = set(paths.cache().glob("*/*.partial-*"))
+    found = {
+        path for path in paths.cache().glob("*/*.partial-*") if not psutil.pid_exists(int(path.name.split("-")[-1]))
+    }
     wanted = {"failed", "done"} if checkpoints else {"failed"}
     for folder in paths.runs().glob("*/"):
         if (folder / "checkpoint").is_dir() and runs.state(folder) in wanted:
             found.add(folder / "checkpoint")
     if cache:
-        found |= {path for path in paths.cache().glob("*/*") if path.suffix != ".lock"}
+        found |= {path for path in paths.cache().glob("*/*") if path.suffix != ".lock" and ".partial-" not in path.name}
     return {path: _size(path) for path in sorted(found)}
 
 

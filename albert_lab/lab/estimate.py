@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
@@ -80,18 +81,17 @@ def sizes(overrides: Sequence[str]) -> Listing:
         label = label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
         rows.append({"configuration": label} | _size(config))
     notes = [
-        "layers counts each shared block once; heads are those of pre-training. FLOPs count matrix products, a multiply-add",
-        "as two, at the full length and batch of the configuration. Memory holds tensors alone: Python and torch add some",
-        "hundred MiB.",
+        "layers counts each shared block once; heads are those of pre-training. FLOPs count matrix products,",
+        "a multiply-add as two, at the full length of the configuration. Memory holds the tensors of its batch:",
+        "Python and torch add some hundred MiB.",
     ]
     return Listing(rows, notes)
 
 
 def paper_counts() -> Listing:
     """Every parameter count that the paper prints, beside the exact ones of the released shapes."""
-    table, footnote = parameters.paper_rows()
     rows = []
-    for row in table:
+    for row in parameters.paper_rows():
         counts = parameters.count_parameters(load(row.overrides))
         rows.append(
             {
@@ -102,7 +102,7 @@ def paper_counts() -> Listing:
                 "with pooler and heads": counts.total,
             }
         )
-    return Listing(rows, [footnote])
+    return Listing(rows, [parameters.paper_footnote()])
 
 
 def costs(planned: "Sequence[PlannedPoint]") -> Listing:
@@ -131,7 +131,7 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
                 "state": item.state,
                 "parameters": counts.total,
                 "FLOPs/piece": round(flops.training),
-                "PFLOPs": tokens * flops.training / 1e15 if config.budget.unit != "seconds" else None,
+                "FLOPs": f"{tokens * flops.training:.1e}" if config.budget.unit != "seconds" else None,
                 "training time": duration(seconds),
                 "disk MiB": disk / 2**20,
                 "memory MiB": parameters.estimate_training_memory(config).total / 2**20,
@@ -139,17 +139,17 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
         )
     data = {item.run.evaluation_set: describe(item.point.config) for item in planned}
     shards = sum(found["disk_bytes"] or 0 for found in data.values() if not found["is_prepared"])
+    free = shutil.disk_usage(_existing(paths.home())).free
     notes = [
-        f"{len(seen)} runs. To make: {duration(total_seconds)} of training one after another, {total_disk / 2**20:,.0f} MiB of"
-        f" checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
-        f" ({shutil.disk_usage(_existing(paths.home())).free / 2**20:,.0f} MiB are free).",
+        f"{len(seen)} runs. To make: {duration(total_seconds)} of training one after another,"
+        f" {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text ({free / 2**20:,.0f} MiB are free).",
         f"Time: {source}.",
         "Evaluation, checkpoints and the preparation of text come on top; memory holds tensors alone.",
     ]
     return Listing(rows, notes)
 
 
-def _existing(path: Any) -> Any:
+def _existing(path: Path) -> Path:
     while not path.exists():
         path = path.parent
     return path
@@ -171,8 +171,8 @@ def _flops_per_second() -> tuple[float, str]:
         return speed, f"from {speed / 1e9:,.0f} GFLOP/s, which the run {record.name} reached here"
     speed = _matrix_product_flops_per_second() * ASSUMED_UTILISATION
     return speed, (
-        f"from {speed / 1e9:,.0f} GFLOP/s, {ASSUMED_UTILISATION:.0%} of what a float32 matrix product reaches on this CPU;"
-        " no run was made here yet"
+        f"from {speed / 1e9:,.0f} GFLOP/s, {ASSUMED_UTILISATION:.0%} of what a float32 matrix product reaches on this"
+        " CPU; no run was made here yet"
     )
 
 
@@ -181,10 +181,10 @@ def _matrix_product_flops_per_second() -> float:
 
     size, products = 512, 0
     matrix = np.ones((size, size), dtype=np.float32)
-    matrix @ matrix
+    np.matmul(matrix, matrix)
     start = time.perf_counter()
     while time.perf_counter() - start < 0.2:
-        matrix @ matrix
+        np.matmul(matrix, matrix)
         products += 1
     return products * 2 * size**3 / (time.perf_counter() - start)
 

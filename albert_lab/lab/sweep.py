@@ -56,22 +56,13 @@ def plan(experiment: Experiment, overrides: Sequence[str]) -> list[PlannedPoint]
         ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
         MissingDataError: text that is not there.
     """
+    from albert_lab.data.pairs import check_kinds
+
     planned = [PlannedPoint(point, runs.plan(point.config)) for point in points(experiment, overrides)]
     _check_one_evaluation_set(planned)
     for item in planned:
-        check(item.point)
+        check_kinds(item.point.config.inter_sentence)
     return planned
-
-
-def check(point: Point) -> None:
-    """Refuse before anything is written what a run would refuse later.
-
-    Raises:
-        ConfigError: an unknown kind of pair or optimizer.
-    """
-    from albert_lab.data.pairs import check_kinds
-
-    check_kinds(point.config.inter_sentence)
 
 
 def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
@@ -81,8 +72,8 @@ def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
         rows.setdefault(item.run.evaluation_set, words)
     if len(rows) > 1:
         raise ConfigError(
-            "one table cannot hold these rows, which are scored on different held-out sets (corpus, tokenizer, length and"
-            f" masking decide the set): {'; '.join(rows.values())}. Make them as separate sweeps"
+            "one table cannot hold these rows, which are scored on different held-out sets (corpus, tokenizer, length"
+            f" and masking decide the set): {'; '.join(rows.values())}. Make them as separate sweeps"
         )
 
 
@@ -117,11 +108,21 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
 
 
 def _prepare_data(todo: Sequence[runs.Run]) -> None:
-    """Text, tokenizer and shards once, ahead of the children that share them."""
-    from albert_lab.data.shards import prepare
+    """Text, tokenizer and shards once, ahead of the children that share them; too little text is found out here."""
+    from albert_lab.data.pairs import make_pairs
+    from albert_lab.data.shards import open_shards, prepare
 
-    for config in {run.evaluation_set: run.config for run in todo}.values():
-        prepare(config, _say)
+    for config in {(run.evaluation_set, run.config.inter_sentence.name): run.config for run in todo}.values():
+        folder = prepare(config, _say)
+        # Held-out text is the smaller part: what can be made of it can be made of the rest.
+        make_pairs(
+            open_shards(folder, "dev"),
+            config.inter_sentence,
+            max_sequence_length=config.max_sequence_length,
+            short_sequence_probability=config.short_sequence_probability,
+            seed=config.evaluation.seed,
+            epoch=0,
+        )
 
 
 def _launch(todo: Sequence[runs.Run], options: Options, outcome: Outcome) -> None:
@@ -153,7 +154,7 @@ def _describe_exit(code: int) -> str:
         return (
             f"its process was killed by signal {-code} (9 may mean out of memory); the same command goes on from there"
         )
-    return f"its process ended with exit code {code} and left no note"
+    return f"its process ended with exit code {code}; what it said stands above"
 
 
 def report_place(planned: Sequence[PlannedPoint]) -> str:

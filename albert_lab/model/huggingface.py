@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import torch
 
-from albert_lab.config import ConfigError
+from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 
 Tensors = dict[str, torch.Tensor]

@@ -59,14 +59,17 @@ class Lamb(Optimizer):
         torch._foreach_mul_(squares, beta2)
         torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
 
-        denominators = torch._foreach_sqrt(squares)
-        torch._foreach_add_(denominators, group["eps"])
-        updates = torch._foreach_div(means, denominators)
+        # In place from here on: on a CPU a new tensor costs as much as three passes over an old one.
+        updates = torch._foreach_sqrt(squares)
+        torch._foreach_add_(updates, group["eps"])
+        torch._foreach_reciprocal_(updates)
+        torch._foreach_mul_(updates, means)
         if group["weight_decay"]:
             torch._foreach_add_(updates, parameters, alpha=group["weight_decay"])
         if group["trust_ratio"]:
-            torch._foreach_mul_(updates, _trust_ratios(parameters, updates))
-        torch._foreach_add_(parameters, updates, alpha=-group["lr"])
+            torch._foreach_addcmul_(parameters, updates, _trust_ratios(parameters, updates), value=-group["lr"])
+        else:
+            torch._foreach_add_(parameters, updates, alpha=-group["lr"])
 
     def _moments(self, parameter: Tensor) -> dict[str, Tensor]:
         state = self.state[parameter]

@@ -25,7 +25,7 @@ class MetricsLog:
         self._board = _tensorboard_writer(folder) if tensorboard else None
 
     def rewind(self, size: int) -> None:
-        """Cut the log to its size (bytes) at a checkpoint, so that a resumed run writes the lines of one never stopped."""
+        """Cut the log to its size (bytes) at a checkpoint: a resumed run leaves the lines of one never stopped."""
         with self._file.open("ab") as file:
             file.truncate(size)
 

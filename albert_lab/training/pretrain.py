@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812
 from albert_lab.config import RunConfig
 from albert_lab.data.batches import Batch, Batches, micro_batches
 from albert_lab.errors import ConfigError
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.evaluate import PAIR_ACCURACIES, Accuracy, Evaluator, StoppedError
@@ -98,7 +97,10 @@ def autocast(precision: str, device: torch.device) -> Callable[[], AbstractConte
 
 
 def losses(
-    model: torch.nn.Module, inputs: dict[str, torch.Tensor], labels: dict[str, torch.Tensor], whole: Batch
+    model: Callable[..., PretrainingOutput],
+    inputs: dict[str, torch.Tensor],
+    labels: dict[str, torch.Tensor],
+    whole: Batch,
 ) -> dict[str, torch.Tensor]:
     """Losses of a micro-batch as its share of the whole batch's, and counts of right answers.
 
@@ -117,6 +119,11 @@ def losses(
         found["pair_loss"] = pair_loss
         found["pair_correct"] = (pair_logits.argmax(-1) == labels["pair_labels"]).sum()
     return found
+
+
+def _total(found: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The loss to minimise; its parts weigh the same, as released."""
+    return found["mlm_loss"] + found["pair_loss"] if "pair_loss" in found else found["mlm_loss"]
 
 
 class _Interval:
@@ -231,10 +238,9 @@ class Pretrainer:
         self.log.rewind(state["log_bytes"] if state else 0)
 
     def _save(self) -> None:
-        if not math.isfinite(self.final_loss):
-            raise DivergedError(f"the loss is {self.final_loss} at step {self.steps:,}")
         if self.saved_at == self.steps:
             return
+        assert math.isfinite(self.final_loss), "a loss that is not finite ends the run before it is saved"
         state = {
             "step": self.steps,
             "log_bytes": self.log.flush(),
@@ -251,7 +257,7 @@ class Pretrainer:
         self.saved_at = self.steps
 
     def _train(self) -> None:
-        step_model: Any = self._compiled() if self.config.machine.compile else self.model
+        step_model = self._compiled() if self.config.machine.compile else self.model
         self.model.train()
         last_save = time.perf_counter()
         with closing(self.batches.prefetch(self.steps)) as stream:
@@ -284,7 +290,7 @@ class Pretrainer:
         reached = math.floor(min(self.share, 1.0) * self.config.evaluation.num_curve_points + 1e-9)
         return reached > self.curve_points
 
-    def _step(self, step_model: Any, batch: Batch) -> dict[str, torch.Tensor]:
+    def _step(self, step_model: Callable[..., PretrainingOutput], batch: Batch) -> dict[str, torch.Tensor]:
         config = self.config
         learning_rate = config.learning_rate * learning_rate_factor(self.share, config.optimizer.warmup)
         for group in self.optimizer.param_groups:
@@ -295,8 +301,7 @@ class Pretrainer:
         for part in micro_batches(batch, config.machine.micro_batch_size or config.batch_size):
             with self.evaluator.autocast():
                 found = losses(step_model, inputs_of(part, self.device), labels_of(part, self.device), batch)
-            loss = found["mlm_loss"] + found["pair_loss"] if "pair_loss" in found else found["mlm_loss"]
-            loss.backward()
+            _total(found).backward()
             for key, value in found.items():
                 sums[key] = sums[key] + value.detach() if key in sums else value.detach()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.optimizer.max_grad_norm)
@@ -304,14 +309,14 @@ class Pretrainer:
         self.optimizer.zero_grad(set_to_none=True)
         return sums | {"gradient_norm": norm.detach()}
 
-    def _compiled(self) -> Any:
+    def _compiled(self) -> Callable[..., PretrainingOutput]:
         """The compiled model, compiled before the clock starts by one pass that changes nothing."""
         compiled = torch.compile(self.model, dynamic=True)
         batch = self.batches.batch(self.steps)
         part = next(micro_batches(batch, self.config.machine.micro_batch_size or self.config.batch_size))
         with self.evaluator.autocast():
             found = losses(compiled, inputs_of(part, self.device), labels_of(part, self.device), batch)
-        sum(value for key, value in found.items() if key.endswith("_loss")).backward()
+        _total(found).backward()
         self.optimizer.zero_grad(set_to_none=True)
         return compiled
 

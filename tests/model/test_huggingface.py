@@ -6,7 +6,7 @@ import torch.nn.functional as F  # noqa: N812
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_lab.config import ConfigError
+from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.model.huggingface import from_albert, from_bert, to_albert, to_bert
 from albert_lab.model.shape import EncoderShape

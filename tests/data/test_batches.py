@@ -1,0 +1,301 @@
+import itertools
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import pytest
+from toy_shards import FIRST_TEXT_ID, make_prose, make_shards
+
+from albert_lab.config import RunConfig, load
+from albert_lab.data import batches as module
+from albert_lab.data.batches import Batch, Batches, fixed_set, measure, micro_batches
+from albert_lab.data.pairs import make_pairs
+from albert_lab.data.shards import Shards
+from albert_lab.errors import ConfigError
+
+VOCAB = 20_000
+
+
+@dataclass(frozen=True)
+class ToyVocabulary:
+    pad_id: int = 0
+    cls_id: int = 2
+    sep_id: int = 3
+    mask_id: int = 4
+
+    @cached_property
+    def word_starts(self) -> np.ndarray:
+        return np.arange(VOCAB) % 10 < 7
+
+
+VOCABULARY = ToyVocabulary()
+
+
+def configure(*overrides: str) -> RunConfig:
+    return load(["scale=smoke", "batch_size=16", "max_sequence_length=32", "inter_sentence=sop", *overrides])
+
+
+@pytest.fixture(scope="module")
+def shards() -> Shards:
+    return make_prose(30, sentences=20, pieces=8, vocab_size=VOCAB)
+
+
+@pytest.fixture(scope="module")
+def config() -> RunConfig:
+    return configure()
+
+
+def make_batches(shards: Shards, config: RunConfig) -> Batches:
+    return Batches(shards, VOCABULARY, config)
+
+
+def make_set(shards: Shards, config: RunConfig, num_pairs: int, seed: int = 5) -> Batch:
+    return fixed_set(
+        shards,
+        config.inter_sentence,
+        config.masking,
+        VOCABULARY,
+        num_pairs=num_pairs,
+        max_sequence_length=config.max_sequence_length,
+        short_sequence_probability=config.short_sequence_probability,
+        seed=seed,
+    )
+
+
+def same(one: Batch, other: Batch) -> bool:
+    return all(np.array_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(Batch))
+
+
+def unmask(batch: Batch) -> np.ndarray:
+    ids = batch.input_ids.copy()
+    ids.ravel()[batch.masked_positions] = batch.masked_labels
+    return ids
+
+
+def epoch_plan(shards: Shards, config: RunConfig, epoch: int):
+    return make_pairs(
+        shards,
+        config.inter_sentence,
+        max_sequence_length=config.max_sequence_length,
+        short_sequence_probability=config.short_sequence_probability,
+        seed=config.seed,
+        epoch=epoch,
+    )
+
+
+# ---- what a batch holds ----
+
+
+def test_an_example_is_cls_a_sep_b_sep_and_padding(shards, config):
+    batch = make_batches(shards, config).batch(0)
+    pairs = epoch_plan(shards, config, 0)
+    for row, ids in enumerate(unmask(batch).tolist()):
+        a, b = (
+            shards.tokens[start : start + length].tolist()
+            for start, length in (
+                (pairs.a_start[row], pairs.a_length[row]),
+                (pairs.b_start[row], pairs.b_length[row]),
+            )
+        )
+        padding = 32 - 3 - len(a) - len(b)
+        assert ids == [2, *a, 3, *b, 3, *[0] * padding]
+        assert batch.token_type_ids[row].tolist() == [0] * (len(a) + 2) + [1] * (len(b) + 1) + [0] * padding
+        assert batch.attention_mask[row].tolist() == [True] * (32 - padding) + [False] * padding
+    np.testing.assert_array_equal(batch.pair_labels, pairs.label[:16])
+    assert batch.num_tokens == sum(pairs.a_length[:16] + pairs.b_length[:16] + 3)
+
+
+def test_arrays_have_the_types_that_a_model_takes(shards, config):
+    batch = make_batches(shards, config).batch(0)
+    assert batch.attention_mask.dtype == bool
+    for name in ("input_ids", "token_type_ids", "masked_positions", "masked_labels", "pair_labels"):
+        assert getattr(batch, name).dtype == np.int64
+    assert batch.input_ids.shape == batch.token_type_ids.shape == batch.attention_mask.shape == (16, 32)
+
+
+def test_only_text_is_masked(shards, config):
+    batch = make_batches(shards, config).batch(0)
+    assert len(batch.masked_positions) >= 16
+    assert np.all(np.diff(batch.masked_positions) > 0)
+    assert batch.masked_labels.min() >= FIRST_TEXT_ID
+
+
+def test_without_labels_every_pair_label_is_minus_one(shards):
+    batch = make_batches(shards, configure("inter_sentence=none")).batch(0)
+    assert set(batch.pair_labels.tolist()) == {-1}
+    assert measure(batch)["label_balance"] == []
+
+
+def test_shares_are_measured():
+    ids = np.array([[2, 9, 3, 9, 3, 0, 0, 0], [2, 9, 9, 3, 9, 9, 9, 3]])
+    batch = Batch(ids, ids, ids > 0, np.array([1, 9]), np.array([5, 5]), np.array([1, 1]))
+    assert measure(batch) == {"masked_share": 2 / 13, "padding_share": 3 / 16, "label_balance": [0, 1]}
+
+
+# ---- a function of seed and step ----
+
+
+def test_a_batch_depends_on_seed_and_step_alone(shards, config):
+    forward, seeking = make_batches(shards, config), make_batches(shards, config)
+    in_order = [forward.batch(step) for step in range(30)]
+    assert forward.stats()["pairs"] < 30 * 16  # more than one epoch
+    for step in (29, 0, 12, 13, 5):
+        assert same(seeking.batch(step), in_order[step])
+    assert not same(in_order[0], in_order[1])
+    assert not same(make_batches(shards, configure("seed=1")).batch(0), in_order[0])
+
+
+def test_epochs_follow_each_other_without_gap_or_overlap(shards, config):
+    plans = [epoch_plan(shards, config, epoch) for epoch in range(3)]
+    labels = np.concatenate([plan.label for plan in plans])
+    firsts = np.concatenate([shards.tokens[plan.a_start] for plan in plans])
+    batches = make_batches(shards, config)
+    steps = [batches.batch(step) for step in range(len(labels) // 16)]
+    assert len({len(plan) for plan in plans}) > 1
+    np.testing.assert_array_equal(np.concatenate([batch.pair_labels for batch in steps]), labels[: 16 * len(steps)])
+    np.testing.assert_array_equal(np.concatenate([unmask(batch)[:, 1] for batch in steps]), firsts[: 16 * len(steps)])
+
+
+def test_a_batch_may_hold_several_epochs():
+    tiny = make_shards([[5, 5, 5]] * 6, vocab_size=VOCAB)
+    config = configure("batch_size=40", "short_sequence_probability=0")
+    batches = make_batches(tiny, config)
+    assert len(batches.batch(3)) == 40
+    assert batches.stats()["pairs"] == 6
+
+
+def test_another_epoch_masks_other_pieces_of_the_same_text():
+    tiny = make_shards([[9, 9]] * 16, vocab_size=VOCAB)
+    batches = make_batches(tiny, configure("inter_sentence=none", "short_sequence_probability=0"))
+    first, second = batches.batch(0), batches.batch(1)
+    assert sorted(unmask(first).tolist()) == sorted(unmask(second).tolist())
+    assert set(first.masked_labels.tolist()) != set(second.masked_labels.tolist())
+
+
+# ---- made ahead ----
+
+
+def test_prefetched_batches_are_the_batches_of_their_steps(shards, config):
+    batches = make_batches(shards, config)
+    with closing(batches.prefetch(7)) as stream:
+        for step, batch in zip(range(7, 27), stream, strict=False):
+            assert same(batch, batches.batch(step))
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(("batches", "pairs"))]
+
+
+def wait_for_planning() -> None:
+    for thread in threads():
+        if thread.name.startswith("pairs"):
+            thread.join(timeout=10)
+
+
+def test_closing_the_stream_ends_its_thread(shards, config):
+    stream = make_batches(shards, config).prefetch(0)
+    next(stream)
+    assert threads()
+    stream.close()
+    wait_for_planning()
+    assert not threads()
+
+
+def test_an_interrupt_of_the_consumer_ends_the_thread(shards, config):
+    def interrupt() -> None:
+        for _ in make_batches(shards, config).prefetch(0):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    wait_for_planning()
+    assert not threads()
+
+
+def test_few_batches_wait_for_their_consumer(shards, config, monkeypatch):
+    batches = make_batches(shards, config)
+    made = []
+    monkeypatch.setattr(batches, "batch", made.append)
+    with closing(batches.prefetch(0)) as stream:
+        next(stream)
+        time.sleep(0.05)
+    assert len(made) == module.PREFETCHED_BATCHES + 1
+
+
+def test_an_error_of_the_thread_reaches_the_consumer_at_its_batch(shards, config, monkeypatch):
+    batches = make_batches(shards, config)
+    make = batches.batch
+
+    def fail_at_step_two(step: int) -> Batch:
+        if step == 2:
+            raise OSError("the disk is gone")
+        return make(step)
+
+    monkeypatch.setattr(batches, "batch", fail_at_step_two)
+    stream = batches.prefetch(0)
+    assert len(list(itertools.islice(stream, 2))) == 2
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(stream)
+    wait_for_planning()
+    assert not threads()
+
+
+def test_text_without_pairs_is_a_user_error_from_the_stream_too(config):
+    stream = make_batches(make_shards([[40]] * 20, vocab_size=VOCAB), config).prefetch(0)
+    with pytest.raises(ConfigError, match="holds two sentences"):
+        next(stream)
+
+
+def test_the_next_epoch_is_planned_before_it_is_needed(shards, config, monkeypatch):
+    planned = []
+
+    def record(*arguments, epoch: int, **keywords):
+        planned.append(epoch)
+        return make_pairs(*arguments, epoch=epoch, **keywords)
+
+    monkeypatch.setattr(module, "make_pairs", record)
+    batches = make_batches(shards, config)
+    num_steps = batches.stats()["pairs"] // 16
+    batches.batch(num_steps // 4)
+    assert planned == [0]
+    batches.batch(3 * num_steps // 4)
+    wait_for_planning()
+    assert planned == [0, 1]
+    batches.batch(num_steps + 1)
+    assert planned == [0, 1]
+
+
+# ---- parts, and sets for evaluation ----
+
+
+def test_micro_batches_are_the_batch_cut_by_rows(shards, config):
+    batch = make_batches(shards, config).batch(3)
+    parts = list(micro_batches(batch, 6))
+    assert [len(part) for part in parts] == [6, 6, 4]
+    for name in ("input_ids", "token_type_ids", "attention_mask", "masked_labels", "pair_labels"):
+        np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(batch, name))
+    np.testing.assert_array_equal(np.concatenate([unmask(part) for part in parts]), unmask(batch))
+    assert sum(part.num_tokens for part in parts) == batch.num_tokens
+    assert same(next(micro_batches(batch, 16)), batch)
+
+
+@pytest.mark.parametrize("option", ["none", "nsp", "sop"])
+def test_a_fixed_set_is_the_same_every_time_and_balanced(option):
+    held_out = make_prose(60, sentences=20, pieces=8, vocab_size=VOCAB, seed=3)
+    config = configure(f"inter_sentence={option}")
+    batch = make_set(held_out, config, num_pairs=100)
+    assert len(batch) == 100
+    assert same(batch, make_set(held_out, config, num_pairs=100))
+    assert not same(batch, make_set(held_out, config, num_pairs=100, seed=6))
+    if option != "none":
+        assert measure(batch)["label_balance"] == [0.5, 0.5]
+        assert measure(next(micro_batches(batch, 40)))["label_balance"] == [0.5, 0.5]
+
+
+def test_a_fixed_set_has_as_many_examples_as_the_text_yields(shards, config):
+    batch = make_set(shards, config, num_pairs=10**6)
+    stats = make_batches(shards, configure("seed=5")).stats()
+    assert len(batch) == stats["pairs"] < 10**6
