@@ -18,8 +18,8 @@ def isolated_home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ALBERT_LAB_HOME", str(folder))
-        patch.delenv("ALBERT_LAB_REPORTS", raising=False)
-        patch.delenv("ALBERT_LAB_CACHE", raising=False)
+        for name in ("ALBERT_LAB_REPORTS", "ALBERT_LAB_CACHE", "ALBERT_LAB_TASKS"):
+            patch.delenv(name, raising=False)
         yield folder
 
 

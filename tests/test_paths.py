@@ -4,12 +4,13 @@ import pytest
 
 from albert_lab import paths
 
-FOLDERS = {"runs": paths.runs, "reports": paths.reports, "cache": paths.cache}
+FOLDERS = {"runs": paths.runs, "reports": paths.reports, "cache": paths.cache, "data": paths.tasks_data}
+VARIABLES = {"reports": "ALBERT_LAB_REPORTS", "cache": "ALBERT_LAB_CACHE", "data": "ALBERT_LAB_TASKS"}
 
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch, tmp_path):
-    for name in ("ALBERT_LAB_HOME", "ALBERT_LAB_REPORTS", "ALBERT_LAB_CACHE"):
+    for name in ("ALBERT_LAB_HOME", *VARIABLES.values()):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
@@ -29,9 +30,9 @@ def test_home_moves_all_that_is_written(monkeypatch, tmp_path):
     assert {folder().parent for folder in FOLDERS.values()} == {tmp_path / "elsewhere"}
 
 
-@pytest.mark.parametrize("name", ["reports", "cache"])
+@pytest.mark.parametrize("name", VARIABLES)
 def test_one_folder_can_lie_elsewhere(monkeypatch, tmp_path, name):
-    monkeypatch.setenv(f"ALBERT_LAB_{name.upper()}", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv(VARIABLES[name], str(tmp_path / "elsewhere"))
     assert FOLDERS[name]() == tmp_path / "elsewhere"
     assert all(folder() == tmp_path / other for other, folder in FOLDERS.items() if other != name)
 

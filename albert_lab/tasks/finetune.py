@@ -373,10 +373,9 @@ class _Finetuning:
             if self._is_evaluated:
                 break
         values = [float(loss) for loss in losses]
-        first = progress.step - len(values)
-        progress.end_losses += [
-            value for step, value in enumerate(values, first) if step >= (1 - END_SHARE) * settings.steps
-        ]
+        num_end_steps = max(1, math.floor(END_SHARE * settings.steps))
+        first = settings.steps - num_end_steps - (progress.step - len(values))
+        progress.end_losses += values[max(0, first) :]
         return sum(values) / max(1, len(values))
 
     def _save(self, model: TaskModel, optimizer: Lamb) -> None:
@@ -409,7 +408,7 @@ class _Finetuning:
                 with self.autocast():
                     found = model.scores(split.features.batch(items, self.device))
                 order.append(items)
-                parts.append({name: values.float().cpu().numpy() for name, values in found.items()})
+                parts.append({name: values.cpu().numpy() for name, values in found.items()})
         model.train()
         places = np.argsort(np.concatenate(order))
         gathered = {name: join_rows([part[name] for part in parts])[places] for name in parts[0]}

@@ -1,0 +1,155 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from safetensors.numpy import load_file
+from toy import toy_config, write_corpus
+
+from albert_lab.errors import ConfigError
+from albert_lab.lab import results
+from albert_lab.lab import run as runs
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def own_home(tmp_path, monkeypatch, isolated_home):
+    """A fresh folder for runs; prepared text is shared."""
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(isolated_home / "cache"))
+    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path))
+    return tmp_path
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "albert_lab.lab.run", str(folder)], stderr=subprocess.DEVNULL)
+
+
+def final_weights(folder: Path) -> dict:
+    newest = max((folder / "checkpoint").glob("step-*"))
+    return load_file(newest / "model.safetensors")
+
+
+def assert_same_weights(one: Path, other: Path) -> None:
+    first, second = final_weights(one), final_weights(other)
+    assert first.keys() == second.keys()
+    for name, tensor in first.items():
+        assert tensor.tobytes() == second[name].tobytes(), name
+
+
+def test_a_runs_name_leaves_the_machine_and_the_path_out_and_keeps_the_text(corpus, tmp_path):
+    name = runs.plan(toy_config(corpus)).name
+    assert runs.plan(toy_config(corpus, "machine.threads=2", "machine.log_every_steps=1")).name == name
+    assert runs.plan(toy_config(write_corpus(tmp_path / "elsewhere"))).name == name
+    assert runs.plan(toy_config(corpus, "seed=1")).name != name
+    assert runs.plan(toy_config(write_corpus(tmp_path / "longer", documents=81))).name != name
+
+
+def test_under_a_budget_in_seconds_the_machine_is_part_of_the_name(corpus):
+    one, other = (toy_config(corpus, "budget=wall-clock", f"machine.threads={threads}") for threads in (1, 2))
+    assert runs.plan(one).name != runs.plan(other).name
+
+
+def test_runs_are_compared_on_one_set_whatever_their_seed_objective_and_shape(corpus):
+    sets = {
+        runs.plan(toy_config(corpus, *overrides)).evaluation_set
+        for overrides in (["seed=1"], ["inter_sentence=nsp"], ["embedding_size=48", "sharing=not-shared"])
+    }
+    assert len(sets) == 1
+    other = runs.plan(toy_config(corpus, "masking=official", "max_sequence_length=24"))
+    assert other.evaluation_set not in sets
+
+
+def test_a_run_reads_back_from_its_folder(corpus, own_home):
+    run = runs.plan(toy_config(corpus))
+    assert runs.read(runs.create(run)) == run
+
+
+def test_a_run_file_changed_by_hand_is_refused(corpus, own_home):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    file = folder / runs.RUN_FILE
+    file.write_text(file.read_text().replace("embedding_size: 8", "embedding_size: 9"))
+    with pytest.raises(ConfigError, match="changed by hand"):
+        runs.read(folder)
+
+
+def test_a_run_goes_from_missing_to_done(corpus, own_home):
+    folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
+    assert runs.state(folder) == "missing"
+    with FileLock(folder / runs.LOCK):
+        assert runs.state(folder) == "running"
+    assert start(folder).wait() == 0
+    assert runs.state(folder) == "done"
+    record = results.read(folder)
+    assert record is not None
+    assert record.training.steps == 2
+    assert record.data.mask_rate == pytest.approx(0.15, abs=0.03)
+    assert record.provenance.threads == 1
+
+
+def test_a_diverged_run_fails_with_its_reason_and_makes_no_row(corpus, own_home):
+    folder = runs.create(runs.plan(toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0")))
+    assert start(folder).wait() == 1
+    assert runs.state(folder) == "failed"
+    assert "the loss is nan" in runs.failure(folder)
+    assert results.read(folder) is None
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own_home, number, code):
+    config = toy_config(corpus, "budget.value=400", "machine.log_every_steps=5")
+    folder = runs.create(runs.plan(config))
+    child = start(folder)
+    while not results.read_metrics(folder):
+        time.sleep(0.02)
+    child.send_signal(number)
+    assert child.wait() == code
+    assert runs.state(folder) == "stopped"
+    stopped_at = max((folder / "checkpoint").glob("step-*")).name
+    assert start(folder).wait() == 0
+    assert 0 < int(stopped_at.removeprefix("step-")) < 400
+    straight = runs.plan(config)
+    other = own_home / "straight"
+    other.mkdir()
+    (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
+    assert start(other).wait() == 0
+    assert straight.name == results.read(other).name
+    assert_same_weights(folder, other)
+
+
+def test_killed_at_any_moment_and_started_again_it_ends_with_the_same_weights(corpus, own_home):
+    config = toy_config(corpus, "budget.value=300", "machine.checkpoint_seconds=0", "machine.log_every_steps=3")
+    folder = runs.create(runs.plan(config))
+    other = own_home / "straight"
+    other.mkdir()
+    (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
+    began = time.monotonic()
+    assert start(other).wait() == 0
+    seconds = time.monotonic() - began
+    draw, kills = random.Random(0), 0
+    while kills < 4 and runs.state(folder) != "done":
+        child = start(folder)
+        time.sleep(draw.uniform(0.3, 0.9) * seconds)
+        os.kill(child.pid, signal.SIGKILL)
+        kills += child.wait() == -signal.SIGKILL
+    assert start(folder).wait() == 0
+    assert_same_weights(folder, other)
+    steps = [json.loads(line)["step"] for line in (folder / results.METRICS).read_text().splitlines()]
+    assert steps == sorted(steps), "no step stands twice in the log"
+
+
+def test_a_finished_run_is_not_made_again(corpus, own_home):
+    folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
+    assert start(folder).wait() == 0
+    written = (folder / results.RECORD).stat().st_mtime_ns
+    assert start(folder).wait() == 0
+    assert (folder / results.RECORD).stat().st_mtime_ns == written

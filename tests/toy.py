@@ -1,0 +1,46 @@
+"""A toy corpus with an order to be learnt, and configurations of seconds on it."""
+
+import random
+from pathlib import Path
+
+from albert_lab.config import RunConfig, load
+
+WORDS = [first + last for first in "bcdfghjklmnp" for last in ("a", "e", "ido", "oru", "ust", "ane")]
+
+
+def write_corpus(folder: Path, documents: int = 80, sentences: int = 14) -> Path:
+    """A text file of documents; each sentence has a topic word of its document, and a word for its place."""
+    draw = random.Random(0)
+    texts = []
+    for _ in range(documents):
+        topic = draw.choice(WORDS)
+        texts.append(
+            "\n".join(
+                f"{topic} {' '.join(draw.choices(WORDS, k=draw.randint(3, 7)))} {WORDS[place]}."
+                for place in range(sentences)
+            )
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "toy.txt").write_text("\n\n".join(texts) + "\n")
+    return folder
+
+
+def toy_overrides(folder: Path, *overrides: str) -> list[str]:
+    """Overrides for a run of a second on the toy corpus."""
+    return [
+        "scale=smoke",
+        "corpus=files",
+        f"corpus.path={folder}",
+        "corpus.sentences=line",
+        "corpus.dev_share=0.25",
+        "tokenizer.vocab_size=56",
+        "machine.device=cpu",
+        "machine.precision=fp32",
+        "machine.threads=1",
+        *overrides,
+    ]
+
+
+def toy_config(folder: Path, *overrides: str) -> RunConfig:
+    """The configuration of a run of a second on the toy corpus."""
+    return load(toy_overrides(folder, *overrides))

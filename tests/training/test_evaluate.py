@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+import torch
+from toy import toy_config, write_corpus
+
+from albert_lab.data.shards import open_shards, prepare
+from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.training.evaluate import Accuracy, Evaluator, StoppedError, choose, make_sets
+from albert_lab.training.pretrain import autocast
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def sets_of(config):
+    shards = prepare(config, lambda line: None)
+    tokenizer = Tokenizer.load(find_tokenizer(config))
+    train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
+    return make_sets(train, dev, tokenizer, config)
+
+
+def evaluator(config, kinds, is_stopped=lambda: False) -> Evaluator:
+    return Evaluator(sets_of(config), kinds, 16, CPU, autocast("fp32", CPU), is_stopped)
+
+
+def test_a_two_way_head_answers_by_its_larger_logit_whatever_the_set():
+    logits = torch.tensor([[2.0, 1.0], [0.0, 3.0]])
+    assert choose(logits, ["consecutive", "swapped"], "swapped").tolist() == [0, 1]
+    assert choose(logits, ["consecutive", "other-document"], "swapped").tolist() == [0, 1]
+
+
+def test_the_order_of_a_heads_labels_does_not_matter():
+    logits = torch.tensor([[2.0, 1.0]])
+    assert choose(logits, ["swapped", "consecutive"], "swapped").tolist() == [1]
+
+
+def test_a_three_way_head_chooses_between_the_kinds_that_the_set_holds():
+    logits = torch.tensor([[1.0, 0.0, 5.0], [1.0, 2.0, 0.0]])
+    kinds = ["consecutive", "swapped", "other-document"]
+    assert choose(logits, kinds, "swapped").tolist() == [0, 1]
+    assert choose(logits, kinds, "other-document").tolist() == [1, 0]
+
+
+def test_the_interval_is_wilsons():
+    # Worked by hand: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n), p = 0.6, n = 100, z = 1.959964.
+    low, high = Accuracy(correct=60, n=100, baseline=0.5, by="head").interval()
+    assert (round(low, 4), round(high, 4)) == (0.5020, 0.6906)
+
+
+def test_the_sets_are_the_same_for_every_seed_and_objective(corpus):
+    first = sets_of(toy_config(corpus, "seed=1", "inter_sentence=sop"))
+    second = sets_of(toy_config(corpus, "seed=2", "inter_sentence=none"))
+    for one, other in [(first.mlm, second.mlm), *((first.pairs[name], second.pairs[name]) for name in first.pairs)]:
+        assert np.array_equal(one.input_ids, other.input_ids)
+        assert np.array_equal(one.masked_labels, other.masked_labels)
+        assert np.array_equal(one.pair_labels, other.pair_labels)
+    assert not first.probes
+    assert set(second.probes) == set(second.pairs)
+
+
+def test_pair_sets_are_balanced(corpus):
+    for batch in sets_of(toy_config(corpus)).pairs.values():
+        assert abs(float(np.mean(batch.pair_labels)) - 0.5) <= 1 / len(batch)
+
+
+def test_an_untrained_model_is_scored_with_n_and_chance(corpus):
+    config = toy_config(corpus)
+    model = PretrainingModel.from_config(config)
+    scores = evaluator(config, ["consecutive", "swapped"]).scores(model)
+    sets = sets_of(config)
+    assert scores["sop_accuracy"].n == len(sets.pairs["sop_accuracy"])
+    assert scores["mlm_accuracy"].n == len(sets.mlm.masked_labels)
+    _, counts = np.unique(sets.mlm.masked_labels, return_counts=True)
+    assert scores["mlm_accuracy"].baseline == counts.max() / counts.sum()
+
+
+def test_an_evaluation_leaves_the_model_as_it_was(corpus):
+    config = toy_config(corpus)
+    model = PretrainingModel.from_config(config).train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    evaluator(config, ["consecutive", "swapped"]).scores(model)
+    assert model.training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_a_probe_finds_what_the_pooled_output_holds(corpus):
+    config = toy_config(corpus, "inter_sentence=none", "evaluation.num_pairs=48")
+    sets = sets_of(config)
+    labels = {}
+    for batch in [*sets.pairs.values(), *sets.probes.values()]:
+        for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True):
+            labels[ids.tobytes()] = float(label)
+
+    class Telling(PretrainingModel):
+        def forward(self, input_ids, token_type_ids, attention_mask, masked_positions):
+            output = super().forward(input_ids, token_type_ids, attention_mask, masked_positions)
+            told = torch.tensor([labels[ids.numpy().tobytes()] for ids in input_ids])
+            pooled = torch.cat([told[:, None], output.pooled[:, 1:]], 1)
+            return PretrainingOutput(output.mlm_logits, None, pooled)
+
+    model = Telling.from_config(config)
+    found = Evaluator(sets, [], 16, CPU, autocast("fp32", CPU), lambda: False)._probe_guesses(
+        model, sets.probes["sop_accuracy"], sets.pairs["sop_accuracy"]
+    )
+    assert np.mean(found == sets.pairs["sop_accuracy"].pair_labels) > 0.9
+
+
+def test_asked_to_stop_it_stops_before_the_next_forward_pass(corpus):
+    config = toy_config(corpus)
+    with pytest.raises(StoppedError):
+        evaluator(config, ["consecutive", "swapped"], is_stopped=lambda: True).scores(PretrainingModel.from_config(config))

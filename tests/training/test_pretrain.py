@@ -1,0 +1,147 @@
+import math
+
+import pytest
+import torch
+from toy import toy_config, write_corpus
+
+from albert_lab.config import RunConfig
+from albert_lab.data.batches import Batches
+from albert_lab.data.shards import open_shards, prepare
+from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.training.evaluate import Evaluator, make_sets
+from albert_lab.training.log import MetricsLog
+from albert_lab.training.pretrain import DivergedError, Pretrainer, autocast, choose_precision
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def pretrainer(config: RunConfig, folder, is_stopped=lambda: False) -> Pretrainer:
+    folder.mkdir(exist_ok=True)
+    shards = prepare(config, lambda line: None)
+    tokenizer = Tokenizer.load(find_tokenizer(config))
+    train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
+    evaluator = Evaluator(
+        sets=make_sets(train, dev, tokenizer, config),
+        kinds=[label.kind for label in config.inter_sentence.labels],
+        batch_size=config.evaluation.batch_size,
+        device=CPU,
+        autocast=autocast("fp32", CPU),
+        is_stopped=is_stopped,
+    )
+    return Pretrainer(
+        config,
+        run_name="toy",
+        folder=folder,
+        batches=Batches(train, tokenizer, config),
+        evaluator=evaluator,
+        log=MetricsLog(folder, lambda line: None),
+        is_stopped=is_stopped,
+        say=lambda line: None,
+    )
+
+
+def weights(trainer: Pretrainer) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+
+
+@pytest.mark.parametrize("objective", ["none", "nsp", "sop", "sop-release", "three-way"])
+def test_every_objective_trains_and_is_scored_on_all_three(corpus, tmp_path, objective):
+    config = toy_config(corpus, f"inter_sentence={objective}", "budget.value=3")
+    done = pretrainer(config, tmp_path).run()
+    assert done is not None
+    assert set(done.scores) == {"mlm_accuracy", "nsp_accuracy", "sop_accuracy"}
+    assert done.scores["sop_accuracy"].by == ("linear probe" if objective == "none" else "head")
+    assert math.isfinite(done.final_loss)
+    assert done.steps == 3
+
+
+def test_micro_batches_add_up_to_the_batch(corpus, tmp_path):
+    gradients = []
+    for size in (8, 2):
+        config = toy_config(corpus, "batch_size=8", f"machine.micro_batch_size={size}")
+        trainer = pretrainer(config, tmp_path / str(size))
+        trainer.optimizer.step = lambda: None  # look at the gradients before they are used up
+        trainer.optimizer.zero_grad = lambda set_to_none: None
+        found = trainer._step(trainer.model, trainer.batches.batch(0))
+        gradients.append((found, {name: p.grad for name, p in trainer.model.named_parameters()}))
+    (whole, whole_gradients), (parts, parts_gradients) = gradients
+    for key in whole:
+        torch.testing.assert_close(whole[key], parts[key], rtol=1e-5, atol=1e-6)
+    for name, gradient in whole_gradients.items():
+        torch.testing.assert_close(gradient, parts_gradients[name], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_stopped_and_resumed_ends_with_the_weights_of_one_never_stopped(corpus, tmp_path, dropout):
+    config = toy_config(corpus, f"dropout={dropout}", "budget.value=9")
+    straight = pretrainer(config, tmp_path / "straight")
+    straight.run()
+    for stop_after in (2, 5):
+        polls = iter([False] * stop_after)
+        stopped = pretrainer(config, tmp_path / "stopped", is_stopped=lambda polls=polls: next(polls, True))
+        assert stopped.run() is None
+    resumed = pretrainer(config, tmp_path / "stopped")
+    done = resumed.run()
+    assert done is not None
+    assert done.steps == 9
+    for name, tensor in weights(straight).items():
+        assert torch.equal(tensor, weights(resumed)[name]), name
+    straight_log, resumed_log = ((tmp_path / name / "metrics.jsonl").read_text() for name in ("straight", "stopped"))
+    evaluations = [line for line in straight_log.splitlines() if '"evaluation"' in line]
+    assert len(evaluations) == len([line for line in resumed_log.splitlines() if '"evaluation"' in line]) == 2
+
+
+def test_asked_to_stop_before_the_first_step_leaves_nothing_to_resume(corpus, tmp_path):
+    assert pretrainer(toy_config(corpus), tmp_path, is_stopped=lambda: True).run() is None
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_loss_that_is_not_finite_fails_the_run(corpus, tmp_path):
+    config = toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
+    with pytest.raises(DivergedError, match="the loss is nan at step"):
+        pretrainer(config, tmp_path).run()
+
+
+def test_a_budget_in_tokens_ends_with_the_step_that_spends_it(corpus, tmp_path):
+    config = toy_config(corpus, "budget=tokens", "budget.value=900")
+    trainer = pretrainer(config, tmp_path)
+    done = trainer.run()
+    assert done is not None
+    last = trainer.batches.batch(done.steps - 1).num_tokens
+    assert done.tokens - last < 900 <= done.tokens
+
+
+def test_a_model_that_learns_nothing_raises_an_alarm(corpus, tmp_path):
+    config = toy_config(corpus, "optimizer.learning_rate=1e-12", "budget.value=2")
+    done = pretrainer(config, tmp_path).run()
+    assert done is not None
+    assert any(alarm.startswith("sop_accuracy") for alarm in done.alarms)
+    assert not any(alarm.startswith("nsp_accuracy") for alarm in done.alarms), "only its own objectives"
+
+
+def test_what_was_shown_is_counted_over_all_batches(corpus, tmp_path):
+    config = toy_config(corpus, "budget.value=4")
+    trainer = pretrainer(config, tmp_path)
+    done = trainer.run()
+    assert done is not None
+    batches = [trainer.batches.batch(step) for step in range(4)]
+    assert done.shown.masked == sum(len(batch.masked_labels) for batch in batches)
+    assert done.tokens == sum(batch.num_tokens for batch in batches)
+    assert sum(done.shown.labels) == done.shown.pairs == 4 * config.batch_size
+
+
+def test_two_seeds_begin_with_other_weights_and_one_seed_with_the_same(corpus):
+    first, again, other = (PretrainingModel.from_config(toy_config(corpus, f"seed={seed}")) for seed in (1, 1, 2))
+    assert torch.equal(first.mlm_head.dense.weight, again.mlm_head.dense.weight)
+    assert not torch.equal(first.mlm_head.dense.weight, other.mlm_head.dense.weight)
+
+
+def test_a_named_precision_is_taken_as_it_is():
+    assert choose_precision("bf16", CPU) == "bf16"
+    assert choose_precision("auto", CPU) in {"bf16", "fp32"}
