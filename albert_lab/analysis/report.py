@@ -27,6 +27,10 @@ NAMES = {
     "inter_sentence": "loss",
 }
 MISSING = "—"
+PAPERS_SCALE = (
+    "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
+    " 0.00176, on Wikipedia and BookCorpus."
+)
 
 
 def write(
@@ -244,12 +248,12 @@ def _departures(scale: str, runs: Sequence[Run]) -> list[str]:
         return []
     values = partial(_distinct, runs)
     epochs = statistics.fmean(run["epochs"] for run in runs)
+    shape = f"{values('num_layers')} layers, H = {values('hidden_size')}, V = {values('vocab_size')}"
+    batches = f"length {values('max_sequence_length')}, batches of {values('batch_size')}, {values('budget')}"
+    optimizer = f"{values('optimizer')} at a peak rate of {values('learning_rate')}"
     return [
-        f"Scale `{scale}`: {values('num_layers')} layers, H = {values('hidden_size')}, V = {values('vocab_size')}, length"
-        f" {values('max_sequence_length')}, batches of {values('batch_size')}, {values('budget')}, {values('optimizer')}"
-        f" at a peak rate of {values('learning_rate')}, on {values('train_documents')} documents read {epochs:.1f} times."
-        " The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
-        " 0.00176, on Wikipedia and BookCorpus.",
+        f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {values('train_documents')} documents read {epochs:.1f}"
+        f" times. {PAPERS_SCALE}",
         f"Held-out sets: {values('dev_documents')} documents of the same corpus, chosen by a hash of the raw text; the"
         " paper takes the development texts of SQuAD and RACE.",
         f"Masking `{values('masking')}`: {_mean_percent(runs, 'mask_rate')} of the pieces were chosen for prediction.",

@@ -142,7 +142,8 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     free = shutil.disk_usage(_existing(paths.home())).free
     notes = [
         f"{len(seen)} runs. To make: {duration(total_seconds)} of training one after another,"
-        f" {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text ({free / 2**20:,.0f} MiB are free).",
+        f" {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
+        f" ({free / 2**20:,.0f} MiB are free).",
         f"Time: {source}.",
         "Evaluation, checkpoints and the preparation of text come on top; memory holds tensors alone.",
     ]

@@ -69,6 +69,10 @@ def _origins(text: str, corpus: CorpusConfig) -> tuple[list[int], list[int]]:
         if number:
             begins.append(ends[-1] if ends else 0)
             ends.append(word.start())
+        if word.group().isascii():
+            begins.extend(range(*word.span()))
+            ends.extend(range(word.start() + 1, word.end() + 1))
+            continue
         first_of_word, begin = len(begins), word.start()
         for place in range(word.start(), word.end()):
             for _ in range(_cleaned_length(text[place], corpus)):

@@ -36,9 +36,7 @@ class ClassificationHead(nn.Module):
             return F.mse_loss(logits[:, 0], labels)
         return F.cross_entropy(logits, labels)
 
-    def scores(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> dict[str, torch.Tensor]:
+    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """values [items, labels]: probabilities of the labels, or [items, 1], the number."""
         logits = self._logits(pooled)
         return {"values": logits if batch.targets["labels"].is_floating_point() else logits.softmax(-1)}
@@ -56,7 +54,7 @@ class Kind:
         self.labels = task.format.labels
         self.settings = settings
 
-    def make_features(self, examples: Sequence[TextExample], encoder: TextEncoder) -> Features:
+    def make_features(self, examples: Sequence[TextExample], encoder: TextEncoder, *, training: bool) -> Features:
         """A row an example: `[CLS] a [SEP] b [SEP]`, the longer of two texts cut first."""
         length = self.settings.max_sequence_length
         firsts = encoder.encode([example.text_a for example in examples])

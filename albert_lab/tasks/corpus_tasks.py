@@ -1,4 +1,4 @@
-"""Tasks that any corpus brings: made of its held-out documents, in the official file forms, under names of their own."""
+"""Tasks that any corpus brings: made of its held-out documents, in the official file forms, under their own names."""
 
 import re
 from collections import Counter
@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
 from statistics import median_low
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ _DEV_SHARE = 0.3
 _WORDS_READ = 500_000  # of held-out text: enough, where finding more would mean reading a large corpus to its end
 _MOST_EXAMPLES = {"train": 6400, "dev": 1000}
 # Short texts: most of them fit the short sequences of small scales.
-_PASSAGE_WORDS = 40
+_PASSAGE_WORDS = 48
 _SENTENCE_WORDS = range(6, 31)
 _FREQUENT_WORDS = 300
 _LONGEST_SPAN_WORDS = 3
@@ -112,14 +112,10 @@ def make_tasks(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
                 task.format.write(examples, file)
                 made[name][split] = len(examples)
     if not any(made.values()):
-        raise ConfigError(f"corpus={config.corpus.name} has too little held-out text for tasks ({len(documents)} documents)")
+        raise ConfigError(
+            f"corpus={config.corpus.name} has too little held-out text for tasks ({len(documents)} documents)"
+        )
     return made
-
-
-class _Word(NamedTuple):
-    text: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -210,40 +206,35 @@ def _choose(examples: list[Any], most: int, rng: np.random.Generator) -> list[An
 def _cloze_spans(
     documents: Sequence[_Document], frequencies: Counter[str], frequent: set[str]
 ) -> Iterator[SpanExample]:
-    """A sentence with a gap that words of the passage before it fill: its rarest word which stands there once."""
+    """A sentence with a gap, and the passage before it, which holds the words of the gap."""
     for document in documents:
         for number, sentence in enumerate(document.sentences):
             context = " ".join(_before(document.sentences, number))
-            found = _shared_span(sentence, context, frequencies, frequent) if _fits(sentence) else None
-            if found is not None:
-                gap, answer = found
-                question = f"{sentence[: gap.start]}{BLANK}{sentence[gap.end :]}"
-                answers = (Answer(answer.text, answer.start),)
+            gap = _gap(sentence, context, frequencies, frequent) if _fits(sentence) else None
+            if gap is not None:
+                question = f"{sentence[: gap.start()]}{BLANK}{sentence[gap.end() :]}"
+                answers = tuple(Answer(found.group(), found.start()) for found in _occurrences(gap.group(), context))
                 yield SpanExample(f"{document.name}:{number}", question, context, answers, False, document.name)
 
 
-def _shared_span(
-    sentence: str, context: str, frequencies: Counter[str], frequent: set[str]
-) -> tuple[_Word, _Word] | None:
-    """The gap in the sentence, and what fills it in the context."""
-    asked, given = ([_Word(m[0], m.start(), m.end()) for m in re.finditer(r"\w+", t)] for t in (sentence, context))
-    asked_words, given_words = ([word.text.lower() for word in words] for words in (asked, given))
-    once = {word for word, count in Counter(given_words).items() if count == 1}
-    shared = [word for word in asked_words if word in once and word not in frequent and len(word) > 3]
+def _gap(sentence: str, context: str, frequencies: Counter[str], frequent: set[str]) -> re.Match[str] | None:
+    """The rarest word of the sentence that its context holds too, with the words after it that stand there as well."""
+    given = {word.lower() for word in _words(context)}
+    shared = [word for word in map(str.lower, _words(sentence)) if word in given - frequent and len(word) > 3]
     if not shared:
         return None
-    rarest = min(shared, key=lambda word: (frequencies[word], word))
-    at, there, length = asked_words.index(rarest), given_words.index(rarest), 1
-    while length < _LONGEST_SPAN_WORDS and (
-        asked_words[at + length : at + length + 1] == given_words[there + length : there + length + 1] != []
-        and asked_words[at + length] not in frequent
-    ):
-        length += 1
-    return _stretch(sentence, asked[at : at + length]), _stretch(context, given[there : there + length])
+    gap = _occurrences(min(shared, key=lambda word: (frequencies[word], word)), sentence)[0]
+    for _ in range(_LONGEST_SPAN_WORDS - 1):
+        longer = re.compile(rf"{re.escape(gap.group())} (\w+)\b").match(sentence, gap.start())
+        if longer is None or longer.group(1).lower() in frequent or not _occurrences(longer.group(), context):
+            break
+        gap = longer
+    return gap
 
 
-def _stretch(text: str, words: Sequence[_Word]) -> _Word:
-    return _Word(text[words[0].start : words[-1].end], words[0].start, words[-1].end)
+def _occurrences(words: str, text: str) -> list[re.Match[str]]:
+    """Where words stand in a text, capital letters or not."""
+    return list(re.finditer(rf"\b{re.escape(words)}\b", text, re.IGNORECASE))
 
 
 def _unanswerable(examples: Iterator[SpanExample], rng: np.random.Generator) -> Iterator[SpanExample]:
@@ -307,7 +298,9 @@ def _eras(documents: Sequence[_Document], boundary: int | None) -> Iterator[Text
     if boundary is None:
         return iter(())
     return _balanced(
-        TextExample(f"{document.name}:{number}", " ".join(passage), None, "later" if document.year > boundary else "earlier")
+        TextExample(
+            f"{document.name}:{number}", " ".join(passage), None, "later" if document.year > boundary else "earlier"
+        )
         for document in documents
         for number, passage in enumerate(_passages(document.sentences))
     )
@@ -316,7 +309,9 @@ def _eras(documents: Sequence[_Document], boundary: int | None) -> Iterator[Text
 def _halves(documents: Sequence[_Document]) -> Iterator[TextExample]:
     """Whether a passage is from the first or the second half of its document."""
     return _balanced(
-        TextExample(f"{document.name}:{number}", " ".join(passage), None, "second" if 2 * number >= len(passages) else "first")
+        TextExample(
+            f"{document.name}:{number}", " ".join(passage), None, "second" if 2 * number >= len(passages) else "first"
+        )
         for document in documents
         for passages in [list(_passages(document.sentences))]
         for number, passage in enumerate(passages)

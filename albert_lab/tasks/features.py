@@ -41,7 +41,7 @@ class TextEncoder:
 
 
 def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Both parts cut at their ends to fit together into so many pieces: always the longer one, and the second of equals.
+    """Both parts cut at their ends to fit together into so many pieces: always the longer, and the second of equals.
 
     Source: _truncate_seq_pair in classifier_utils.py of the release.
     """
@@ -113,7 +113,9 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
     while True:
         rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
         order = rng.permutation(len(lengths))
-        pools = [order[at : at + POOLED_BATCHES * batch_size] for at in range(0, len(order), POOLED_BATCHES * batch_size)]
+        pools = [
+            order[at : at + POOLED_BATCHES * batch_size] for at in range(0, len(order), POOLED_BATCHES * batch_size)
+        ]
         by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
         batches = [pool[at : at + batch_size] for pool in by_length for at in range(0, len(pool), batch_size)]
         for index in rng.permutation(len(batches)):

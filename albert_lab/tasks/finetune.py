@@ -169,8 +169,9 @@ def finetune(
     record = read_record(start.folder, task.name, seed)
     if record is not None and record.identity != identity:
         say(f"{task.title}, seed {seed}: it was made with other settings, so it is made again")
-    elif record is not None and set(splits) <= set(record.other_splits):
-        if not keep_weights or (outputs / WEIGHTS).exists():
+    elif record is not None:
+        has_weights = not keep_weights or (outputs / WEIGHTS).exists()
+        if has_weights and set(splits) <= set(record.other_splits):
             return record
     before = None
     if task.start_from is not None:
@@ -205,10 +206,16 @@ class _Split:
     """The examples of a split that are used, with their sequences."""
 
     def __init__(
-        self, examples: list[Any], available: int, issues: list[Issue], kind: TaskKind, encoder: TextEncoder
+        self,
+        examples: list[Any],
+        available: int,
+        issues: list[Issue],
+        kind: TaskKind,
+        encoder: TextEncoder,
+        training: bool,
     ) -> None:
         self.examples = examples
-        self.features: Features = kind.make_features(examples, encoder)
+        self.features: Features = kind.make_features(examples, encoder, training=training)
         self.record = ExampleSet(
             used=len(examples),
             available=available,
@@ -285,13 +292,15 @@ class _Finetuning:
         examples, issues = self.task.read(self.data, split)
         if issues:
             self.say(f"{self.task.file(self.data, split)}: {describe(issues)}")
-        return _Split(subsample(examples, size), len(examples), issues, self.kind, self.encoder)
+        return _Split(subsample(examples, size), len(examples), issues, self.kind, self.encoder, split == "train")
 
     def _build(self) -> TaskModel:
         settings, start = self.settings, self.start
         model = build_model(start, self.kind, settings.dropout, self.seed)
         if self.before is not None:
-            head = load_kind(self.before, fit(self.before.at(start.config.scale.name), start.config.max_sequence_length))
+            head = load_kind(
+                self.before, fit(self.before.at(start.config.scale.name), start.config.max_sequence_length)
+            )
             tuned = build_model(start, head, settings.dropout, self.seed)
             checkpoint.load_weights(output_folder(start.folder, self.before.name, self.seed) / WEIGHTS, tuned)
             model = TaskModel(tuned.encoder, tuned.pooler, model.head)
@@ -419,9 +428,7 @@ class _Finetuning:
     ) -> tuple[Outcome, Evaluation]:
         outcome = judge(self.task, examples, self.kind.predict(examples, scores), self.say, threshold)
         main = self.task.main_score(outcome.scores)
-        evaluation = Evaluation(
-            step=self.progress.step, main=main, scores=outcome.scores, threshold=outcome.threshold
-        )
+        evaluation = Evaluation(step=self.progress.step, main=main, scores=outcome.scores, threshold=outcome.threshold)
         return outcome, evaluation
 
     def _record(

@@ -34,9 +34,7 @@ class Head(Protocol):
         """Mean loss of a batch from hidden states [rows, sequence, hidden] and pooled output [rows, hidden]."""
         ...
 
-    def scores(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> Mapping[str, torch.Tensor]:
+    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> Mapping[str, torch.Tensor]:
         """Whatever the kind decides by, [items, ...]."""
         ...
 
@@ -46,8 +44,8 @@ class TaskKind(Protocol):
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None: ...
 
-    def make_features(self, examples: Sequence[Any], encoder: TextEncoder) -> Features:
-        """The sequences of examples; one without a label has the target -1 or NaN."""
+    def make_features(self, examples: Sequence[Any], encoder: TextEncoder, *, training: bool) -> Features:
+        """The sequences of examples, to train on or to predict; one without a label has the target -1 or NaN."""
         ...
 
     def build_head(self, shape: EncoderShape) -> torch.nn.Module:
@@ -90,7 +88,7 @@ def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Final answers by example id, their official scores, and the no-answer threshold that was used, if there is one."""
+    """Final answers by example id, their official scores, and the no-answer threshold that was used, if any."""
 
     answers: Mapping[str, Any]
     na_probs: Mapping[str, float] | None

@@ -34,9 +34,7 @@ class ChoiceHead(nn.Module):
         """Cross-entropy of the right option among all."""
         return F.cross_entropy(self._logits(pooled), batch.targets["labels"])
 
-    def scores(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> dict[str, torch.Tensor]:
+    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """values [items, options]: probabilities of the options."""
         return {"values": self._logits(pooled).softmax(-1)}
 
@@ -52,7 +50,7 @@ class Kind:
             raise ConfigError(f"{task.name}: kind=multiple_choice reads format.name=race, not {task.format.name}")
         self.settings = settings
 
-    def make_features(self, examples: Sequence[ChoiceExample], encoder: TextEncoder) -> Features:
+    def make_features(self, examples: Sequence[ChoiceExample], encoder: TextEncoder, *, training: bool) -> Features:
         """A row an option: `[CLS] passage [SEP] question and option [SEP]`.
 
         The question with its option keeps its last pieces, the passage its first.
@@ -61,7 +59,9 @@ class Kind:
         assert longest is not None
         passages = dict.fromkeys(example.passage for example in examples)
         pieces = dict(zip(passages, encoder.encode(list(passages)), strict=True))
-        asked = encoder.encode([fill_in(example.question, option) for example in examples for option in example.options])
+        asked = encoder.encode(
+            [fill_in(example.question, option) for example in examples for option in example.options]
+        )
         rows, cut_questions, cut_passages = [], 0, 0
         for number, example in enumerate(examples):
             questions = asked[number * len(LETTERS) : (number + 1) * len(LETTERS)]
@@ -89,9 +89,7 @@ class Kind:
         """That of options that all look alike, in nats."""
         return math.log(len(LETTERS))
 
-    def collect(
-        self, examples: Sequence[ChoiceExample], features: Features, found: Mapping[str, np.ndarray]
-    ) -> Scores:
+    def collect(self, examples: Sequence[ChoiceExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
         """values [examples, options], as the head gives them."""
         return {"ids": np.array([example.id for example in examples]), "values": found["values"]}
 

@@ -43,7 +43,7 @@ def predictions_file(task: TaskConfig, folder: Path, name: str) -> Path:
 
 
 def save_predictions(task: TaskConfig, outcome: Outcome, folder: Path, name: str) -> Path:
-    """The file of the answers, written in the task's official form; beside it, where there are, no-answer probabilities."""
+    """The file of the answers, written in the task's official form, with no-answer probabilities beside it, if any."""
     file = predictions_file(task, folder, name)
     task.format.write_predictions(outcome.answers, file)  # pyright: ignore[reportArgumentType]
     if outcome.na_probs is not None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,9 @@ from albert_lab.tasks.task import NUM_SPECIAL_PIECES, TaskConfig, TaskSettings
 
 NO_SPAN = 0  # position of [CLS], the target of a window without the answer
 _MASKED = -1e30
+_THINNING_SEED = 1606
+# By row: its example, and the places in it of what the window shows; see Window and SpanFeatures.
+_TARGETS = ("example", "shift", "context_first", "context_end", "best_first", "best_end", "start", "end")
 
 
 class SpanHead(nn.Module):
@@ -38,9 +41,7 @@ class SpanHead(nn.Module):
         starts, ends = batch.targets["start"], batch.targets["end"]
         return (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
 
-    def scores(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> dict[str, torch.Tensor]:
+    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their logits).
 
         norms [rows, 2] are the logarithms of the sums that make probabilities of start and end logits.
@@ -92,9 +93,7 @@ class SpanOrNothingHead(nn.Module):
         span_loss = (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
         return span_loss + F.binary_cross_entropy_with_logits(no_answer, batch.targets["is_impossible"]) / 2
 
-    def scores(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> dict[str, torch.Tensor]:
+    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their log-probabilities).
 
         no_answer [rows] is the logit that there is none; norms [rows, 2] are zero.
@@ -166,8 +165,12 @@ class Window(NamedTuple):
     best_first: int
     best_end: int
 
+    def holds(self, answer: tuple[int, int] | None) -> bool:
+        """Whether all of an answer, from its first to its last piece, is in the window."""
+        return answer is not None and self.first <= answer[0] and answer[1] < self.end
 
-@lru_cache(maxsize=None)
+
+@cache
 def windows(num_pieces: int, size: int, stride: int) -> list[Window]:
     """Windows over a context: each a stride on, the last one up to its end (run_squad_v1.py of the release)."""
     firsts = [0]
@@ -194,12 +197,17 @@ class Kind:
         self.unanswerable = task.format.unanswerable
         self.settings = settings
 
-    def make_features(self, examples: Sequence[SpanExample], encoder: TextEncoder) -> Features:
-        """A row a window: `[CLS] question [SEP] context [SEP]`; the question keeps its first pieces."""
+    def make_features(self, examples: Sequence[SpanExample], encoder: TextEncoder, *, training: bool) -> Features:
+        """A row a window: `[CLS] question [SEP] context [SEP]`; the question keeps its first pieces.
+
+        To train on, windows without the answer are thinned out where the settings say so.
+        """
         settings = self.settings
         assert settings.question_length is not None
         assert settings.stride is not None
         questions = encoder.encode([example.question for example in examples])
+        rng = np.random.Generator(np.random.Philox(key=_THINNING_SEED))
+        kept_share = settings.empty_windows if training else 1.0
         rows, targets, texts = [], [], []
         counts = {"cut_questions": 0, "windowed": 0, "unmapped": 0}
         for number, (example, question) in enumerate(zip(examples, questions, strict=True)):
@@ -213,11 +221,12 @@ class Kind:
             found = windows(len(context.ids), room, settings.stride)
             counts["windowed"] += len(found) > 1
             for window in found:
+                if not window.holds(answer) and rng.random() >= kept_share:
+                    continue
                 ids, offset = encoder.join(question, context.ids[window.first : window.end])
                 rows.append((ids, offset))
                 targets.append((number, *_row_targets(window, offset, answer)))
-        names = ("example", "shift", "context_first", "context_end", "best_first", "best_end", "start", "end")
-        columns = dict(zip(names, np.array(targets, dtype=np.int64).T, strict=True))
+        columns: dict[str, np.ndarray] = dict(zip(_TARGETS, np.array(targets, dtype=np.int64).T, strict=True))
         columns["is_impossible"] = (columns["start"] == NO_SPAN).astype(np.float32)
         return SpanFeatures(
             input_ids=[ids for ids, _ in rows],
@@ -256,7 +265,7 @@ class Kind:
         np.logaddexp.at(norms, targets["example"], found["norms"])
         spans: list[dict[tuple[int, int], float]] = [{} for _ in examples]
         for row, column in zip(*np.nonzero(np.isfinite(found["score"])), strict=True):
-            example = targets["example"][row]
+            example = int(targets["example"][row])
             context = features.contexts[example]
             shift = targets["shift"][row]
             start = context.starts[found["start"][row, column] + shift]
@@ -339,8 +348,7 @@ def _answer_pieces(example: SpanExample, context: AlignedText) -> tuple[int, int
 def _row_targets(window: Window, offset: int, answer: tuple[int, int] | None) -> tuple[int, ...]:
     shift = window.first - offset
     in_row = [place - shift for place in (window.first, window.end, window.best_first, window.best_end)]
-    holds = answer is not None and window.first <= answer[0] and answer[1] < window.end
-    span = [place - shift for place in answer] if answer is not None and holds else [NO_SPAN, NO_SPAN]
+    span = [place - shift for place in answer] if answer and window.holds(answer) else [NO_SPAN, NO_SPAN]
     return (shift, *in_row, *span)
 
 

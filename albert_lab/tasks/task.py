@@ -40,7 +40,8 @@ class TaskSettings(Section):
 
     checkpoint_steps is the distance of evaluations on the dev set; train_examples and dev_examples subsample.
     retries says how often a diverged fine-tuning is made again, each time at half the learning rate.
-    question_length bounds the question (span) or the question with its option (multiple choice).
+    question_length bounds the question (span) or the question with its option (multiple choice). empty_windows is the
+    share of the training windows without the answer that are kept (span).
     """
 
     learning_rate: float = Field(gt=0)
@@ -60,6 +61,7 @@ class TaskSettings(Section):
     answer_length: int | None = Field(default=None, gt=0)
     n_best: int | None = Field(default=None, gt=0)
     beam_size: int | None = Field(default=None, gt=0)
+    empty_windows: float = Field(default=1.0, gt=0, le=1)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskSettings":

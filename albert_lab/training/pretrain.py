@@ -259,7 +259,7 @@ class Pretrainer:
     def _train(self) -> None:
         step_model = self._compiled() if self.config.machine.compile else self.model
         self.model.train()
-        last_save = time.perf_counter()
+        save_at = time.perf_counter() + self.config.machine.checkpoint_seconds
         with closing(self.batches.prefetch(self.steps)) as stream:
             while True:
                 if self.is_stopped():
@@ -268,9 +268,9 @@ class Pretrainer:
                     self._evaluate_along_the_way()
                 if self.share >= 1:
                     return
-                if time.perf_counter() - last_save >= self.config.machine.checkpoint_seconds:
+                if time.perf_counter() >= save_at:
                     self._save()
-                    last_save = time.perf_counter()
+                    save_at = time.perf_counter() + self.config.machine.checkpoint_seconds
                 interval = _Interval()
                 with self.clock.training():
                     while True:
@@ -282,7 +282,8 @@ class Pretrainer:
                         self.tokens += batch.num_tokens
                         self.shown.add(batch)
                         is_logged = self.steps % self.config.machine.log_every_steps == 0
-                        if is_logged or self.share >= 1 or self._is_curve_point() or self.is_stopped():
+                        is_due = is_logged or self._is_curve_point() or time.perf_counter() >= save_at
+                        if is_due or self.share >= 1 or self.is_stopped():
                             break
                 self._end_interval(interval)
 

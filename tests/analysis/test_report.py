@@ -32,11 +32,12 @@ def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> pd.Da
 def toy_results(points: pd.DataFrame) -> pd.DataFrame:
     scores = {"none": (0.30, 0.51, 0.50), "nsp": (0.29, 0.80, 0.51), "sop": (0.28, 0.55, 0.70)}
     records = []
-    for _, point in points[points["state"] == "done"].iterrows():
-        mlm, nsp, sop = (value + 0.02 * point["seed"] for value in scores[point["inter_sentence"]])
-        by = "linear probe" if point["inter_sentence"] == "none" else "head"
-        alarms = ("sop_accuracy is not above chance",) if point["run"] == "sop-1" else ()
-        records.append(toy_record(name=point["run"], mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms))
+    for point in points.to_dict("records"):
+        if point["state"] == "done":
+            mlm, nsp, sop = (value + 0.02 * point["seed"] for value in scores[point["inter_sentence"]])
+            by = "linear probe" if point["inter_sentence"] == "none" else "head"
+            alarms = ("sop_accuracy is not above chance",) if point["run"] == "sop-1" else ()
+            records.append(toy_record(name=point["run"], mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms))
     return results.table(records)
 
 

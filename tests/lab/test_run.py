@@ -117,12 +117,10 @@ def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own
     stopped_at = max((folder / "checkpoint").glob("step-*")).name
     assert start(folder).wait() == 0
     assert 0 < int(stopped_at.removeprefix("step-")) < 400
-    straight = runs.plan(config)
     other = own_home / "straight"
     other.mkdir()
     (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
     assert start(other).wait() == 0
-    assert straight.name == results.read(other).name
     assert_same_weights(folder, other)
 
 

@@ -113,4 +113,6 @@ def test_a_probe_finds_what_the_pooled_output_holds(corpus):
 def test_asked_to_stop_it_stops_before_the_next_forward_pass(corpus):
     config = toy_config(corpus)
     with pytest.raises(StoppedError):
-        evaluator(config, ["consecutive", "swapped"], is_stopped=lambda: True).scores(PretrainingModel.from_config(config))
+        evaluator(config, ["consecutive", "swapped"], is_stopped=lambda: True).scores(
+            PretrainingModel.from_config(config)
+        )

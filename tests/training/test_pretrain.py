@@ -61,13 +61,13 @@ def test_every_objective_trains_and_is_scored_on_all_three(corpus, tmp_path, obj
     assert done.steps == 3
 
 
-def test_micro_batches_add_up_to_the_batch(corpus, tmp_path):
+def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
     gradients = []
     for size in (8, 2):
         config = toy_config(corpus, "batch_size=8", f"machine.micro_batch_size={size}")
         trainer = pretrainer(config, tmp_path / str(size))
-        trainer.optimizer.step = lambda: None  # look at the gradients before they are used up
-        trainer.optimizer.zero_grad = lambda set_to_none: None
+        monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # leaves the gradients to be looked at
+        monkeypatch.setattr(trainer.optimizer, "zero_grad", lambda set_to_none: None)
         found = trainer._step(trainer.model, trainer.batches.batch(0))
         gradients.append((found, {name: p.grad for name, p in trainer.model.named_parameters()}))
     (whole, whole_gradients), (parts, parts_gradients) = gradients

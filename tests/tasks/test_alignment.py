@@ -1,0 +1,117 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_lab.config import load
+from albert_lab.data.corpus import clean
+from albert_lab.tasks.alignment import align
+from tasks.toy_tasks import toy_tokenizer
+
+CORPUS = load(["corpus=files", "corpus.path=nowhere"]).corpus
+CASED = CORPUS.model_copy(update={"lower_case": False, "strip_accents": False})
+TEXT = st.text(
+    alphabet=st.one_of(
+        st.characters(codec="utf-8"), st.sampled_from("Σσςİıéé́½ﬁ한국  \t\n\u200b\u3000ẞ,.1864 abcXYZ\u0301\u0300")
+    ),
+    max_size=40,
+)
+
+
+def aligned(text, corpus=CORPUS):
+    return align(text, corpus, toy_tokenizer())
+
+
+def is_kept(text):
+    """Whether anything of a text is left for pieces: neither space nor what cleaning and normalization drop."""
+    return any(char.isalnum() for char in clean(text, CORPUS)) and text.isascii()
+
+
+@given(TEXT, st.sampled_from([CORPUS, CASED]))
+def test_pieces_are_those_of_pretraining_and_stand_in_order(text, corpus):
+    found = aligned(text, corpus)
+    assert found.ids == toy_tokenizer().encode([clean(text, corpus)])[0]
+    assert len(found.starts) == len(found.ends) == len(found.ids)
+    assert found.starts == sorted(found.starts)
+    assert found.ends == sorted(found.ends)
+    assert all(0 <= start <= end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+
+
+@given(TEXT, st.integers(0, 40), st.integers(1, 40))
+def test_a_span_mapped_to_pieces_and_back_holds_its_text(text, start, length):
+    end = min(len(text), start + length)
+    gold = text[start:end]
+    pieces = aligned(text).pieces_of(start, end)
+    back = aligned(text).text_of(*pieces) if pieces else ""
+    assert back in text
+    if not is_kept(gold):
+        return
+    assert pieces is not None
+    kept = clean(gold, CORPUS).strip().rstrip(",")
+    assert kept.strip() in clean(back, CORPUS)
+
+
+@given(TEXT)
+def test_the_whole_text_comes_back_but_for_space_and_what_has_no_piece(text):
+    found = aligned(text)
+    words = [found.text_of(number, number) for number in range(len(found.ids))]
+    assert all(char in text for word in words for char in word)
+    if text.isascii():
+        printable = [char for char in text if char.isprintable() and not char.isspace() and char != ","]
+        assert [char for char in "".join(words) if char.isprintable() and char != " " and char != ","] == printable
+
+
+@pytest.mark.parametrize(
+    ("text", "gold"),
+    [
+        ("The CAT sat.", "CAT"),
+        ("the café was red", "café"),
+        ("the cafe\u0301 was red", "cafe\u0301"),
+        ("It was  red\tin\u00a01864, and big", "1864"),
+        ("a \u00bd cat", "\u00bd"),
+        ("\u201cthe cat\u201d", "the cat"),
+        ("the \u01c4 \ufb01g", "\ufb01g"),
+        ("ΟΔΟΣ the cat", "the cat"),
+        ("the İ cat", "cat"),
+        ("x\u200b the cat sat", "cat"),
+    ],
+)
+def test_an_answer_comes_back_as_it_is_written(text, gold):
+    found = aligned(text)
+    start = text.index(gold)
+    pieces = found.pieces_of(start, start + len(gold))
+    assert pieces is not None
+    assert found.text_of(*pieces) == gold
+
+
+def test_what_is_nothing_but_space_has_no_pieces():
+    assert aligned("the  cat").pieces_of(3, 5) is None
+    assert aligned("").pieces_of(0, 0) is None
+
+
+def test_at_least_985_of_1000_gold_answers_of_squad_come_back_as_they_are(shared_data):
+    import json
+    import tarfile
+
+    import numpy as np
+
+    from albert_lab.data.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.load(shared_data / "sentencepiece/30k-clean.model")
+    with tarfile.open(shared_data / "squad.tar.xz") as archive:
+        member = next(name for name in archive.getnames() if name.endswith("dev-v1.1.json"))
+        stream = archive.extractfile(member)
+        assert stream is not None
+        articles = json.load(stream)["data"]
+    asked = [
+        (paragraph["context"], question["answers"][0])
+        for article in articles
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    ]
+    chosen = np.random.Generator(np.random.Philox(key=0)).permutation(len(asked))[:2000]
+    right = 0
+    for context, answer in (asked[index] for index in chosen):
+        found = align(context, CORPUS, tokenizer)
+        pieces = found.pieces_of(answer["answer_start"], answer["answer_start"] + len(answer["text"]))
+        right += pieces is not None and found.text_of(*pieces) == answer["text"]
+    assert right / len(chosen) >= 0.985

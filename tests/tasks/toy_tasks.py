@@ -1,0 +1,96 @@
+"""A toy tokenizer, toy runs, and tasks of a few examples, small enough to fine-tune within a test."""
+
+import io
+from functools import cache
+from pathlib import Path
+
+import sentencepiece
+
+from albert_lab.config import RunConfig, load
+from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer
+from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
+from albert_lab.tasks.finetune import Start
+from albert_lab.tasks.task import TaskConfig, load_task
+
+WORDS = "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in 1864 , . ( )".split()
+
+
+@cache
+def toy_tokenizer() -> Tokenizer:
+    """A unigram tokenizer of toy sentences and every printable ASCII character."""
+    rng_free = [" ".join(WORDS[start : start + 7]) for start in range(len(WORDS) - 6)] * 20
+    rng_free += ["".join(chr(code) for code in range(33, 127))] * 20
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(rng_free),
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=150,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=list(CONTROL_SYMBOLS),
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return Tokenizer(model.getvalue(), "toy")
+
+
+def toy_config(*overrides: str) -> RunConfig:
+    """A run of the smoke scale with the toy vocabulary, in full precision on one thread."""
+    size = toy_tokenizer().vocab_size
+    return load(
+        ["scale=smoke", "corpus=files", "corpus.path=nowhere", f"tokenizer.vocab_size={size}", "machine.device=cpu"]
+        + ["machine.precision=fp32", "machine.threads=1", *overrides]
+    )
+
+
+def toy_start(folder: Path, *overrides: str, weights: Path | None = None, name: str = "toy") -> Start:
+    """A toy run to fine-tune."""
+    return Start(name, toy_config(*overrides), toy_tokenizer(), weights, folder)
+
+
+def toy_task(name: str, data: Path, *overrides: str) -> TaskConfig:
+    """A task of the project with a few toy examples in place of its data, written under `data`."""
+    task = load_task(name, [*_settings(*overrides)])
+    examples = {"glue": text_examples, "squad": span_examples, "race": choice_examples}[task.format.name](task)
+    for split in ("train", "dev"):
+        file = task.file(data, split)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        task.format.write(examples, file)
+    return task
+
+
+def _settings(*overrides: str) -> list[str]:
+    settings = {"steps": 6, "warmup_steps": 1, "checkpoint_steps": 3, "batch_size": 4}
+    return [*(f"settings.smoke.{key}={value}" for key, value in settings.items()), *overrides]
+
+
+def text_examples(task: TaskConfig) -> list[TextExample]:
+    labels = getattr(task.format, "labels", None)
+    is_pair = getattr(task.format, "text_b", None) is not None
+    examples = []
+    for number in range(16):
+        word = ("good", "bad", "red")[number % len(labels or "ab")]
+        label = labels[number % len(labels)] if labels else float(number % 5)
+        examples.append(TextExample(str(number), f"the {word} cat sat on {number}", "it was" if is_pair else None, label))
+    return examples
+
+
+def span_examples(task: TaskConfig) -> list[SpanExample]:
+    examples = []
+    for number in range(12):
+        context = f"The cat sat on a {'red green blue'.split()[number % 3]} mat, and it was big. " * (1 + number % 3)
+        impossible = getattr(task.format, "unanswerable", False) and number % 2 == 1
+        answers = () if impossible else (Answer("mat", context.index("mat")),)
+        examples.append(SpanExample(f"q{number}", "on what did it sit", context, answers, impossible))
+    return examples
+
+
+def choice_examples(task: TaskConfig) -> list[ChoiceExample]:
+    return [
+        ChoiceExample(f"high/{number}.txt/0", "the cat sat on a mat", "it was _", ("red", "green", "blue", "big"), number % 4)
+        for number in range(12)
+    ]

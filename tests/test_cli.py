@@ -1,0 +1,202 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from toy import toy_overrides, write_corpus
+
+from albert_lab import __version__, paths
+
+EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def own_home(tmp_path, monkeypatch, isolated_home):
+    """A fresh folder for runs; prepared text is shared."""
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(isolated_home / "cache"))
+    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path))
+    return tmp_path
+
+
+def lab(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "albert_lab.cli", *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {"COLUMNS": "120", "NO_COLOR": "1"} | environment,
+        check=False,
+    )
+
+
+def test_it_tells_its_version():
+    done = lab("--version")
+    assert (done.returncode, done.stdout) == (0, f"albert-lab {__version__}\n")
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_names_every_experiment_and_the_exit_codes(flag):
+    done = lab(flag)
+    assert done.returncode == 0
+    assert all(name in done.stdout for name in EXPERIMENTS)
+    assert "75" in done.stdout
+
+
+def test_help_loads_neither_torch_nor_pandas_nor_hydra():
+    watch = (
+        "import sys; from albert_lab import cli; sys.argv = ['albert-lab', '-h']\n"
+        "try: cli.main()\n"
+        "except SystemExit: print({'torch', 'pandas', 'hydra', 'scipy'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", watch], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "set()"
+
+
+@pytest.mark.parametrize("command", [*EXPERIMENTS, "sweep", "run", "params", "report", "status", "clean"])
+def test_every_command_shows_two_examples(command):
+    shown = lab(command, "-h").stdout
+    assert len(re.findall(rf"albert-lab {command}\b", shown.split("Examples", 1)[1])) >= 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sop-vs-nsp", "modl=base"], "unknown key modl; did you mean model?"),
+        (["sop-vs-nsp", "optimizer.lr=1"], "learning_rate"),
+        (["sop-vs-nsp", "model=bse"], "did you mean model=base?"),
+        (["sop-vs-nsp", "batch_size=many"], "batch_size=many"),
+        (["sop-vs-nsp", "batch_size"], "KEY=VALUE"),
+        (["sop-vs-nsp", "model.num_attention_heads=7"], "does not divide"),
+        (["sop-vs-nsp", "corpus=files"], "corpus.path must be given"),
+        (["sweep"], "several values"),
+        (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
+        (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
+        (["report", "nowhere"], "experiment.yaml"),
+        (
+            ["sop-vs-nsp", "inter_sentence.labels=[{kind: reversed, share: 0.5}, {kind: swapped, share: 0.5}]"],
+            "reversed",
+        ),
+        (["clean", "--frist"], "No such option"),
+        (["swep", "seed=1,2"], "sweep"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_with_exit_code_2_and_nothing_is_written(arguments, said, own_home):
+    done = lab(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not list(own_home.iterdir())
+
+
+def test_missing_text_is_exit_code_4_and_names_where_it_was_looked_for(own_home):
+    done = lab("sop-vs-nsp", "corpus=files", "corpus.path=/nowhere/texts")
+    assert done.returncode == 4
+    assert "/nowhere/texts" in done.stderr
+    assert not list(own_home.iterdir())
+
+
+def test_text_that_is_not_utf8_is_named_with_its_line(own_home, tmp_path):
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(b"good line\nbad \xff line\n")
+    done = lab("data", "prepare", "scale=smoke", "corpus=files", f"corpus.path={folder}")
+    assert done.returncode == 2
+    assert re.search(r"a\.txt.*2", done.stderr)
+
+
+def test_a_vocabulary_too_large_for_the_corpus_is_told_with_the_largest_that_works(corpus, own_home):
+    done = lab("sop-vs-nsp", *toy_overrides(corpus, "tokenizer.vocab_size=5000"))
+    assert done.returncode == 2
+    assert re.search(r"tokenizer\.vocab_size=5000 .* largest that works is \d+", done.stderr)
+    assert not (own_home / "runs").exists()
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_dry_run_of_every_experiment_prints_its_points_and_writes_nothing(experiment, own_home):
+    done = lab(experiment, "--dry-run", "--json", "scale=paper")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert rows
+    assert all(row["parameters"] > 9_000_000 for row in rows)
+    assert not list(own_home.iterdir())
+
+
+def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home):
+    overrides = toy_overrides(corpus, "budget.value=3")
+    done = lab("sop-vs-nsp", *overrides)
+    assert done.returncode == 0, done.stderr
+    assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["none", "nsp", "sop"]
+    folder = own_home / "reports" / "smoke-files" / "sop-vs-nsp"
+    written = (folder / "report.md").read_text()
+    (folder / "report.md").unlink()
+    assert lab("report", str(folder)).returncode == 0
+    assert (folder / "report.md").read_text() == written
+    again = lab("sop-vs-nsp", *overrides, "--json")
+    assert "3 finished before, 0 to make" in again.stderr
+    rows = json.loads(again.stdout)["rows"]
+    assert [row["mlm_accuracy"]["n"] for row in rows] == [1, 1, 1]
+    states = json.loads(lab("status", "--json").stdout)
+    assert [row["state"] for row in states] == ["done"] * 3
+
+
+def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home):
+    done = lab("sweep", "embedding_size=64,128,256,768", *toy_overrides(corpus, "budget.value=1"))
+    assert done.returncode == 0, done.stderr
+    assert (own_home / "reports" / "smoke-files" / "sweep-embedding_size" / "report.md").is_file()
+    assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["64", "128", "256", "768"]
+
+
+def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("title: Mine\nsource: none\ngrid: {sharing: [all-shared, groups]}\ncolumns: [mlm_accuracy]\n")
+    done = lab("run", str(file), *toy_overrides(corpus, "budget.value=1"))
+    assert done.returncode == 0, done.stderr
+    assert "groups" in done.stdout
+
+
+def test_every_paper_count_is_printed_beside_ours():
+    done = lab("params", "--paper", "--json")
+    rows = json.loads(done.stdout)["rows"]
+    assert len(rows) == 21
+    base = next(row for row in rows if row["paper"] == "12M")
+    assert (base["embeddings + layers"], base["with pooler"], base["with pooler and heads"]) == (
+        11_092_992,
+        11_683_584,
+        11_813_810,
+    )
+
+
+def test_clean_says_what_it_would_free_and_frees_only_with_yes(own_home):
+    partial = own_home / "cache-of-its-own" / "shards" / "abc.partial-999999"
+    partial.mkdir(parents=True)
+    (partial / "train.tokens").write_bytes(b"0" * 4096)
+    cache = {"ALBERT_LAB_CACHE": str(own_home / "cache-of-its-own")}
+    asked = lab("clean", **cache)
+    assert asked.returncode == 2
+    assert str(partial) in asked.stdout
+    assert partial.exists()
+    assert lab("clean", "--yes", **cache).returncode == 0
+    assert not partial.exists()
+
+
+def test_a_closed_pipe_is_no_traceback():
+    command = f"{sys.executable} -m albert_lab.cli params --paper | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_every_command_in_the_readme_is_a_command():
+    readme = (Path(paths.PACKAGE).parent / "README.md").read_text()
+    commands = set(re.findall(r"^\| `albert-lab ([a-z-]+)", readme, re.MULTILINE))
+    shown = lab("-h").stdout
+    assert commands
+    assert all(re.search(rf"\b{command}\b", shown) for command in commands)
