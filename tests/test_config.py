@@ -59,7 +59,7 @@ def test_no_option_has_a_name_that_yaml_reads_as_something_else():
 
 def test_what_a_scale_sets_wins_over_the_root_file():
     laptop, paper = config.load(["scale=laptop"]), config.load(["scale=paper"])
-    assert (laptop.batch_size, laptop.max_sequence_length, laptop.model.name) == (48, 64, "small")
+    assert (laptop.batch_size, laptop.max_sequence_length, laptop.model.name) == (32, 64, "small")
     assert (paper.batch_size, paper.max_sequence_length, paper.model.name) == (4096, 512, "base")
     assert paper.masking.name == "official"
 
@@ -162,16 +162,16 @@ def test_an_unknown_name_that_is_near_to_nothing_is_answered_with_what_there_is(
         ("budget.value=2.5", "value=2.5 is not a whole number of steps"),
         ("model=3", "model=3: .*tiny"),
         ("inter_sentence=null", "inter_sentence=null: .*none, nsp"),
-        ("model.num_attention_heads=7", "num_attention_heads=7 does not divide hidden_size=144; .* 6, 8"),
-        ("embedding_size=${hidden_over:7}", "embedding_size: model.hidden_size=144 does not divide by 7"),
+        ("model.num_attention_heads=7", "num_attention_heads=7 does not divide hidden_size=96; .* 6, 8"),
+        ("embedding_size=${hidden_over:7}", "embedding_size: model.hidden_size=96 does not divide by 7"),
         ("inter_sentence.labels.0.share=0.4", "shares of labels sum to 0.9, not to 1"),
         ("inter_sentence.labels=[{kind: swapped, share: 1.0}]", "one label cannot be told apart"),
         ("inter_sentence.labels.1.kind=consecutive", "stands twice"),
         ("inter_sentence.labels=[{kind: swapped},{kind: consecutive, share: 1.0}]", "labels.0.share must be given"),
         ("masking.random_share=0.3", r"mask_share \+ random_share is 1.1, more than 1"),
-        ("machine.micro_batch_size=7", "machine.micro_batch_size=7 does not divide batch_size=48"),
+        ("machine.micro_batch_size=7", "machine.micro_batch_size=7 does not divide batch_size=32"),
         ("max_sequence_length=1024", "max_sequence_length=1024 .* model.max_position_embeddings=512"),
-        ("sharing.ffn_groups=4", "sharing.ffn_groups=4 is more than model.num_layers=3"),
+        ("sharing.ffn_groups=4", "sharing.ffn_groups=4 is more than model.num_layers=2"),
         ("corpus=files", "corpus.path must be given"),
         ("tokenizer=model-file", "tokenizer.model_file must be given"),
     ],
