@@ -284,7 +284,7 @@ def _pair_relations(documents: Sequence[_Document], rng: np.random.Generator) ->
             kind = ("follows", "same-document", "other-document")[rng.integers(3)]
             source = index
             if kind == "other-document":
-                source = (index + rng.integers(1, max(2, len(documents)))) % len(documents)
+                source = int(index + rng.integers(1, max(2, len(documents)))) % len(documents)
             places = [number + 1] if kind == "follows" else fitting[source]
             place = int(places[rng.integers(len(places))]) if places else -1
             is_near = source == index and abs(place - number) <= 1
@@ -298,10 +298,9 @@ def _eras(documents: Sequence[_Document], boundary: int | None) -> Iterator[Text
     if boundary is None:
         return iter(())
     return _balanced(
-        TextExample(
-            f"{document.name}:{number}", " ".join(passage), None, "later" if document.year > boundary else "earlier"
-        )
+        TextExample(f"{document.name}:{number}", " ".join(passage), None, "later" if year > boundary else "earlier")
         for document in documents
+        if (year := document.year) is not None
         for number, passage in enumerate(_passages(document.sentences))
     )
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import ValidationError
 from torch import nn
 
 from albert_lab.config import RunConfig, digest
 from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.errors import ConfigError
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import Pooler, PretrainingModel
 from albert_lab.model.shape import EncoderShape
@@ -112,7 +114,11 @@ def build_model(start: Start, kind: TaskKind, dropout: float, seed: int) -> Task
 
 
 def fit(settings: TaskSettings, max_sequence_length: int) -> TaskSettings:
-    """The settings with lengths that the pre-training length allows: all of them shorter in the same proportion."""
+    """The settings with lengths that the pre-training length allows: all of them shorter in the same proportion.
+
+    Raises:
+        ConfigError: the pre-training length is too short for the task.
+    """
     if settings.max_sequence_length <= max_sequence_length:
         return settings
     changed: dict[str, Any] = {"max_sequence_length": max_sequence_length}
@@ -120,7 +126,10 @@ def fit(settings: TaskSettings, max_sequence_length: int) -> TaskSettings:
         value = getattr(settings, key)
         if value is not None:
             changed[key] = max(1, value * max_sequence_length // settings.max_sequence_length)
-    return TaskSettings.model_validate(settings.model_dump() | changed)
+    try:
+        return TaskSettings.model_validate(settings.model_dump() | changed)
+    except ValidationError as error:
+        raise ConfigError(f"max_sequence_length={max_sequence_length} of the run is too short for the task") from error
 
 
 def subsample(examples: Sequence[Any], size: int | None) -> list[Any]:
@@ -259,7 +268,6 @@ class _Finetuning:
         self.clock = Clock(self.device)
 
     def run(self, splits: Sequence[str], keep_weights: bool) -> FinetuningRecord | None:
-        began = time.perf_counter()
         self.outputs.mkdir(parents=True, exist_ok=True)
         train = self._read("train", self.settings.train_examples)
         dev = self._read("dev", self.settings.dev_examples)
@@ -274,7 +282,7 @@ class _Finetuning:
             return None
         if attempt.end_loss is None:
             raise DivergedError(f"{self._name}: {'; '.join(attempt.diverged)}")
-        record = self._record(train, dev, attempt, splits, time.perf_counter() - began)
+        record = self._record(train, dev, attempt, splits)
         shutil.rmtree(self.outputs / CHECKPOINTS, ignore_errors=True)
         if not keep_weights:
             (self.outputs / WEIGHTS).unlink(missing_ok=True)
@@ -330,17 +338,17 @@ class _Finetuning:
             if time.perf_counter() - saved >= self.start.config.machine.checkpoint_seconds:
                 self._save(model, optimizer)
                 saved = time.perf_counter()
+            first = self.progress.step
             with self.clock.training():
                 loss = self._train_interval(model, optimizer, train.features, stream)
             if not math.isfinite(loss):
                 signs = (f"the loss is {loss} at step {self.progress.step:,}",)
                 return self._attempt(None, chance_loss, signs)
-            if self._is_evaluated:
-                outcome = self._evaluate(model, dev, keeps_best)
-                is_constant = len({_rounded(answer) for answer in outcome.answers.values()}) == 1 < len(dev.examples)
-            elif self.progress.step < self.settings.steps:
+            if self.progress.step == first or not self._is_evaluated:  # stopped
                 self._save(model, optimizer)
                 return None
+            outcome = self._evaluate(model, dev, keeps_best)
+            is_constant = len({_rounded(answer) for answer in outcome.answers.values()}) == 1 < len(dev.examples)
         end_loss = float(np.mean(self.progress.end_losses))
         signs = []
         if end_loss >= LEARNT_SHARE * chance_loss:
@@ -431,9 +439,7 @@ class _Finetuning:
         evaluation = Evaluation(step=self.progress.step, main=main, scores=outcome.scores, threshold=outcome.threshold)
         return outcome, evaluation
 
-    def _record(
-        self, train: _Split, dev: _Split, attempt: Attempt, splits: Sequence[str], total_seconds: float
-    ) -> FinetuningRecord:
+    def _record(self, train: _Split, dev: _Split, attempt: Attempt, splits: Sequence[str]) -> FinetuningRecord:
         evaluations = [Evaluation(**evaluation) for evaluation in self.progress.evaluations]
         best = max(evaluations, key=lambda evaluation: evaluation.main)
         for name in ("best", "last"):
@@ -464,7 +470,7 @@ class _Finetuning:
             attempts=(*(Attempt(**earlier) for earlier in self.progress.attempts), attempt),
             diverged=attempt.diverged,
             training_seconds=seconds,
-            total_seconds=total_seconds,
+            total_seconds=self.clock.total_seconds,
             examples_per_second=self.progress.examples / seconds,
             tokens_per_second=self.progress.tokens / seconds,
             padding_share=1 - self.progress.tokens / self.progress.places,

@@ -96,7 +96,7 @@ class SpanOrNothingHead(nn.Module):
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their log-probabilities).
 
-        no_answer [rows] is the logit that there is none; norms [rows, 2] are zero.
+        no_answer [rows] is the logit that there is none.
         """
         start_logits = self._start_logits(hidden_states, batch)
         assert self.settings.beam_size is not None
@@ -106,10 +106,7 @@ class SpanOrNothingHead(nn.Module):
         found = _best_spans(
             starts[:, :, None].expand(-1, -1, count), ends, start_scores[:, :, None] + end_scores, batch, self.settings
         )
-        return found | {
-            "no_answer": self._no_answer_logits(hidden_states, start_logits),
-            "norms": torch.zeros(len(starts), 2, device=starts.device),
-        }
+        return found | {"no_answer": self._no_answer_logits(hidden_states, start_logits)}
 
     def _start_logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         return self.start(hidden_states)[..., 0].float().masked_fill(~_allowed(batch), _MASKED)
@@ -261,8 +258,10 @@ class Kind:
         assert self.settings.n_best is not None
         targets = features.targets
         # One constant an example keeps the order of logits between its windows, which the release compares.
-        norms = np.full((len(examples), 2), -np.inf)
-        np.logaddexp.at(norms, targets["example"], found["norms"])
+        norms = np.zeros((len(examples), 2))
+        if "norms" in found:
+            norms.fill(-np.inf)
+            np.logaddexp.at(norms, targets["example"], found["norms"])
         spans: list[dict[tuple[int, int], float]] = [{} for _ in examples]
         for row, column in zip(*np.nonzero(np.isfinite(found["score"])), strict=True):
             example = int(targets["example"][row])

@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_tasks import toy_tokenizer
 
 from albert_lab.config import load
 from albert_lab.data.corpus import clean
 from albert_lab.tasks.alignment import align
-from tasks.toy_tasks import toy_tokenizer
 
 CORPUS = load(["corpus=files", "corpus.path=nowhere"]).corpus
 CASED = CORPUS.model_copy(update={"lower_case": False, "strip_accents": False})

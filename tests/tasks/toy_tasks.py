@@ -12,17 +12,18 @@ from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextEx
 from albert_lab.tasks.finetune import Start
 from albert_lab.tasks.task import TaskConfig, load_task
 
-WORDS = "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in 1864 , . ( )".split()
+TEXT = "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in 1864 , . ( )"
+WORDS = TEXT.split()
 
 
 @cache
 def toy_tokenizer() -> Tokenizer:
     """A unigram tokenizer of toy sentences and every printable ASCII character."""
-    rng_free = [" ".join(WORDS[start : start + 7]) for start in range(len(WORDS) - 6)] * 20
-    rng_free += ["".join(chr(code) for code in range(33, 127))] * 20
+    sentences = [" ".join(WORDS[start : start + 7]) for start in range(len(WORDS) - 6)] * 20
+    sentences += ["".join(chr(code) for code in range(33, 127))] * 20
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(rng_free),
+        sentence_iterator=iter(sentences),
         model_writer=model,
         model_type="unigram",
         vocab_size=150,
@@ -41,10 +42,9 @@ def toy_tokenizer() -> Tokenizer:
 def toy_config(*overrides: str) -> RunConfig:
     """A run of the smoke scale with the toy vocabulary, in full precision on one thread."""
     size = toy_tokenizer().vocab_size
-    return load(
-        ["scale=smoke", "corpus=files", "corpus.path=nowhere", f"tokenizer.vocab_size={size}", "machine.device=cpu"]
-        + ["machine.precision=fp32", "machine.threads=1", *overrides]
-    )
+    machine = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
+    corpus = ["corpus=files", "corpus.path=nowhere", f"tokenizer.vocab_size={size}"]
+    return load(["scale=smoke", *corpus, *machine, *overrides])
 
 
 def toy_start(folder: Path, *overrides: str, weights: Path | None = None, name: str = "toy") -> Start:
@@ -75,14 +75,16 @@ def text_examples(task: TaskConfig) -> list[TextExample]:
     for number in range(16):
         word = ("good", "bad", "red")[number % len(labels or "ab")]
         label = labels[number % len(labels)] if labels else float(number % 5)
-        examples.append(TextExample(str(number), f"the {word} cat sat on {number}", "it was" if is_pair else None, label))
+        examples.append(
+            TextExample(str(number), f"the {word} cat sat on {number}", "it was" if is_pair else None, label)
+        )
     return examples
 
 
 def span_examples(task: TaskConfig) -> list[SpanExample]:
     examples = []
     for number in range(12):
-        context = f"The cat sat on a {'red green blue'.split()[number % 3]} mat, and it was big. " * (1 + number % 3)
+        context = f"The cat sat on a {['red', 'green', 'blue'][number % 3]} mat, and it was big. " * (1 + number % 3)
         impossible = getattr(task.format, "unanswerable", False) and number % 2 == 1
         answers = () if impossible else (Answer("mat", context.index("mat")),)
         examples.append(SpanExample(f"q{number}", "on what did it sit", context, answers, impossible))
@@ -91,6 +93,8 @@ def span_examples(task: TaskConfig) -> list[SpanExample]:
 
 def choice_examples(task: TaskConfig) -> list[ChoiceExample]:
     return [
-        ChoiceExample(f"high/{number}.txt/0", "the cat sat on a mat", "it was _", ("red", "green", "blue", "big"), number % 4)
+        ChoiceExample(
+            f"high/{number}.txt/0", "the cat sat on a mat", "it was _", ("red", "green", "blue", "big"), number % 4
+        )
         for number in range(12)
     ]

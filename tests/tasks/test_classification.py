@@ -1,0 +1,79 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from toy_tasks import text_examples, toy_config, toy_start, toy_tokenizer
+
+from albert_lab.errors import ConfigError
+from albert_lab.tasks.classification import Kind
+from albert_lab.tasks.examples import TextExample
+from albert_lab.tasks.features import TextEncoder
+from albert_lab.tasks.finetune import build_model
+from albert_lab.tasks.task import load_task
+
+ENCODER = TextEncoder(toy_tokenizer(), toy_config().corpus)
+
+
+def kind_of(name):
+    task = load_task(name)
+    return task, Kind(task, task.at("smoke"))
+
+
+@pytest.mark.parametrize("name", ["sst2", "mnli", "stsb"])
+def test_the_loss_does_not_depend_on_padding(tmp_path, name):
+    task, kind = kind_of(name)
+    features = kind.make_features(text_examples(task), ENCODER, training=True)
+    model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
+    items = np.argsort(features.lengths)[[0, -1]]
+    assert len(set(features.lengths[items])) == 2
+    together = model.loss(features.batch(items, torch.device("cpu")))
+    apart = [model.loss(features.batch(items[[i]], torch.device("cpu"))) for i in (0, 1)]
+    assert together.item() == pytest.approx(sum(loss.item() for loss in apart) / 2, rel=1e-5)
+
+
+def test_a_sequence_is_never_longer_than_it_may_be_and_cuts_are_counted():
+    _, kind = kind_of("mnli")
+    examples = [TextExample("0", "cat " * 90, "dog " * 5, "neutral"), TextExample("1", "cat", "dog", "entailment")]
+    features = kind.make_features(examples, ENCODER, training=True)
+    assert features.lengths[0] == kind.settings.max_sequence_length > features.lengths[1]
+    assert features.counts == {"cut": 1}
+    assert features.targets["labels"].tolist() == [2, 1]
+
+
+def test_an_example_without_a_label_can_be_predicted():
+    _, kind = kind_of("sst2")
+    features = kind.make_features([TextExample("0", "the cat", None, None)], ENCODER, training=False)
+    assert features.targets["labels"].tolist() == [-1]
+
+
+def test_the_chance_loss_is_the_entropy_of_the_labels_or_the_variance_of_numbers():
+    task, kind = kind_of("sst2")
+    features = kind.make_features(text_examples(task), ENCODER, training=True)
+    assert kind.chance_loss(features) == pytest.approx(math.log(2))
+    task, kind = kind_of("stsb")
+    numbers = [float(example.label or 0) for example in text_examples(task)]
+    features = kind.make_features(text_examples(task), ENCODER, training=True)
+    assert kind.chance_loss(features) == pytest.approx(np.var(numbers), rel=1e-5)
+
+
+def test_an_answer_is_the_most_probable_label():
+    task, kind = kind_of("mnli")
+    examples = text_examples(task)[:2]
+    features = kind.make_features(examples, ENCODER, training=False)
+    found = kind.collect(examples, features, {"values": np.array([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3]])})
+    assert kind.predict(examples, found).answers == {"0": "entailment", "1": "contradiction"}
+    flipped = found | {"values": found["values"][::-1]}
+    assert kind.average([found, flipped])["values"].tolist() == pytest.approx(np.array([[0.3, 0.45, 0.25]] * 2))
+
+
+def test_the_constant_answer_is_the_most_frequent_label_of_training():
+    task, kind = kind_of("mnli")
+    train = [TextExample("0", "a", "b", label) for label in ("neutral", "neutral", "entailment")]
+    assert set(kind.constant(train, text_examples(task)).answers.values()) == {"neutral"}
+
+
+def test_a_format_of_another_kind_is_refused():
+    race = load_task("race")
+    with pytest.raises(ConfigError, match=r"race: kind=classification reads format.name=glue, not race"):
+        Kind(race, race.at("smoke"))

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from toy_tasks import toy_start, toy_task
+
+from albert_lab.errors import ConfigError
+from albert_lab.tasks.ensemble import ensemble
+from albert_lab.tasks.finetune import finetune
+from albert_lab.tasks.predictions import load_scores, save_scores
+from albert_lab.tasks.records import output_folder
+
+
+def members(tmp_path, name, seeds=(0,)):
+    data = tmp_path / "data"
+    task = toy_task(name, data)
+    start = toy_start(tmp_path / "run")
+    records = [finetune(start, task, seed, data=data, say=lambda line: None) for seed in seeds]
+    return task, data, [output_folder(start.folder, name, seed) / "best.npz" for seed in seeds], records
+
+
+@pytest.mark.parametrize("name", ["sst2", "race", "squad1", "squad2"])
+def test_an_ensemble_of_one_is_that_one(tmp_path, name):
+    task, data, files, (record,) = members(tmp_path, name)
+    assert record is not None
+    found = ensemble(task, files, data, print, scale="smoke")
+    assert found.outcome.scores == record.best.scores
+    assert found.outcome.threshold == record.best.threshold
+    assert found.main == record.best.main == found.members[files[0]]
+    twice = ensemble(task, files * 2, data, print, scale="smoke")
+    assert twice.outcome.answers == found.outcome.answers
+
+
+def test_probabilities_are_averaged_over_members(tmp_path):
+    task, data, files, _ = members(tmp_path, "sst2", (0, 1))
+    for file, probability in zip(files, (0.9, 0.3), strict=True):
+        scores = load_scores(file)
+        values = np.tile([1 - probability, probability], (len(scores["ids"]), 1))
+        save_scores(scores | {"values": values}, file)
+    found = ensemble(task, files, data, print, scale="smoke")
+    assert set(found.outcome.answers.values()) == {"1"}
+    worst = ensemble(task, files, data, print, scale="smoke", best=1)
+    assert list(worst.members) == files[:1]
+
+
+def test_members_that_scored_other_examples_are_refused(tmp_path):
+    task, data, files, _ = members(tmp_path, "sst2", (0, 1))
+    scores = load_scores(files[1])
+    save_scores(scores | {"ids": scores["ids"][::-1]}, files[1])
+    with pytest.raises(ConfigError, match="has scores of other examples"):
+        ensemble(task, files, data, print, scale="smoke")
+    with pytest.raises(ConfigError, match="at least one file"):
+        ensemble(task, [], data, print, scale="smoke")
+
+
+def test_a_file_that_holds_no_scores_is_named(tmp_path):
+    file = tmp_path / "scores.npz"
+    file.write_text("no scores")
+    with pytest.raises(ConfigError, match=r"scores\.npz holds no scores"):
+        load_scores(file)

@@ -1,0 +1,81 @@
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_tasks import toy_config, toy_tokenizer
+
+from albert_lab.tasks.features import Features, TextEncoder, cut_pair, evaluation_items, training_items
+
+CPU = torch.device("cpu")
+
+
+def features(lengths, rows_per_item=1):
+    rows = [list(range(10, 10 + length)) for length in lengths]
+    targets = {"labels": np.arange(len(rows) // rows_per_item)}
+    return Features(rows, [1] * len(rows), targets, {}, pad_id=0, rows_per_item=rows_per_item)
+
+
+def released_cut(first, second, room):
+    first, second = list(first), list(second)
+    while len(first) + len(second) > room:
+        (first if len(first) > len(second) else second).pop()
+    return first, second
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
+def test_a_pair_is_cut_as_in_the_release(first, second, room):
+    kept = cut_pair(range(first), range(second), room)
+    assert tuple(map(list, kept)) == released_cut(range(first), range(second), room)
+
+
+def test_a_batch_is_as_wide_as_its_longest_row_and_no_wider():
+    batch = features([3, 5, 2]).batch(np.array([0, 2]), CPU)
+    assert batch.input_ids.tolist() == [[10, 11, 12], [10, 11, 0]]
+    assert batch.attention_mask.tolist() == [[True, True, True], [True, True, False]]
+    assert batch.token_type_ids.tolist() == [[0, 1, 1], [0, 1, 0]]
+    assert batch.targets["labels"].tolist() == [0, 2]
+    assert batch.num_tokens == 5
+
+
+def test_rows_of_an_item_stay_together():
+    batch = features([1, 2, 3, 4, 5, 6, 7, 8], rows_per_item=4).batch(np.array([1]), CPU)
+    assert batch.attention_mask.sum(1).tolist() == [5, 6, 7, 8]
+    assert batch.targets["labels"].tolist() == [1]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_epoch_has_every_item_once(seed):
+    lengths = np.random.default_rng(0).integers(1, 60, 130)
+    epoch = np.concatenate(list(islice(training_items(lengths, 8, seed), 17)))
+    assert sorted(epoch) == list(range(130))
+
+
+def test_the_order_depends_on_seed_and_epoch_alone():
+    lengths = np.arange(40)
+    first, again, other = (list(islice(training_items(lengths, 8, seed), 10)) for seed in (0, 0, 1))
+    assert all((a == b).all() for a, b in zip(first, again, strict=True))
+    assert not all((a == b).all() for a, b in zip(first, other, strict=True))
+    assert not all((a == b).all() for a, b in zip(first[:5], first[5:], strict=True))
+
+
+def test_batches_of_like_lengths_leave_little_padding():
+    lengths = np.random.default_rng(0).integers(5, 65, 3200)
+    places = sum(len(items) * lengths[items].max() for items in islice(training_items(lengths, 32, 0), 100))
+    assert lengths.sum() / places > 0.9
+
+
+def test_every_item_is_evaluated_once():
+    assert sorted(np.concatenate(list(evaluation_items(np.array([3, 1, 2, 9, 4]), 2)))) == [0, 1, 2, 3, 4]
+
+
+def test_text_is_cleaned_like_the_corpus_before_it_is_encoded():
+    tokenizer = toy_tokenizer()
+    encoder = TextEncoder(tokenizer, toy_config().corpus)
+    assert encoder.encode(["The  CAT\tsat"]) == tokenizer.encode(["the cat sat"])
+    ids, first = encoder.join([7, 8], [9])
+    assert ids == [tokenizer.cls_id, 7, 8, tokenizer.sep_id, 9, tokenizer.sep_id]
+    assert first == 4
+    assert encoder.join([7], None) == ([tokenizer.cls_id, 7, tokenizer.sep_id], 3)

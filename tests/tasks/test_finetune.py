@@ -1,0 +1,230 @@
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from toy_tasks import toy_config, toy_start, toy_task
+
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.tasks import finetune as module
+from albert_lab.tasks.finetune import WEIGHTS, build_model, finetune, fit, subsample
+from albert_lab.tasks.kind import load_kind
+from albert_lab.tasks.predictions import load_scores, predictions_file
+from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, record_file, summarize
+from albert_lab.tasks.score import score
+from albert_lab.tasks.task import load_task
+from albert_lab.training import checkpoint
+from albert_lab.training.pretrain import DivergedError
+
+TASKS = ["sst2", "mnli", "race", "squad1", "squad2"]
+
+
+def silent(line):
+    pass
+
+
+def make(start, task, data, seed=0, say=silent, **options) -> FinetuningRecord:
+    record = finetune(start, task, seed, data=data, say=say, **options)
+    assert record is not None
+    return record
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_official_score_of_the_saved_predictions_is_the_recorded_one(tmp_path, name):
+    data = tmp_path / "data"
+    task = toy_task(name, data)
+    start = toy_start(tmp_path / "run")
+    record = make(start, task, data)
+    assert record == read_record(start.folder, name, 0)
+    outputs = output_folder(start.folder, name, 0)
+    for which, evaluation in (("best", record.best), ("last", record.last)):
+        file = predictions_file(task, outputs, which)
+        assert score(task, file, data, lambda line: None, partial=True) == evaluation.scores
+        assert task.main_score(evaluation.scores) == evaluation.main
+    assert record.best.main == max(evaluation.main for evaluation in record.evaluations)
+    assert [evaluation.step for evaluation in record.evaluations] == [3, 6]
+    assert record.last == record.evaluations[-1]
+    assert record.train.used == record.train.available
+    assert (record.threshold_from is not None) == (name == "squad2")
+    assert not (outputs / "checkpoint").exists()
+
+
+def test_a_finished_fine_tuning_is_not_made_again_and_one_with_other_settings_is(tmp_path):
+    data = tmp_path / "data"
+    start = toy_start(tmp_path / "run")
+    make(start, toy_task("sst2", data), data)
+    file = record_file(start.folder, "sst2", 0)
+    written = file.stat().st_mtime_ns
+    make(start, toy_task("sst2", data), data)
+    assert file.stat().st_mtime_ns == written
+    said = []
+    make(start, toy_task("sst2", data, "settings.smoke.steps=4"), data, say=said.append)
+    assert "made with other settings" in said[0]
+    changed = read_record(start.folder, "sst2", 0)
+    assert changed is not None
+    assert changed.settings.steps == 4
+
+
+@pytest.mark.parametrize("name", ["sst2", "squad2"])
+@pytest.mark.parametrize("stop", [0, 2, 3, 5])
+def test_a_stopped_fine_tuning_goes_on_to_the_very_same_end(tmp_path, name, stop):
+    data = tmp_path / "data"
+    task = toy_task(name, data, "settings.smoke.dropout=0.1")
+    whole = make(toy_start(tmp_path / "whole"), task, data)
+    start = toy_start(tmp_path / "stopped")
+    asked = []
+
+    def is_stopped():
+        asked.append(None)
+        return len(asked) > stop
+
+    assert finetune(start, task, 0, data=data, say=silent, is_stopped=is_stopped) is None
+    assert read_record(start.folder, name, 0) is None
+    resumed = make(start, task, data)
+    assert resumed.evaluations == whole.evaluations
+    assert resumed.attempts == whole.attempts
+    for which in ("best", "last"):
+        kept, expected = (
+            load_scores(output_folder(tmp_path / folder, name, 0) / f"{which}.npz") for folder in ("stopped", "whole")
+        )
+        assert all((kept[key] == expected[key]).all() for key in expected)
+
+
+def test_seeds_differ_and_their_median_keeps_all_values(tmp_path):
+    data = tmp_path / "data"
+    task = toy_task("sst2", data)
+    start = toy_start(tmp_path / "run")
+    records = [make(start, task, data, seed) for seed in (0, 1, 2)]
+    mains = [92.0, 90.0, 97.0]
+    records = [
+        record.model_copy(update={"best": record.best.model_copy(update={"main": main})})
+        for record, main in zip(records, mains, strict=True)
+    ]
+    summary = summarize(records)
+    assert summary.best == 92
+    assert summary.best_values == {0: 92, 1: 90, 2: 97}
+    assert summary.last_values.keys() == {0, 1, 2}
+
+
+def test_pretrained_weights_are_the_encoders_and_random_ones_depend_on_the_seed(tmp_path):
+    pretrained = PretrainingModel.from_config(toy_config("seed=7"))
+    checkpoint.save_weights(tmp_path / "weights.safetensors", pretrained)
+    task = load_task("sst2")
+    kind = load_kind(task, task.at("smoke"))
+    loaded = build_model(toy_start(tmp_path, weights=tmp_path / "weights.safetensors"), kind, 0.1, 0)
+    for name in ("encoder", "pooler"):
+        expected = getattr(pretrained, name).state_dict()
+        assert all(torch.equal(value, expected[key]) for key, value in getattr(loaded, name).state_dict().items())
+    first, again, other = (build_model(toy_start(tmp_path), kind, 0.0, seed).state_dict() for seed in (0, 0, 1))
+    assert all(torch.equal(first[key], again[key]) for key in first)
+    assert not torch.equal(first["head.output.weight"], other["head.output.weight"])
+    assert not torch.equal(
+        first["encoder.embeddings.word_embeddings.weight"], other["encoder.embeddings.word_embeddings.weight"]
+    )
+
+
+def test_a_task_can_start_from_another_which_is_made_first(tmp_path, monkeypatch):
+    data = tmp_path / "data"
+    before, task = toy_task("mnli", data), toy_task("rte", data)
+    monkeypatch.setattr(module, "load_task", lambda name: {"mnli": before}[name])
+    start = toy_start(tmp_path / "run")
+    assert make(start, task, data).start_from == "mnli"
+    assert read_record(start.folder, "mnli", 0) is not None
+    tuned = output_folder(start.folder, "mnli", 0) / WEIGHTS
+    assert tuned.exists()
+    kept = make(start, toy_task("rte", data, "start_from=null"), data)
+    assert kept.start_from is None
+
+
+def test_one_class_for_all_is_flagged_and_tried_again_at_half_the_rate(tmp_path):
+    data = tmp_path / "data"
+    # A rate of nothing: the head keeps its first answer.
+    task = toy_task("mnli", data, "settings.smoke.learning_rate=1e-12", "settings.smoke.retries=2")
+    said = []
+    record = make(toy_start(tmp_path / "run"), task, data, say=said.append)
+    assert [attempt.learning_rate for attempt in record.attempts] == [1e-12, 5e-13, 2.5e-13]
+    assert record.diverged == record.attempts[-1].diverged
+    assert any("is that of chance" in sign for sign in record.diverged)
+    assert any("same answer" in sign for sign in record.diverged)
+    assert len([line for line in said if "again at half the learning rate" in line]) == 2
+
+
+def test_what_learns_is_not_flagged(tmp_path):
+    data = tmp_path / "data"
+    task = toy_task(
+        "sst2",
+        data,
+        "settings.smoke.steps=60",
+        "settings.smoke.checkpoint_steps=60",
+    )
+    # A wide distribution: from a narrow one the first hundreds of steps go into growing.
+    record = make(toy_start(tmp_path / "run", "model.initializer_range=0.2"), task, data)
+    assert record.diverged == ()
+    (attempt,) = record.attempts
+    assert attempt.end_loss is not None
+    assert attempt.end_loss < attempt.chance_loss
+    assert record.best.main > record.baseline_main == 50
+
+
+def test_a_loss_that_is_no_number_fails_the_fine_tuning(tmp_path, monkeypatch):
+    data = tmp_path / "data"
+    task = toy_task("sst2", data)
+    monkeypatch.setattr(module.TaskModel, "loss", lambda self, batch: self.pooler.dense.bias.sum() * math.nan)
+    with pytest.raises(DivergedError, match="SST-2, seed 0: the loss is nan"):
+        make(toy_start(tmp_path / "run"), task, data)
+    assert read_record(tmp_path / "run", "sst2", 0) is None
+
+
+def test_further_splits_are_predicted_with_and_without_labels(tmp_path):
+    data = tmp_path / "data"
+    task = toy_task("mnli", data)
+    examples, _ = task.read(data, "dev")
+    task.format.write(examples, task.file(data, "dev_mismatched"))
+    task.format.write([replace(example, label=None) for example in examples], task.file(data, "test"))
+    start = toy_start(tmp_path / "run")
+    record = make(start, task, data, splits=["dev_mismatched", "test"])
+    mismatched = record.other_splits["dev_mismatched"]
+    assert mismatched is not None
+    assert mismatched.scores == record.best.scores
+    assert record.other_splits["test"] is None
+    outputs = output_folder(start.folder, "mnli", 0)
+    assert (outputs / "test.tsv").read_text() == (outputs / "best.tsv").read_text()
+    assert not (outputs / WEIGHTS).exists()
+
+
+def test_lengths_never_exceed_the_pretraining_length():
+    settings = load_task("squad2").at("paper")
+    fitted = fit(settings, 64)
+    assert (fitted.max_sequence_length, fitted.question_length, fitted.stride) == (64, 8, 16)
+    assert fit(settings, 512) == settings
+    with pytest.raises(ConfigError, match="max_sequence_length=4 of the run is too short"):
+        fit(settings, 4)
+
+
+def test_a_subsample_is_the_same_whatever_the_seed():
+    assert subsample(range(100), 10) == subsample(range(100), 10)
+    assert subsample(range(100), 10) == sorted(set(subsample(range(100), 10)))
+    assert subsample(range(5), None) == subsample(range(5), 9) == [0, 1, 2, 3, 4]
+
+
+def test_missing_data_leaves_nothing_that_looks_finished(tmp_path):
+    start = toy_start(tmp_path / "run")
+    with pytest.raises(MissingDataError, match="sst2: no train data"):
+        make(start, load_task("sst2"), tmp_path / "nowhere")
+    assert read_record(start.folder, "sst2", 0) is None
+
+
+def test_a_file_that_is_no_record_is_named(tmp_path):
+    file = record_file(tmp_path, "sst2", 0)
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"task": "sst2"}))
+    with pytest.raises(ConfigError, match=r"sst2-seed0\.json is not a record"):
+        read_record(tmp_path, "sst2", 0)
+
+
+def test_a_kind_without_a_module_is_refused(tmp_path):
+    task = load_task("sst2", ["kind=tagging"])
+    with pytest.raises(ConfigError, match="sst2: kind=tagging is unknown"):
+        load_kind(task, task.at("smoke"))

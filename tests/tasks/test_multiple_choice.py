@@ -1,0 +1,68 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from toy_tasks import toy_config, toy_start, toy_tokenizer
+
+from albert_lab.errors import ConfigError
+from albert_lab.tasks.examples import ChoiceExample
+from albert_lab.tasks.features import TextEncoder
+from albert_lab.tasks.finetune import build_model
+from albert_lab.tasks.multiple_choice import Kind, fill_in
+from albert_lab.tasks.task import load_task
+
+ENCODER = TextEncoder(toy_tokenizer(), toy_config().corpus)
+TASK = load_task("race")
+KIND = Kind(TASK, TASK.at("smoke"))
+OPTIONS = ("red", "green", "blue", "big")
+
+
+def test_an_option_stands_in_the_blank_or_after_the_question():
+    assert fill_in("it was _ .", "red") == "it was red ."
+    assert fill_in("what was it?", "red") == "what was it? red"
+
+
+def test_the_question_keeps_its_last_pieces_and_the_passage_its_first():
+    passage, question = "the cat sat on a mat " * 20, "dog " * 40 + "_"
+    features = KIND.make_features([ChoiceExample("0", passage, question, OPTIONS, 2)], ENCODER, training=True)
+    longest = KIND.settings.question_length
+    assert longest is not None
+    asked, passage_pieces = ENCODER.encode([fill_in(question, "blue")])[0], ENCODER.encode([passage])[0]
+    row = features.input_ids[2]
+    room = KIND.settings.max_sequence_length - longest - 3
+    assert row[1 : 1 + room] == passage_pieces[:room]
+    assert row[-1 - longest : -1] == asked[-longest:]
+    assert len(row) == KIND.settings.max_sequence_length
+    assert features.counts == {"cut_questions": 1, "cut_passages": 1}
+    assert len(features) == 1
+    assert features.targets["labels"].tolist() == [2]
+
+
+def test_the_loss_is_that_of_the_right_option_and_does_not_depend_on_padding(tmp_path):
+    examples = [
+        ChoiceExample("0", "the cat", "it was", OPTIONS, 1),
+        ChoiceExample("1", "the cat sat on a mat", "it was", OPTIONS, 3),
+    ]
+    features = KIND.make_features(examples, ENCODER, training=True)
+    model = build_model(toy_start(tmp_path), KIND, 0.0, 0).eval()
+    cpu = torch.device("cpu")
+    probabilities = model.scores(features.batch(np.array([0, 1]), cpu))["values"].detach()
+    expected = -np.log(probabilities[[0, 1], [1, 3]].numpy()).mean()
+    assert model.loss(features.batch(np.array([0, 1]), cpu)).item() == pytest.approx(float(expected), rel=1e-5)
+    apart = [model.loss(features.batch(np.array([i]), cpu)).item() for i in (0, 1)]
+    assert sum(apart) / 2 == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_the_most_probable_option_is_the_answer():
+    examples = [ChoiceExample("0", "p", "q", OPTIONS, 0), ChoiceExample("1", "p", "q", OPTIONS, 0)]
+    features = KIND.make_features(examples, ENCODER, training=True)
+    scores = KIND.collect(examples, features, {"values": np.array([[0.1, 0.2, 0.6, 0.1], [0.7, 0.1, 0.1, 0.1]])})
+    assert KIND.predict(examples, scores).answers == {"0": 2, "1": 0}
+    assert KIND.chance_loss(features) == pytest.approx(math.log(4))
+
+
+def test_a_format_of_another_kind_is_refused():
+    sst2 = load_task("sst2")
+    with pytest.raises(ConfigError, match="sst2: kind=multiple_choice reads format.name=race, not glue"):
+        Kind(sst2, sst2.at("smoke"))

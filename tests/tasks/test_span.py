@@ -1,0 +1,183 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_tasks import span_examples, toy_config, toy_start, toy_tokenizer
+
+from albert_lab.errors import ConfigError
+from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks.examples import Answer, SpanExample
+from albert_lab.tasks.features import TextEncoder
+from albert_lab.tasks.finetune import build_model
+from albert_lab.tasks.kind import judge
+from albert_lab.tasks.span import NO_SPAN, Kind, SpanFeatures, SpanOrNothingHead, windows
+from albert_lab.tasks.task import load_task
+
+ENCODER = TextEncoder(toy_tokenizer(), toy_config().corpus)
+CPU = torch.device("cpu")
+CONTEXT = "The cat sat on a mat. " * 6 + "The DOG ran to his house. " + "It was red. " * 6
+
+
+def kind_of(name, **changes):
+    task = load_task(name)
+    return task, Kind(task, task.at("smoke").model_copy(update=changes))
+
+
+def asked(*answers, id="q"):
+    return SpanExample(
+        id, "who ran", CONTEXT, tuple(Answer(text, CONTEXT.index(text)) for text in answers), not answers
+    )
+
+
+@given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 60))
+def test_windows_show_every_piece_and_give_each_to_one_of_them(num_pieces, size, stride):
+    found = windows(num_pieces, size, stride)
+    assert {piece for window in found for piece in range(window.first, window.end)} == set(range(num_pieces))
+    given_to = [piece for window in found for piece in range(window.best_first, window.best_end)]
+    assert sorted(given_to) == list(range(num_pieces))
+    for window in found:
+        assert window.end - window.first <= size
+        inside = range(window.first, window.end)
+        assert all(piece in inside for piece in range(window.best_first, window.best_end))
+
+
+@given(st.integers(1, 120), st.integers(1, 40), st.integers(1, 50))
+def test_a_piece_is_given_to_the_window_with_most_context_around_it_as_in_the_release(num_pieces, size, stride):
+    found = windows(num_pieces, size, stride)
+
+    def around(window, piece):
+        return min(piece - window.first, window.end - 1 - piece) + 0.01 * (window.end - window.first)
+
+    for piece in range(num_pieces):
+        showing = [window for window in found if window.first <= piece < window.end]
+        (chosen,) = [window for window in found if window.best_first <= piece < window.best_end]
+        assert chosen == max(showing, key=lambda window: around(window, piece))
+
+
+def test_every_window_shows_its_part_of_the_context_and_where_the_answer_is():
+    _, kind = kind_of("squad1")
+    features = kind.make_features([asked("DOG")], ENCODER, training=True)
+    assert isinstance(features, SpanFeatures)
+    (context,) = features.contexts
+    answer = context.pieces_of(CONTEXT.index("DOG"), CONTEXT.index("DOG") + 3)
+    assert answer is not None
+    first, last = answer
+    targets = features.targets
+    assert features.counts["windowed"] == 1
+    assert features.counts["windows"] == len(features) > 2
+    for row, ids in enumerate(features.input_ids):
+        assert len(ids) <= kind.settings.max_sequence_length
+        shown = slice(targets["context_first"][row], targets["context_end"][row])
+        shift = targets["shift"][row]
+        assert ids[shown] == context.ids[shown.start + shift : shown.stop + shift]
+        holds = shown.start + shift <= first and last < shown.stop + shift
+        assert (targets["start"][row] != NO_SPAN) == holds
+        if holds:
+            assert (targets["start"][row] + shift, targets["end"][row] + shift) == (first, last)
+        assert targets["is_impossible"][row] == (not holds)
+
+
+def test_training_windows_without_the_answer_are_thinned_out_where_the_settings_say_so():
+    _, kind = kind_of("squad1", empty_windows=0.01)
+    examples = [asked("DOG", id=str(number)) for number in range(20)]
+    thinned = kind.make_features(examples, ENCODER, training=True)
+    whole = kind.make_features(examples, ENCODER, training=False)
+    assert (whole.targets["start"] != NO_SPAN).sum() == (thinned.targets["start"] != NO_SPAN).sum()
+    assert (thinned.targets["start"] == NO_SPAN).sum() < (whole.targets["start"] == NO_SPAN).sum() / 4
+
+
+def test_an_answer_without_pieces_is_counted():
+    example = SpanExample("q", "who", "the  cat", (Answer(" ", 3),), False)
+    _, kind = kind_of("squad1")
+    assert kind.make_features([example], ENCODER, training=True).counts["unmapped"] == 1
+
+
+@pytest.mark.parametrize("name", ["squad1", "squad2"])
+def test_the_loss_and_the_spans_do_not_depend_on_padding(tmp_path, name):
+    _, kind = kind_of(name)
+    examples = [SpanExample("s", "who ran", "the cat ran", (Answer("cat", 4),), False), asked("DOG")]
+    features = kind.make_features(examples, ENCODER, training=True)
+    model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
+    items = np.argsort(features.lengths, kind="stable")[[0, -1]]
+    assert len(set(features.lengths[items])) == 2
+    together = features.batch(items, CPU)
+    apart = [features.batch(items[[i]], CPU) for i in (0, 1)]
+    assert model.loss(together).item() == pytest.approx(sum(model.loss(b).item() for b in apart) / 2, rel=1e-5)
+    found, alone = model.scores(together), model.scores(apart[0])
+    count = int(torch.isfinite(alone["score"]).sum())
+    assert count
+    assert found["score"][0, :count].tolist() == pytest.approx(alone["score"][0, :count].tolist(), rel=1e-4)
+
+
+def test_the_end_given_a_start_is_that_of_one_layer_on_both(tmp_path):
+    _, kind = kind_of("squad2")
+    shape = EncoderShape.from_config(toy_config())
+    head = SpanOrNothingHead(shape, kind.settings)
+    torch.manual_seed(0)
+    hidden = torch.randn(2, 9, shape.hidden_size)
+    features = kind.make_features([asked("DOG")], ENCODER, training=True)
+    batch = features.batch(np.array([0, 1]), CPU)
+    batch.targets["context_first"][:], batch.targets["context_end"][:] = 0, 9
+    short = type(batch)(batch.input_ids[:, :9], batch.token_type_ids, batch.attention_mask[:, :9], batch.targets, 0)
+    starts = torch.tensor([[1, 4], [2, 8]])
+    whole = torch.nn.Linear(2 * shape.hidden_size, shape.hidden_size)
+    whole.weight.data = torch.cat([head.end_of_piece.weight, head.end_of_start.weight], dim=1)
+    whole.bias.data = head.end_of_piece.bias
+    logits = head._end_logits(hidden, starts, short)
+    for row in range(2):
+        for place, start in enumerate(starts[row]):
+            joined = torch.cat([hidden[row], hidden[row, start].expand(9, -1)], dim=-1)
+            expected = head.end(head.end_layer_norm(torch.tanh(whole(joined))))[:, 0]
+            torch.testing.assert_close(logits[row, place], expected)
+
+
+@pytest.mark.parametrize("name", ["squad1", "squad2"])
+def test_answers_are_substrings_of_the_context_within_the_longest_length(tmp_path, name):
+    task, kind = kind_of(name, answer_length=3)
+    examples = span_examples(task)
+    features = kind.make_features(examples, ENCODER, training=False)
+    model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
+    found = model.scores(features.batch(np.arange(len(features)), CPU))
+    scores = kind.collect(examples, features, {key: value.detach().numpy() for key, value in found.items()})
+    lengths = found["end"] - found["start"] + 1
+    assert (lengths[torch.isfinite(found["score"])] <= 3).all()
+    answers = kind.predict(examples, scores).answers
+    assert all(answers[example.id] and answers[example.id] in example.context for example in examples)
+    counts = np.diff(scores["offsets"])
+    assert (counts <= kind.settings.n_best).all()
+    assert (scores["scores"] <= 1e-6).all()
+    assert math.isclose(kind.average([scores])["scores"].sum(), scores["scores"].sum())
+
+
+def test_the_threshold_is_the_one_that_gives_the_best_f1_and_is_applied():
+    task, kind = kind_of("squad2")
+    examples = [
+        SpanExample("a", "who", "the cat", (Answer("cat", 4),), False),
+        SpanExample("b", "who", "the cat", (), True),
+    ]
+    scores = kind._pack(np.array(["a", "b"]), [[((4, 7), -0.1)], [((4, 7), -0.1)]], np.array([-2.0, 3.0]))
+    outcome = judge(task, examples, kind.predict(examples, scores), print)
+    assert outcome.answers == {"a": "cat", "b": ""}
+    assert outcome.scores["f1"] == 100
+    assert outcome.threshold == pytest.approx(1 / (1 + math.exp(2)))
+    assert judge(task, examples, kind.predict(examples, scores), print, 0.0).answers == {"a": "", "b": ""}
+
+
+def test_members_of_other_windows_or_tokenizers_are_averaged_by_characters():
+    _, kind = kind_of("squad2")
+    ids = np.array(["a"])
+    one = kind._pack(ids, [[((0, 3), math.log(0.6)), ((4, 7), math.log(0.3))]], np.array([1.0]))
+    two = kind._pack(ids, [[((4, 7), math.log(0.8))]], np.array([3.0]))
+    both = kind.average([one, two])
+    assert list(zip(both["starts"], both["ends"], strict=True)) == [(4, 7), (0, 3)]
+    assert np.exp(both["scores"]).tolist() == pytest.approx([0.55, 0.3])
+    assert both["no_answer"].tolist() == [2.0]
+
+
+def test_unanswerable_questions_need_a_beam_size():
+    squad2 = load_task("squad2")
+    with pytest.raises(ConfigError, match="beam_size must be given"):
+        Kind(squad2, squad2.at("smoke").model_copy(update={"beam_size": None}))
