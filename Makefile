@@ -21,7 +21,7 @@ test: $(INSTALLED_DEV) ## install, then run the test suite
 check: $(INSTALLED_DEV) ## format, lint, types and tests: what must hold before a change goes in
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright --pythonpath $(BIN)/pip
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(MAKE) test
 
 format: $(INSTALLED_DEV) ## put the code into its one form and mend what the linter can mend
