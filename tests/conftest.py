@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from toy import write_corpus
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads cost more than they save
@@ -21,6 +22,20 @@ def isolated_home(tmp_path_factory):
         for name in ("ALBERT_LAB_REPORTS", "ALBERT_LAB_CACHE", "ALBERT_LAB_TASKS"):
             patch.delenv(name, raising=False)
         yield folder
+
+
+@pytest.fixture
+def own_home(tmp_path, monkeypatch, isolated_home):
+    """A fresh folder for runs; prepared text is shared."""
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(isolated_home / "cache"))
+    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """Folder of the toy corpus."""
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="session")

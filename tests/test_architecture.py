@@ -9,7 +9,7 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["paths", "errors"],
+    ["paths", "errors", "storage"],
     ["config"],
     ["data", "model"],
     ["training"],
@@ -47,7 +47,7 @@ def test_no_module_imports_click_and_text_and_tables_need_no_torch(module):
 
 
 @pytest.mark.parametrize(
-    ("room", "unloaded"), [("data", {"torch"}), ("analysis", {"torch"}), ("cli.py", {"torch", "pandas"})]
+    ("room", "unloaded"), [("data", {"torch"}), ("analysis", {"torch"}), ("cli", {"torch", "pandas"})]
 )
 def test_importing_a_room_does_not_load_what_it_must_not_need(room, unloaded):
     names = [".".join(["albert_lab", *module.with_suffix("").parts]) for module in MODULES if module.parts[0] == room]

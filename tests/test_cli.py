@@ -6,24 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from toy import toy_overrides, write_corpus
+from toy import toy_overrides
 
 from albert_lab import __version__, paths
 
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture
-def own_home(tmp_path, monkeypatch, isolated_home):
-    """A fresh folder for runs; prepared text is shared."""
-    monkeypatch.setenv("ALBERT_LAB_CACHE", str(isolated_home / "cache"))
-    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path))
-    return tmp_path
 
 
 def lab(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,9 +13,9 @@ from tabulate import tabulate
 
 from albert_lab.analysis.tables import Row, Run, Spread, axes_of, paper_cells, rows
 from albert_lab.errors import ConfigError
-from albert_lab.lab import results as records
 from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.experiment import read as read_experiment
+from albert_lab.storage import write_atomically
 
 REPORT, EXPERIMENT = "report.md", "experiment.yaml"
 POINTS, RESULTS, CURVES = "points.csv", "results.csv", "curves.csv"
@@ -46,7 +46,7 @@ def write(
         CURVES: curves.to_csv(index=False),
     }
     for name, text in files.items():
-        records.write_atomically(folder / name, text)
+        write_atomically(folder / name, text)
     return rebuild(folder)
 
 
@@ -56,7 +56,7 @@ def rebuild(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    records.write_atomically(folder / REPORT, render(*_read(folder)))
+    write_atomically(folder / REPORT, render(*_read(folder)))
     return folder / REPORT
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from albert_lab.storage import sync
+
 Say = Callable[[str], None]
 
 
@@ -48,9 +50,9 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
             partial.mkdir()
             build(partial)
             for file in [*partial.iterdir(), partial]:
-                _sync(file)
+                sync(file)
             partial.rename(folder)
-            _sync(folder.parent)
+            sync(folder.parent)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise DiskFullError(f"the disk is full: writing {what} to {folder.parent} failed") from error
@@ -72,14 +74,6 @@ def _lock(folder: Path, what: str, say: Say) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """The record of one run, and the records of many as one table."""
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from albert_lab.config import RunConfig
 from albert_lab.errors import ConfigError
+from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,16 +93,6 @@ class RunRecord(_Part):
     data: Data
     alarms: tuple[str, ...]
     provenance: Provenance
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that it is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
 
 
 def write(folder: Path, record: RunRecord) -> None:

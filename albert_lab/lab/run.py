@@ -24,6 +24,7 @@ from albert_lab.lab import results
 from albert_lab.lab.launchers import INTERRUPTED, STOPPED, cores
 from albert_lab.lab.progress import RunProgress
 from albert_lab.model.parameters import count_flops, count_parameters
+from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:
     from albert_lab.data.batches import Batches
@@ -98,7 +99,7 @@ def create(run: Run) -> Path:
             "fingerprints": run.fingerprints,
             "config": run.config.model_dump(mode="json"),
         }
-        results.write_atomically(file, OmegaConf.to_yaml(OmegaConf.create(content)))
+        write_atomically(file, OmegaConf.to_yaml(OmegaConf.create(content)))
     return run.folder
 
 
@@ -160,7 +161,7 @@ def _threads(folder: Path, config: RunConfig) -> int:
     file = folder / MACHINE
     if not file.exists():
         threads = config.machine.threads or int(os.environ.get("ALBERT_LAB_THREADS") or cores())
-        results.write_atomically(file, json.dumps({"threads": threads}) + "\n")
+        write_atomically(file, json.dumps({"threads": threads}) + "\n")
     return json.loads(file.read_text())["threads"]
 
 
@@ -199,7 +200,7 @@ def _fail(folder: Path, progress: RunProgress, error: Exception, code: int) -> i
         return code
     try:
         (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
-        results.write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
+        write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
     except OSError as unwritten:  # the disk may be what failed
         progress.say(f"the failure could not be noted: {unwritten}")
     return code

@@ -1,6 +1,5 @@
 """The record of one fine-tuning: its file is written last and means that it is done; several seeds as medians."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from statistics import median
 from pydantic import BaseModel, ConfigDict
 
 from albert_lab.errors import ConfigError
+from albert_lab.storage import write_atomically
 from albert_lab.tasks.task import TaskSettings
 
 FOLDER = "finetuning"
@@ -130,13 +130,3 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
 def write_record(folder: Path, record: FinetuningRecord) -> None:
     """Writes a record under the folder of its run, whole or not at all."""
     write_atomically(record_file(folder, record.task, record.seed), record.model_dump_json(indent=2) + "\n")
-
-
-def write_atomically(file: Path, text: str) -> None:
-    """Writes a text file so that it is there whole or not at all."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.rename(file)

@@ -6,7 +6,6 @@ digests of these files, which `b2sum -c B2SUMS` checks too.
 
 import hashlib
 import json
-import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +21,7 @@ from torch.optim import Optimizer
 
 from albert_lab import __version__
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.storage import sync
 
 MODEL, OPTIMIZER, STATE, DIGESTS = "model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"
 KEPT = 2
@@ -54,9 +54,9 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
         _write_text(partial / STATE, json.dumps(content, indent=2, allow_nan=False) + "\n")
         _write_text(partial / DIGESTS, "".join(_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE)))
         with _writing(final):
-            _sync(partial)
+            sync(partial)
             partial.rename(final)
-            _sync(folder)
+            sync(folder)
     for old in _checkpoints(folder)[:-KEPT]:
         _remove(old)
     return final
@@ -96,7 +96,7 @@ def save_weights(path: Path, model: nn.Module) -> None:
         _write_tensors(partial / path.name, _weights(model))
         with _writing(path):
             (partial / path.name).rename(path)
-            _sync(path.parent)
+            sync(path.parent)
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
@@ -217,22 +217,13 @@ def _digest_line(path: Path) -> str:
 def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     with _writing(path):
         safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-        _sync(path)
+        sync(path)
 
 
 def _write_text(path: Path, text: str) -> None:
     with _writing(path):
         path.write_text(text, encoding="utf-8")
-        _sync(path)
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the list of names in a folder, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync(path)
 
 
 @contextmanager

@@ -38,9 +38,3 @@ def test_curves_hold_the_evaluations_along_the_way(tmp_path):
     (tmp_path / results.METRICS).write_text("\n".join(lines))
     curves = results.curves([tmp_path])
     assert curves.to_dict("records") == [{"run": tmp_path.name, "step": 2, "mlm_accuracy": 0.5}]
-
-
-def test_an_atomic_write_leaves_no_other_file(tmp_path):
-    results.write_atomically(tmp_path / "a.txt", "one")
-    results.write_atomically(tmp_path / "a.txt", "two")
-    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "two")]

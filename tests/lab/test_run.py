@@ -17,19 +17,6 @@ from albert_lab.lab import results
 from albert_lab.lab import run as runs
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture
-def own_home(tmp_path, monkeypatch, isolated_home):
-    """A fresh folder for runs; prepared text is shared."""
-    monkeypatch.setenv("ALBERT_LAB_CACHE", str(isolated_home / "cache"))
-    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path))
-    return tmp_path
-
-
 def start(folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "albert_lab.lab.run", str(folder)], stderr=subprocess.DEVNULL)
 

@@ -10,19 +10,6 @@ from albert_lab.lab import run as runs
 from albert_lab.lab.experiment import from_overrides
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture
-def own_home(tmp_path, monkeypatch, isolated_home):
-    """A fresh folder for runs; prepared text is shared."""
-    monkeypatch.setenv("ALBERT_LAB_CACHE", str(isolated_home / "cache"))
-    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path))
-    return tmp_path
-
-
 def planned(corpus, *overrides: str) -> list[sweep.PlannedPoint]:
     experiment, rest = from_overrides(toy_overrides(corpus, "budget.value=2", *overrides))
     return sweep.plan(experiment, rest)

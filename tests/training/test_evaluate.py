@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from toy import toy_config, write_corpus
+from toy import toy_config
 
 from albert_lab.data.shards import open_shards, prepare
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
@@ -10,11 +10,6 @@ from albert_lab.training.evaluate import Accuracy, Evaluator, StoppedError, choo
 from albert_lab.training.pretrain import autocast
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 def sets_of(config):

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from toy import toy_config, write_corpus
+from toy import toy_config
 
 from albert_lab.config import RunConfig
 from albert_lab.data.batches import Batches
@@ -14,11 +14,6 @@ from albert_lab.training.log import MetricsLog
 from albert_lab.training.pretrain import DivergedError, Pretrainer, autocast, choose_precision
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 def pretrainer(config: RunConfig, folder, is_stopped=lambda: False) -> Pretrainer:

@@ -1,0 +1,50 @@
+"""Commands that show configurations and what they would cost."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from albert_lab.cli.options import MODELS, Json, Overrides, examples
+
+app = typer.Typer()
+config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
+app.add_typer(config_app, name="config", rich_help_panel=MODELS)
+
+
+@app.command(
+    rich_help_panel=MODELS,
+    epilog=examples("albert-lab params model=xxlarge scale=paper", "albert-lab params --paper"),
+)
+def params(
+    overrides: Overrides = None,
+    paper: Annotated[bool, typer.Option("--paper", help="Every count that the paper prints, beside ours.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Parameters, FLOPs and memory of a configuration, without building it."""
+    from albert_lab.lab import estimate
+
+    found = estimate.paper_counts() if paper else estimate.sizes(overrides or [])
+    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+
+
+@config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))
+def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
+    """The whole configuration of one run, resolved."""
+    from omegaconf import OmegaConf
+
+    from albert_lab.config import load
+
+    content = load(overrides or []).model_dump(mode="json")
+    print(json.dumps(content, indent=2) if as_json else OmegaConf.to_yaml(OmegaConf.create(content)), end="")
+
+
+@config_app.command("list", epilog=examples("albert-lab config list", "albert-lab config list --json"))
+def config_list(as_json: Json = False) -> None:
+    """Every group of options, as `group=option`."""
+    from albert_lab.config import groups
+
+    found = groups()
+    print(
+        json.dumps(found, indent=2) if as_json else "\n".join(f"{group}: {' '.join(found[group])}" for group in found)
+    )

@@ -1,0 +1,41 @@
+"""What several commands take and print alike."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+STUDIES, MODELS, DOWNSTREAM, KEEPING = "Studies", "Models and data", "Downstream", "Keeping house"
+
+
+def _complete_override(incomplete: str) -> list[str]:
+    from albert_lab.config import complete
+
+    return complete(incomplete)
+
+
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...",
+        help="Configuration in Hydra's grammar: scale=smoke, seed=0,1,2, optimizer.learning_rate=0.01.",
+        autocompletion=_complete_override,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Runs at a time; the cores are shared out among them.")]
+FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="After a failed run, start no other.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Make finished runs again, from the start.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Make runs again that failed before.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the runs and what they would cost; write nothing.")]
+ListFolders = Annotated[bool, typer.Option("--list", help="Print the run folders with their states; write nothing.")]
+
+
+def note(line: str) -> None:
+    """Say a line on stderr; stdout is for data."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: commands to copy."""
+    return "Examples:\n\n" + "\n\n".join(f"[cyan]{line.replace('[', chr(92) + '[')}[/cyan]" for line in lines)

@@ -1,0 +1,153 @@
+"""Commands that make runs and reports: sweeps, experiment files, and one command for each table of the paper."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from albert_lab import paths
+from albert_lab.cli.options import (
+    STUDIES,
+    DryRun,
+    FailFast,
+    Fresh,
+    Jobs,
+    Json,
+    ListFolders,
+    Overrides,
+    RetryFailed,
+    examples,
+    note,
+)
+
+if TYPE_CHECKING:
+    from albert_lab.lab.experiment import Experiment
+
+app = typer.Typer()
+
+
+def _study(choose: "Callable[..., tuple[Experiment, Sequence[str]]]") -> Callable[..., None]:
+    """A command that takes what `choose` takes, and the options of all studies."""
+    own = list(signature(choose).parameters.values())
+
+    def command(**given: Any) -> None:
+        _execute(*choose(**{parameter.name: given.pop(parameter.name) for parameter in own}), **given)
+
+    shared = [item for item in signature(_execute).parameters.values() if item.kind is Parameter.KEYWORD_ONLY]
+    parameters = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in [*own, *shared]]
+    # What Typer reads a command's options from.
+    command.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    command.__annotations__ = {item.name: item.annotation for item in parameters}
+    command.__doc__ = choose.__doc__
+    return command
+
+
+def _execute(
+    experiment: "Experiment",
+    overrides: Sequence[str],
+    *,
+    jobs: Jobs = 1,
+    fail_fast: FailFast = False,
+    fresh: Fresh = False,
+    retry_failed: RetryFailed = False,
+    dry_run: DryRun = False,
+    list_folders: ListFolders = False,
+    as_json: Json = False,
+) -> None:
+    from albert_lab.analysis import report
+    from albert_lab.lab import estimate, sweep
+
+    planned = sweep.plan(experiment, overrides)
+    if dry_run:
+        costs = estimate.costs(planned)
+        print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())
+        return
+    if list_folders:
+        rows = [{"folder": str(item.run.folder), "state": item.state, **item.point.row} for item in planned]
+        print(
+            json.dumps(rows, indent=2) if as_json else "\n".join(f"{row['state']:<8} {row['folder']}" for row in rows)
+        )
+        return
+    outcome = sweep.execute(planned, sweep.Options(jobs, fail_fast, fresh, retry_failed))
+    command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ("--fresh", "--retry-failed"))])
+    points = sweep.points_table(planned, outcome, command)
+    if any(points["state"] == "done"):
+        folder = paths.reports() / sweep.report_place(planned) / experiment.name
+        file = report.write(folder, experiment, points, *sweep.tables(planned))
+        print(report.as_json(folder) if as_json else report.scores(folder))
+        note(f"report: {file}")
+    else:
+        note("no run is finished: no report")
+    raise typer.Exit(outcome.code)
+
+
+def _sweep(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
+    """Run every combination of the given values and write their table."""
+    from albert_lab.lab.experiment import from_overrides
+
+    return from_overrides(overrides or [])
+
+
+def _run(
+    file: Annotated[Path, typer.Argument(help="An experiment file of your own, like those in experiments/.")],
+    overrides: Overrides = None,
+) -> "tuple[Experiment, Sequence[str]]":
+    """Run an experiment file of your own."""
+    from albert_lab.lab.experiment import read
+
+    return read(file), overrides or []
+
+
+def _named(name: str) -> "Callable[..., tuple[Experiment, Sequence[str]]]":
+    def choose(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
+        from albert_lab.lab.experiment import named
+
+        return named(name), overrides or []
+
+    return choose
+
+
+def _title(file: Path) -> str:
+    """The title line of an experiment file, without the cost of parsing YAML before every --help."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line.startswith("title:"):
+            return line.removeprefix("title:").strip().strip("\"'")
+    return file.stem
+
+
+def _add(name: str, choose: "Callable[..., tuple[Experiment, Sequence[str]]]", *lines: str, **options: str) -> None:
+    app.command(name, rich_help_panel=STUDIES, epilog=examples(*lines), **options)(_study(choose))  # pyright: ignore[reportArgumentType]
+
+
+_add(
+    "sweep",
+    _sweep,
+    "albert-lab sweep embedding_size=64,128,256,768",
+    "albert-lab sweep sharing=all-shared,not-shared seed=0,1,2 --jobs 2",
+)
+_add("run", _run, "albert-lab run my-study.yaml", "albert-lab run my-study.yaml scale=smoke --dry-run")
+for _file in sorted(paths.EXPERIMENTS.glob("*.yaml")):
+    _add(
+        _file.stem,
+        _named(_file.stem),
+        f"albert-lab {_file.stem}",
+        f"albert-lab {_file.stem} scale=smoke seed=0,1,2 --jobs 2",
+        help=f"{_title(_file)}.",
+    )
+
+
+@app.command(
+    rich_help_panel=STUDIES,
+    epilog=examples("albert-lab report reports/laptop-sotu/sop-vs-nsp", "albert-lab report reports/*/*"),
+)
+def report(folders: Annotated[list[Path], typer.Argument(help="Folders with the CSV files of a report.")]) -> None:
+    """Rebuild reports from the CSV files beside them."""
+    from albert_lab.analysis.report import rebuild
+
+    for folder in folders:
+        print(rebuild(folder))
