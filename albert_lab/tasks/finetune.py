@@ -4,31 +4,27 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 from torch import nn
 
-from albert_lab.config import RunConfig, digest
-from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.errors import ConfigError
-from albert_lab.model.encoder import Encoder, initialize
-from albert_lab.model.heads import Pooler, PretrainingModel
-from albert_lab.model.shape import EncoderShape
+from albert_lab.config import digest
 from albert_lab.tasks.examples import Issue, describe
-from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, evaluation_items, training_items
-from albert_lab.tasks.kind import Head, Outcome, Scores, TaskKind, decide, has_gold, judge, load_kind
+from albert_lab.tasks.features import Features, TextEncoder, evaluation_items, training_items
+from albert_lab.tasks.kind import Outcome, Scores, TaskKind, decide, has_gold, judge, load_kind
+from albert_lab.tasks.model import Start, TaskModel, build_model
 from albert_lab.tasks.predictions import load_scores, save_predictions, save_scores
 from albert_lab.tasks.records import (
     Attempt,
     Evaluation,
     ExampleSet,
     FinetuningRecord,
+    identity_of,
     output_folder,
     read_record,
     record_file,
@@ -44,9 +40,6 @@ from albert_lab.training.schedule import learning_rate_factor
 
 Say = Callable[[str], None]
 
-# Raise it with every change that moves numbers: older records are then made again.
-FINETUNING_VERSION = 1
-
 WEIGHTS = "model.safetensors"
 CHECKPOINTS = "checkpoint"
 # AdamWeightDecayOptimizer in optimization.py of the release.
@@ -56,80 +49,6 @@ EVALUATION_ITEMS = 64
 END_SHARE, LEARNT_SHARE = 0.1, 0.99
 # Which examples are taken does not depend on the seed of a fine-tuning: seeds differ in nothing but chance.
 _SUBSAMPLE_SEED = 2020
-
-
-@dataclass(frozen=True)
-class Start:
-    """What is fine-tuned: a run's configuration and tokenizer, its weights (None: random ones), and where records go.
-
-    name tells it apart from others: a record under another name is not taken for this one's.
-    """
-
-    name: str
-    config: RunConfig
-    tokenizer: Tokenizer
-    weights: Path | None
-    folder: Path
-
-
-class TaskModel(nn.Module):
-    """The encoder and pooler of pre-training with the head of a task."""
-
-    def __init__(self, encoder: Encoder, pooler: Pooler, head: nn.Module) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.pooler = pooler
-        self.head = head
-
-    def loss(self, batch: TaskBatch) -> torch.Tensor:
-        """Mean loss of a batch."""
-        return self._head.loss(*self._encode(batch), batch)
-
-    def scores(self, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """What the kind decides by, [items, ...]."""
-        return dict(self._head.scores(*self._encode(batch), batch))
-
-    @property
-    def _head(self) -> Head:
-        return self.head  # pyright: ignore[reportReturnType]
-
-    def _encode(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        output = self.encoder(batch.input_ids, batch.token_type_ids, batch.attention_mask)
-        return output.last_hidden_state, self.pooler(output.last_hidden_state)
-
-
-def build_model(start: Start, kind: TaskKind, dropout: float, seed: int) -> TaskModel:
-    """A model to fine-tune: the encoder and pooler of a run, or random ones, and a random head.
-
-    Raises:
-        MissingDataError, ConfigError, checkpoint.CheckpointError: see checkpoint.load_weights.
-    """
-    shape = replace(EncoderShape.from_config(start.config), dropout=dropout)
-    pretrained = PretrainingModel(shape, len(start.config.inter_sentence.labels), seed)
-    if start.weights is not None:
-        checkpoint.load_weights(start.weights, pretrained)
-    head = kind.build_head(shape)
-    initialize(head, shape.initializer_range, torch.Generator().manual_seed(seed))
-    return TaskModel(pretrained.encoder, pretrained.pooler, head)
-
-
-def fit(settings: TaskSettings, max_sequence_length: int) -> TaskSettings:
-    """The settings with lengths that the pre-training length allows: all of them shorter in the same proportion.
-
-    Raises:
-        ConfigError: the pre-training length is too short for the task.
-    """
-    if settings.max_sequence_length <= max_sequence_length:
-        return settings
-    changed: dict[str, Any] = {"max_sequence_length": max_sequence_length}
-    for key in ("question_length", "stride"):
-        value = getattr(settings, key)
-        if value is not None:
-            changed[key] = max(1, value * max_sequence_length // settings.max_sequence_length)
-    try:
-        return TaskSettings.model_validate(settings.model_dump() | changed)
-    except ValidationError as error:
-        raise ConfigError(f"max_sequence_length={max_sequence_length} of the run is too short for the task") from error
 
 
 def subsample(examples: Sequence[Any], size: int | None) -> list[Any]:
@@ -171,9 +90,8 @@ def finetune(
         DivergedError: the loss was not a finite number, in the last of the attempts that the settings allow.
         checkpoint.CheckpointError: a file cannot be written, or the weights are damaged.
     """
-    settings = fit(task.at(start.config.scale.name), start.config.max_sequence_length)
-    content = task.model_dump(mode="json", exclude={"settings", "hub"})
-    identity = digest([FINETUNING_VERSION, start.name, seed, content, settings.model_dump()])
+    settings = task.fitted(start.config)
+    identity = identity_of(start.name, start.config, task, seed)
     outputs = output_folder(start.folder, task.name, seed)
     record = read_record(start.folder, task.name, seed)
     if record is not None and record.identity != identity:
@@ -306,9 +224,7 @@ class _Finetuning:
         settings, start = self.settings, self.start
         model = build_model(start, self.kind, settings.dropout, self.seed)
         if self.before is not None:
-            head = load_kind(
-                self.before, fit(self.before.at(start.config.scale.name), start.config.max_sequence_length)
-            )
+            head = load_kind(self.before, self.before.fitted(start.config))
             tuned = build_model(start, head, settings.dropout, self.seed)
             checkpoint.load_weights(output_folder(start.folder, self.before.name, self.seed) / WEIGHTS, tuned)
             model = TaskModel(tuned.encoder, tuned.pooler, model.head)

@@ -7,11 +7,14 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
+from albert_lab.config import RunConfig, digest
 from albert_lab.errors import ConfigError
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.task import TaskSettings
+from albert_lab.tasks.task import TaskConfig, TaskSettings
 
 FOLDER = "finetuning"
+# Raise it with every change that moves numbers: older records are then made again.
+FINETUNING_VERSION = 1
 
 
 class _Part(BaseModel):
@@ -100,6 +103,16 @@ def summarize(records: Sequence[FinetuningRecord]) -> Summary:
     best = {record.seed: record.best.main for record in records}
     last = {record.seed: record.last.main for record in records}
     return Summary(median(best.values()), median(last.values()), best, last)
+
+
+def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
+    """What a fine-tuning's numbers come from, in short: run, task, settings and seed.
+
+    Raises:
+        ConfigError: the task has no settings for the run's scale, or needs longer sequences.
+    """
+    content = task.model_dump(mode="json", exclude={"settings", "hub", "note", "official_examples"})
+    return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump()])
 
 
 def record_file(folder: Path, task: str, seed: int) -> Path:

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from yaml import YAMLError
 
 from albert_lab import paths
-from albert_lab.config import PositiveInt, Section, parse
+from albert_lab.config import PositiveInt, RunConfig, Section, parse
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.tasks.examples import Issue
 from albert_lab.tasks.formats.glue import GlueFormat
@@ -81,7 +81,8 @@ class TaskConfig(Section):
 
     kind is the module of this package that fine-tunes on it. data names a file or folder a split, under the tasks
     folder. main names the scores whose mean is the task's column. start_from is a task to fine-tune on before.
-    version rises with every change of the file that moves numbers.
+    note is a footnote of the tables that have its column. official_examples counts those of the official files by
+    split, where there are any. version rises with every change of the file that moves numbers.
     """
 
     name: str
@@ -95,6 +96,8 @@ class TaskConfig(Section):
     metrics: tuple[str, ...] = Field(min_length=1)
     main: tuple[str, ...] = Field(min_length=1)
     start_from: str | None
+    note: str | None
+    official_examples: dict[str, int]
     settings: dict[str, TaskSettings]
 
     @model_validator(mode="after")
@@ -124,6 +127,27 @@ class TaskConfig(Section):
         if scale not in self.settings:
             raise ConfigError(f"{self.name} has no settings for scale={scale} (it has: {', '.join(self.settings)})")
         return self.settings[scale]
+
+    def fitted(self, config: RunConfig) -> TaskSettings:
+        """The settings of a run's scale with lengths that its pre-training length allows.
+
+        Where the sequences must be shorter, question length and stride shrink in the same proportion.
+
+        Raises:
+            ConfigError: no settings for the scale, or a pre-training length that is too short for the task.
+        """
+        settings, longest = self.at(config.scale.name), config.max_sequence_length
+        if settings.max_sequence_length <= longest:
+            return settings
+        changed: dict[str, Any] = {"max_sequence_length": longest}
+        for key in ("question_length", "stride"):
+            value = getattr(settings, key)
+            if value is not None:
+                changed[key] = max(1, value * longest // settings.max_sequence_length)
+        try:
+            return TaskSettings.model_validate(settings.model_dump() | changed)
+        except ValidationError as error:
+            raise ConfigError(f"max_sequence_length={longest} of the run is too short for {self.name}") from error
 
     def file(self, folder: Path, split: str) -> Path:
         """Where the data of a split is looked for, under the tasks folder.

@@ -9,7 +9,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.tasks.classification import Kind
 from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.features import TextEncoder
-from albert_lab.tasks.finetune import build_model
+from albert_lab.tasks.model import build_model
 from albert_lab.tasks.task import load_task
 
 ENCODER = TextEncoder(toy_tokenizer(), toy_config().corpus)

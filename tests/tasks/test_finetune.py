@@ -9,8 +9,9 @@ from toy_tasks import toy_config, toy_start, toy_task
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.tasks import finetune as module
-from albert_lab.tasks.finetune import WEIGHTS, build_model, finetune, fit, subsample
+from albert_lab.tasks.finetune import WEIGHTS, finetune, subsample
 from albert_lab.tasks.kind import load_kind
+from albert_lab.tasks.model import build_model
 from albert_lab.tasks.predictions import load_scores, predictions_file
 from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, record_file, summarize
 from albert_lab.tasks.score import score
@@ -192,15 +193,6 @@ def test_further_splits_are_predicted_with_and_without_labels(tmp_path):
     outputs = output_folder(start.folder, "mnli", 0)
     assert (outputs / "test.tsv").read_text() == (outputs / "best.tsv").read_text()
     assert not (outputs / WEIGHTS).exists()
-
-
-def test_lengths_never_exceed_the_pretraining_length():
-    settings = load_task("squad2").at("paper")
-    fitted = fit(settings, 64)
-    assert (fitted.max_sequence_length, fitted.question_length, fitted.stride) == (64, 8, 16)
-    assert fit(settings, 512) == settings
-    with pytest.raises(ConfigError, match="max_sequence_length=4 of the run is too short"):
-        fit(settings, 4)
 
 
 def test_a_subsample_is_the_same_whatever_the_seed():

@@ -8,7 +8,7 @@ from toy_tasks import toy_config, toy_start, toy_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import TextEncoder
-from albert_lab.tasks.finetune import build_model
+from albert_lab.tasks.model import build_model
 from albert_lab.tasks.multiple_choice import Kind, fill_in
 from albert_lab.tasks.task import load_task
 

@@ -11,8 +11,8 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import Answer, SpanExample
 from albert_lab.tasks.features import TextEncoder
-from albert_lab.tasks.finetune import build_model
 from albert_lab.tasks.kind import judge
+from albert_lab.tasks.model import build_model
 from albert_lab.tasks.span import NO_SPAN, Kind, SpanFeatures, SpanOrNothingHead, windows
 from albert_lab.tasks.task import load_task
 

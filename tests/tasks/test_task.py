@@ -177,3 +177,12 @@ def test_labels_are_needed_in_train_alone(tmp_path):
     assert len(TASKS["sst2"].read(tmp_path, "test")[0]) == 1
     with pytest.raises(ConfigError, match="no column label"):
         TASKS["sst2"].read(tmp_path, "train")
+
+
+def test_lengths_never_exceed_the_pretraining_length():
+    task = load_task("squad2")
+    fitted = task.fitted(config.load(["scale=paper", "max_sequence_length=64"]))
+    assert (fitted.max_sequence_length, fitted.question_length, fitted.stride) == (64, 8, 16)
+    assert task.fitted(config.load(["scale=paper"])) == task.at("paper")
+    with pytest.raises(ConfigError, match="max_sequence_length=8 of the run is too short for squad2"):
+        task.fitted(config.load(["scale=laptop", "max_sequence_length=8"]))

@@ -9,7 +9,7 @@ import sentencepiece
 from albert_lab.config import RunConfig, load
 from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.finetune import Start
+from albert_lab.tasks.model import Start
 from albert_lab.tasks.task import TaskConfig, load_task
 
 TEXT = "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in 1864 , . ( )"

@@ -1,0 +1,71 @@
+"""What is fine-tuned: the encoder and pooler of a run, or random ones, under the head of a task."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from albert_lab.config import RunConfig
+from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.model.encoder import Encoder, initialize
+from albert_lab.model.heads import Pooler, PretrainingModel
+from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks.features import TaskBatch
+from albert_lab.tasks.kind import Head, TaskKind
+from albert_lab.training import checkpoint
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is fine-tuned: a run's configuration and tokenizer, its weights (None: random ones), and where records go.
+
+    name tells it apart from others: a record under another name is not taken for this one's.
+    """
+
+    name: str
+    config: RunConfig
+    tokenizer: Tokenizer
+    weights: Path | None
+    folder: Path
+
+
+class TaskModel(nn.Module):
+    """The encoder and pooler of pre-training with the head of a task."""
+
+    def __init__(self, encoder: Encoder, pooler: Pooler, head: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pooler = pooler
+        self.head = head
+
+    def loss(self, batch: TaskBatch) -> torch.Tensor:
+        """Mean loss of a batch."""
+        return self._head.loss(*self._encode(batch), batch)
+
+    def scores(self, batch: TaskBatch) -> dict[str, torch.Tensor]:
+        """What the kind decides by, [items, ...]."""
+        return dict(self._head.scores(*self._encode(batch), batch))
+
+    @property
+    def _head(self) -> Head:
+        return self.head  # pyright: ignore[reportReturnType]
+
+    def _encode(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        output = self.encoder(batch.input_ids, batch.token_type_ids, batch.attention_mask)
+        return output.last_hidden_state, self.pooler(output.last_hidden_state)
+
+
+def build_model(start: Start, kind: TaskKind, dropout: float, seed: int) -> TaskModel:
+    """A model to fine-tune: the encoder and pooler of a run, or random ones, and a random head.
+
+    Raises:
+        MissingDataError, ConfigError, checkpoint.CheckpointError: see checkpoint.load_weights.
+    """
+    shape = replace(EncoderShape.from_config(start.config), dropout=dropout)
+    pretrained = PretrainingModel(shape, len(start.config.inter_sentence.labels), seed)
+    if start.weights is not None:
+        checkpoint.load_weights(start.weights, pretrained)
+    head = kind.build_head(shape)
+    initialize(head, shape.initializer_range, torch.Generator().manual_seed(seed))
+    return TaskModel(pretrained.encoder, pretrained.pooler, head)
