@@ -119,7 +119,7 @@ def test_a_dry_run_of_every_experiment_prints_its_points_and_writes_nothing(expe
 
 def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home):
     overrides = toy_overrides(corpus, "budget.value=3")
-    done = lab("sop-vs-nsp", *overrides)
+    done = lab("sop-vs-nsp", *overrides, "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["none", "nsp", "sop"]
     folder = own_home / "reports" / "smoke-files" / "sop-vs-nsp"
@@ -127,7 +127,7 @@ def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home):
     (folder / "report.md").unlink()
     assert lab("report", str(folder)).returncode == 0
     assert (folder / "report.md").read_text() == written
-    again = lab("sop-vs-nsp", *overrides, "--json")
+    again = lab("sop-vs-nsp", *overrides, "--tasks", "none", "--json")
     assert "3 finished before, 0 to make" in again.stderr
     rows = json.loads(again.stdout)["rows"]
     assert [row["mlm_accuracy"]["n"] for row in rows] == [1, 1, 1]
@@ -136,7 +136,7 @@ def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home):
 
 
 def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home):
-    done = lab("sweep", "embedding_size=64,128,256,768", *toy_overrides(corpus, "budget.value=1"))
+    done = lab("sweep", "embedding_size=64,128,256,768", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert (own_home / "reports" / "smoke-files" / "sweep-embedding_size" / "report.md").is_file()
     assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["64", "128", "256", "768"]
@@ -145,7 +145,7 @@ def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home):
 def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("title: Mine\nsource: none\ngrid: {sharing: [all-shared, groups]}\ncolumns: [mlm_accuracy]\n")
-    done = lab("run", str(file), *toy_overrides(corpus, "budget.value=1"))
+    done = lab("run", str(file), *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert "groups" in done.stdout
 

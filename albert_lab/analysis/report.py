@@ -2,31 +2,41 @@
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 from omegaconf import OmegaConf
-from tabulate import tabulate
 
-from albert_lab.analysis.tables import Row, Run, Spread, axes_of, paper_cells, rows
+from albert_lab.analysis import finetuning
+from albert_lab.analysis.markdown import (
+    MISSING,
+    as_table,
+    axis_labels,
+    axis_names,
+    interval,
+    number,
+    percent,
+    scores_table,
+)
+from albert_lab.analysis.tables import (
+    Row,
+    Run,
+    axes_of,
+    intrinsic_columns,
+    paper_cells,
+    rows,
+    task_columns,
+)
 from albert_lab.errors import ConfigError
 from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.experiment import read as read_experiment
 from albert_lab.storage import write_atomically
 
 REPORT, EXPERIMENT = "report.md", "experiment.yaml"
-POINTS, RESULTS, CURVES = "points.csv", "results.csv", "curves.csv"
-NAMES = {
-    "mlm_accuracy": "MLM",
-    "nsp_accuracy": "NSP",
-    "sop_accuracy": "SOP",
-    "embedding_size": "E",
-    "inter_sentence": "loss",
-}
-MISSING = "—"
+POINTS, RESULTS, CURVES, TUNINGS = "points.csv", "results.csv", "curves.csv", "finetuning.csv"
 PAPERS_SCALE = (
     "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
     " 0.00176, on Wikipedia and BookCorpus."
@@ -34,7 +44,12 @@ PAPERS_SCALE = (
 
 
 def write(
-    folder: Path, experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame, curves: pd.DataFrame
+    folder: Path,
+    experiment: Experiment,
+    points: pd.DataFrame,
+    results: pd.DataFrame,
+    curves: pd.DataFrame,
+    tunings: pd.DataFrame,
 ) -> Path:
     """Write the CSV files of a report and the report itself; the path of the report."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,6 +59,7 @@ def write(
         POINTS: points.to_csv(index=False),
         RESULTS: results.to_csv(index=False),
         CURVES: curves.to_csv(index=False),
+        TUNINGS: tunings.to_csv(index=False),
     }
     for name, text in files.items():
         write_atomically(folder / name, text)
@@ -61,17 +77,20 @@ def rebuild(folder: Path) -> Path:
 
 
 def scores(folder: Path) -> str:
-    """The table of scores of a report, as Markdown."""
-    experiment, points, results = _read(folder)
-    return _scores(experiment, axes_of(experiment, points), rows(experiment, points, results))
+    """The tables of scores of a report, as Markdown."""
+    experiment, points, results, tunings = _read(folder)
+    table, axes = rows(experiment, points, results), axes_of(experiment, points)
+    columns = [intrinsic_columns(experiment), task_columns(experiment, tunings)]
+    return "\n\n".join(scores_table(experiment, axes, table, some) for some in columns if some)
 
 
 def as_json(folder: Path) -> str:
     """The table of scores of a report as one JSON document; what is missing is null."""
-    experiment, points, results = _read(folder)
+    experiment, points, results, tunings = _read(folder)
+    keys = [column.key for column in (*intrinsic_columns(experiment), *task_columns(experiment, tunings))]
     found = []
     for row in rows(experiment, points, results):
-        spreads = {column: row.spread(column) for column in experiment.columns}
+        spreads = {key: row.spread(key) for key in keys}
         cells = {column: None if spread is None else asdict(spread) for column, spread in spreads.items()}
         runs = [run["run"] for run in row.runs]
         paper = paper_cells(experiment, row)
@@ -79,13 +98,16 @@ def as_json(folder: Path) -> str:
     return json.dumps({"experiment": folder.name, "title": experiment.title, "rows": found}, indent=2)
 
 
-def _read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame]:
-    return read_experiment(folder / EXPERIMENT), _read_csv(folder / POINTS), _read_csv(folder / RESULTS)
+def _read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    points, results, tunings = (_read_csv(folder / name) for name in (POINTS, RESULTS, TUNINGS))
+    return read_experiment(folder / EXPERIMENT), points, results, tunings
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
     if not file.is_file():
-        raise ConfigError(f"{file} is not there: a report folder has {EXPERIMENT}, {POINTS}, {RESULTS} and {CURVES}")
+        raise ConfigError(
+            f"{file} is not there: a report folder has {', '.join((EXPERIMENT, POINTS, RESULTS, CURVES, TUNINGS))}"
+        )
     try:
         # `none` is the name of an option, not a missing value; an empty cell is missing.
         return pd.read_csv(file, keep_default_na=False, na_values=[""])
@@ -95,7 +117,7 @@ def _read_csv(file: Path) -> pd.DataFrame:
         raise ConfigError(f"{file} is no CSV file of a report: {error}") from error
 
 
-def render(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) -> str:
+def render(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame, tunings: pd.DataFrame) -> str:
     """The text of a report."""
     table = rows(experiment, points, results)
     axes = axes_of(experiment, points)
@@ -107,67 +129,35 @@ def render(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) 
         f"Source: {experiment.source}. Scale `{scale}`, corpus `{corpus}`,"
         f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. Made by `{points['command'].iloc[0]}`.",
         "## Scores on held-out documents",
-        _scores(experiment, axes, table),
+        scores_table(experiment, axes, table, intrinsic_columns(experiment)),
         _how_to_read(table),
+    ]
+    if columns := task_columns(experiment, tunings):
+        parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
+    parts += [
         "## Cost",
         _costs(axes, table),
         "## Every run",
         _runs(experiment, finished),
+        *finetuning.sections(tunings),
     ]
     if experiment.paper:
         parts += [f"## The paper's table: {experiment.paper.table}", _paper(experiment)]
     alarms = [f"- `{run['run']}`: {run['alarms']}" for run in finished if isinstance(run["alarms"], str)]
     missing = [f"- `{name}`: {reason}" for row in table for name, reason in row.missing.items()]
     parts += ["## Alarms", "\n".join(alarms) or "None."]
+    missing += [
+        f"- `{point['run']}`: {point['failed_tasks']}"
+        for point in points.to_dict("records")
+        if isinstance(point["failed_tasks"], str)
+    ]
     if missing:
-        parts += ["## Missing runs", "\n".join(missing)]
-    notes = [*experiment.notes, *_departures(scale, finished)]
+        parts += ["## Missing", "\n".join(missing)]
+    notes = [*experiment.notes, *_departures(scale, finished), *finetuning.notes(experiment, tunings)]
     parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
     if finished:
         parts += ["## Provenance", _provenance(finished)]
     return "\n\n".join(parts) + "\n"
-
-
-def _markdown(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in body]
-    align = ["left" if index == 0 else "right" for index in range(len(header))]
-    # Numbers are text: 81.30 must not become 81.3.
-    return tabulate(
-        cells, headers=list(header), tablefmt="pipe", disable_numparse=True, colalign=align if cells else None
-    )
-
-
-def _label(row: Row, axis: str) -> str:
-    here, paper = row.values[axis], row.labels[axis]
-    return here if here == paper else f"{here} (paper: {paper})"
-
-
-def _percent(spread: Spread | None) -> str:
-    if spread is None:
-        return MISSING
-    return f"{100 * spread.mean:.1f}" + (f" ± {100 * spread.sd:.1f}" if spread.sd is not None else "")
-
-
-def _scores(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
-    header = [NAMES.get(axis, axis) for axis in axes] + ["seeds"]
-    shown = experiment.paper.columns if experiment.paper else {}
-    for column in experiment.columns:
-        header.append(f"{NAMES[column]} %")
-        header += [f"paper {NAMES[column]}"] if column in shown else []
-    body = []
-    for row in table:
-        line = [_label(row, axis) for axis in axes] + [str(len(row.runs))]
-        cells = paper_cells(experiment, row)
-        for column in experiment.columns:
-            spread = row.spread(column)
-            text = _percent(spread)
-            if spread is not None and spread.sd is None:
-                run = row.runs[0]
-                text += f" [{100 * run[f'{column}_low']:.1f}, {100 * run[f'{column}_high']:.1f}]"
-            line.append(text)
-            line += [cells.get(column, MISSING)] if column in shown else []
-        body.append(line)
-    return _markdown(header, body)
 
 
 def _how_to_read(table: Sequence[Row]) -> str:
@@ -184,24 +174,20 @@ def _how_to_read(table: Sequence[Row]) -> str:
     return " ".join(parts)
 
 
-def _number(value: float, unit: str = "") -> str:
-    return f"{value:,.0f}{unit}"
-
-
 def _costs(axes: Sequence[str], table: Sequence[Row]) -> str:
-    header = [NAMES.get(axis, axis) for axis in axes]
+    header = axis_names(axes)
     header += ["parameters", "training FLOPs a piece", "steps", "pieces", "training seconds", "pieces/s", "peak MiB"]
     columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", "tokens_per_second"]
     body = []
     for row in table:
-        line = [_label(row, axis) for axis in axes]
+        line = axis_labels(row, axes)
         for column in columns:
             spread = row.spread(column)
-            line.append(MISSING if spread is None else _number(spread.mean))
+            line.append(MISSING if spread is None else number(spread.mean))
         memory = row.spread("peak_memory_bytes")
-        line.append(MISSING if memory is None else _number(memory.mean / 2**20))
+        line.append(MISSING if memory is None else number(memory.mean / 2**20))
         body.append(line)
-    return _markdown(header, body)
+    return as_table(header, body)
 
 
 def _finished(table: Sequence[Row]) -> list[Run]:
@@ -209,29 +195,29 @@ def _finished(table: Sequence[Row]) -> list[Run]:
 
 
 def _runs(experiment: Experiment, finished: Sequence[Run]) -> str:
-    header = ["run", *(f"{NAMES[column]} % [95 %] (n; chance)" for column in experiment.columns), "by", "loss"]
+    columns = intrinsic_columns(experiment)
+    header = ["run", *(f"{column.heading} % [95 %] (n; chance)" for column in columns), "by", "loss"]
     body = []
     for run in finished:
         line = [f"`{run['run']}`"]
-        for column in experiment.columns:
-            low, high, baseline = (100 * run[f"{column}_{part}"] for part in ("low", "high", "baseline"))
-            answers = f"{int(run[f'{column}_n']):,}"
-            line.append(f"{100 * run[column]:.1f} [{low:.1f}, {high:.1f}] ({answers}; {baseline:.1f})")
-        line.append(", ".join(sorted({run[f"{column}_by"] for column in experiment.columns})))
+        for key in (column.key for column in columns):
+            answers = f"({int(run[f'{key}_n']):,}; {percent(run[f'{key}_baseline'])})"
+            line.append(f"{percent(run[key])} {interval(run, key)} {answers}")
+        line.append(", ".join(sorted({run[f"{column.key}_by"] for column in columns})))
         line.append(f"{run['final_loss']:.3f}")
         body.append(line)
-    return _markdown(header, body)
+    return as_table(header, body)
 
 
 def _paper(experiment: Experiment) -> str:
     assert experiment.paper is not None
     columns = experiment.paper.columns
-    header = [*(NAMES.get(axis, axis) for axis in experiment.axes), *columns.values()]
+    header = [*axis_names(experiment.axes), *columns.values()]
     body = [
         [*(cells[axis] for axis in experiment.axes), *(cells.get(column, MISSING) for column in columns)]
         for cells in experiment.paper.rows
     ]
-    return _markdown(header, body) + "\n\nAs printed; SQuAD cells are F1/EM."
+    return as_table(header, body) + "\n\nAs printed; SQuAD cells are F1/EM."
 
 
 def _distinct(runs: Sequence[Run], column: str) -> str:
@@ -240,7 +226,7 @@ def _distinct(runs: Sequence[Run], column: str) -> str:
 
 
 def _mean_percent(runs: Sequence[Run], column: str) -> str:
-    return f"{100 * statistics.fmean(run[column] for run in runs):.1f} %"
+    return f"{percent(statistics.fmean(run[column] for run in runs))} %"
 
 
 def _departures(scale: str, runs: Sequence[Run]) -> list[str]:

@@ -4,14 +4,31 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pandas as pd
 
 from albert_lab.errors import ConfigError
+from albert_lab.lab.downstream import AVERAGE, AVERAGED
 from albert_lab.lab.experiment import Experiment
 
+INTRINSIC_HEADINGS = {"mlm_accuracy": "MLM", "nsp_accuracy": "NSP", "sop_accuracy": "SOP"}
+
 Run = dict[str, Any]  # one line of results.csv
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of scores: its key in results.csv, its heading, and the paper's column that shows the same.
+
+    parts are the keys of scores that the column is the mean of (F1 and EM).
+    """
+
+    key: str
+    heading: str
+    paper: str | None
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +58,35 @@ class Row:
         if not values:
             return None
         return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
+
+
+def intrinsic_columns(experiment: Experiment) -> list[Column]:
+    """The columns scored on held-out text."""
+    return [Column(key, INTRINSIC_HEADINGS[key], key) for key in experiment.columns if key in INTRINSIC_HEADINGS]
+
+
+def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
+    """The columns of fine-tuned tasks under their own names, and their average; none where nothing was fine-tuned."""
+    lines = {line["task"]: line for line in tunings.to_dict("records")}
+    order = [*experiment.columns, *lines]
+    found = []
+    for line in sorted(lines.values(), key=lambda line: order.index(line["column"])):
+        metrics = line["metric"].split(" and ")
+        parts = tuple(f"{line['task']}_{metric}" for metric in metrics) if len(metrics) > 1 else ()
+        found.append(Column(line["task"], line["title"], line["task"], parts))
+    if found and AVERAGE in experiment.columns:
+        is_official = all(line["task"] == line["column"] for line in lines.values())
+        found.append(Column(AVERAGE, "Avg", AVERAGE if is_official else None))
+    return found
+
+
+def average_as_printed(cells: Mapping[str, str]) -> str:
+    """The mean of the paper's five task cells as it prints them: SQuAD as the mean of F1 and EM, rounded half up."""
+    means = []
+    for task in AVERAGED:
+        parts = [Decimal(part) for part in cells[task].split("/")]
+        means.append(sum(parts, Decimal()) / len(parts))
+    return str((sum(means, Decimal()) / len(means)).quantize(Decimal("0.1"), ROUND_HALF_UP))
 
 
 def rows(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) -> list[Row]:

@@ -1,13 +1,16 @@
-"""Commands that prepare text ahead of the runs."""
+"""Commands that prepare text ahead of the runs and bring the data of the tasks."""
 
 import json
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from albert_lab import paths
 from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
 
 app = typer.Typer()
-data_app = typer.Typer(help="Prepare text ahead of the runs.", no_args_is_help=True)
+data_app = typer.Typer(help="Prepare text ahead of the runs; bring the tasks' data.", no_args_is_help=True)
 tokenizer_app = typer.Typer(help="Train a tokenizer by itself.", no_args_is_help=True)
 app.add_typer(data_app, name="data", rich_help_panel=MODELS)
 app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=MODELS)
@@ -24,6 +27,52 @@ def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
 
     folder = prepare(load(overrides or []), note)
     print(json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2) if as_json else folder)
+
+
+@data_app.command(
+    "fetch",
+    epilog=examples("albert-lab data fetch glue", "albert-lab data fetch sst2 hub.path=my-copy-of-the-data-set"),
+)
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="glue, squad, race, a single task, or a corpus of the Hub.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Of the tasks' files, or of the corpus.")
+    ] = None,
+) -> None:
+    """Bring data sets from the Hugging Face Hub into the official file forms; what is there stays."""
+    from albert_lab.tasks.fetch import fetch
+
+    for file in fetch(name, paths.tasks_data(), note, overrides or []):
+        print(file)
+
+
+@data_app.command("status", epilog=examples("albert-lab data status", "albert-lab data status --json"))
+def data_status(as_json: Json = False) -> None:
+    """Which tasks have their data, what is missing, and where it is looked for."""
+    from albert_lab.tasks.fetch import status, status_text
+
+    found = status(paths.tasks_data())
+    print(json.dumps(found, indent=2) if as_json else status_text(found, paths.tasks_data()))
+
+
+@data_app.command(
+    "make-tasks",
+    epilog=examples(
+        "albert-lab data make-tasks my-tasks", "albert-lab data make-tasks my-tasks corpus=files corpus.path=my-texts"
+    ),
+)
+def data_make_tasks(
+    folder: Annotated[Path, typer.Argument(help="Where to write them, in the official file forms.")],
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Write the tasks that a corpus brings: made of its held-out documents, under names of their own."""
+    from albert_lab.config import load
+    from albert_lab.tasks.corpus_tasks import make_tasks
+
+    made = make_tasks(load(overrides or []), folder)
+    lines = (f"{name}: " + (", ".join(f"{n:,} {split}" for split, n in made[name].items()) or "-") for name in made)
+    print(json.dumps(made, indent=2) if as_json else "\n".join(lines))
 
 
 @tokenizer_app.command(

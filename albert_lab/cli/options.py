@@ -23,6 +23,14 @@ Overrides = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Tasks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,...",
+        help="Fine-tune on these tasks instead of those of the table; `none` on no task.",
+        show_default=False,
+    ),
+]
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Runs at a time; the cores are shared out among them.")]
 FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="After a failed run, start no other.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Make finished runs again, from the start.")]

@@ -21,6 +21,7 @@ from albert_lab.cli.options import (
     ListFolders,
     Overrides,
     RetryFailed,
+    Tasks,
     examples,
     note,
 )
@@ -51,6 +52,7 @@ def _execute(
     experiment: "Experiment",
     overrides: Sequence[str],
     *,
+    tasks: Tasks = None,
     jobs: Jobs = 1,
     fail_fast: FailFast = False,
     fresh: Fresh = False,
@@ -62,7 +64,8 @@ def _execute(
     from albert_lab.analysis import report
     from albert_lab.lab import estimate, sweep
 
-    planned = sweep.plan(experiment, overrides)
+    names = None if tasks is None else [name for name in tasks.split(",") if name not in ("", "none")]
+    planned = sweep.plan(experiment, overrides, names)
     if dry_run:
         costs = estimate.costs(planned)
         print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())
@@ -73,6 +76,7 @@ def _execute(
             json.dumps(rows, indent=2) if as_json else "\n".join(f"{row['state']:<8} {row['folder']}" for row in rows)
         )
         return
+    planned = sweep.with_available_tasks(planned)
     outcome = sweep.execute(planned, sweep.Options(jobs, fail_fast, fresh, retry_failed))
     command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ("--fresh", "--retry-failed"))])
     points = sweep.points_table(planned, outcome, command)

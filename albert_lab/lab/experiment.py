@@ -14,6 +14,8 @@ from yaml import YAMLError
 from albert_lab import paths
 from albert_lab.config import RunConfig, axes, expand, load
 from albert_lab.errors import ConfigError
+from albert_lab.lab.downstream import AVERAGE, AVERAGED
+from albert_lab.tasks.task import task_names
 
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
 
@@ -42,7 +44,7 @@ class Experiment(_Part):
     source: str
     fixed: tuple[str, ...] = ()
     grid: dict[str, dict[str, str]]
-    columns: tuple[str, ...] = INTRINSIC
+    columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
     notes: tuple[str, ...] = ()
 
@@ -56,6 +58,13 @@ class Experiment(_Part):
                 grid[str(key)] = {str(label): str(value) for label, value in pairs}
             content = content | {"grid": grid}
         return content
+
+    @model_validator(mode="after")
+    def _columns_are_known(self) -> "Experiment":
+        known = [*INTRINSIC, *task_names(), AVERAGE]
+        if unknown := [column for column in self.columns if column not in known]:
+            raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {', '.join(known)})")
+        return self
 
     @model_validator(mode="after")
     def _paper_rows_fit(self) -> "Experiment":

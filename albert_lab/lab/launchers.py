@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def cores() -> int:
 
 
 def launch(
-    folders: Iterable[Path],
+    folders: Mapping[Path, Sequence[str]],
     *,
     jobs: int,
     on_end: Callable[[Path, int], bool],
@@ -31,7 +31,7 @@ def launch(
     SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end.
 
     Args:
-        folders: run folders, in order.
+        folders: run folders in order, each with the tasks to fine-tune on.
         jobs: number of children at once; the cores are shared out among them.
         on_end: called with a run's folder and its child's exit code; False starts no further run.
 
@@ -49,7 +49,9 @@ def launch(
             while waiting and len(running) < jobs and not received:
                 folder = waiting.popleft()
                 running[folder] = subprocess.Popen(
-                    [sys.executable, "-m", "albert_lab.lab.run", str(folder)], env=environment, stdin=subprocess.DEVNULL
+                    [sys.executable, "-m", "albert_lab.lab.run", str(folder), *folders[folder]],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
                 )
             for folder, child in list(running.items()):
                 code = child.poll()

@@ -174,13 +174,6 @@ def as_row(record: RunRecord) -> dict[str, Any]:
     return row
 
 
-def table(records: Iterable[RunRecord]) -> "pd.DataFrame":
-    """The table of runs: one row a finished run."""
-    import pandas as pd
-
-    return pd.DataFrame([as_row(record) for record in records])
-
-
 def curves(folders: Iterable[Path]) -> "pd.DataFrame":
     """Learning curves of runs: one row an evaluation along the way (accuracies on held-out text)."""
     import pandas as pd

@@ -1,4 +1,4 @@
-"""One run, from its folder: `python -m albert_lab.lab.run FOLDER` trains, evaluates and writes the record."""
+"""One run, from its folder: `python -m albert_lab.lab.run FOLDER [TASK]...` trains, evaluates, records, fine-tunes."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 from albert_lab import __version__, paths
 from albert_lab.config import RESULTS_VERSION, RunConfig, digest, validate
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.lab import results
+from albert_lab.lab import downstream, results
 from albert_lab.lab.launchers import INTERRUPTED, STOPPED, cores
 from albert_lab.lab.progress import RunProgress
 from albert_lab.model.parameters import count_flops, count_parameters
@@ -120,19 +120,29 @@ def read(folder: Path) -> Run:
 
 
 def state(folder: Path) -> State:
-    """How far a run is: done, failed, running (a process holds its lock), stopped half way, or missing."""
+    """How far a pre-training is: done, failed, running (a process holds its lock), stopped half way, or missing."""
     if (folder / results.RECORD).exists():
         return "done"
     if not folder.is_dir():
         return "missing"
-    if _is_locked(folder):
+    if is_locked(folder):
         return "running"
     if (folder / FAILURE).exists():
         return "failed"
     return "stopped" if (folder / MACHINE).exists() else "missing"
 
 
-def _is_locked(folder: Path) -> bool:
+def state_with(run: Run, tasks: Sequence[str]) -> State:
+    """How far a run with its fine-tunings is."""
+    pretrained = state(run.folder)
+    if pretrained != "done" or not (missing := downstream.missing(run, tasks)):
+        return pretrained
+    if is_locked(run.folder):
+        return "running"
+    return "failed" if len(downstream.failures(run, tasks)) == len(missing) else "stopped"
+
+
+def is_locked(folder: Path) -> bool:
     if not (folder / LOCK).exists():
         return False
     try:
@@ -150,36 +160,38 @@ def failure(folder: Path) -> str:
 def forget(folder: Path, *, keep_checkpoint: bool) -> None:
     """Make a run be made again: from its last checkpoint, or from the start."""
     (folder / FAILURE).unlink(missing_ok=True)
+    downstream.forget_failures(folder)
     if not keep_checkpoint:
+        shutil.rmtree(folder / downstream.FOLDER, ignore_errors=True)
         for name in (results.RECORD, results.METRICS, MACHINE):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / "checkpoint", ignore_errors=True)
 
 
-def _threads(folder: Path, config: RunConfig) -> int:
-    """The thread count that the run began with: other counts give other sums."""
+def use_threads(folder: Path, config: RunConfig) -> int:
+    """The thread count that the run began with, set before torch is imported: other counts give other sums."""
     file = folder / MACHINE
     if not file.exists():
         threads = config.machine.threads or int(os.environ.get("ALBERT_LAB_THREADS") or cores())
         write_atomically(file, json.dumps({"threads": threads}) + "\n")
-    return json.loads(file.read_text())["threads"]
+    threads = json.loads(file.read_text())["threads"]
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    return threads
 
 
-def main(folder: Path) -> int:
-    """Make one run, or finish it, and return the exit code.
+def main(folder: Path, tasks: Sequence[str] = ()) -> int:
+    """Make one run and its fine-tunings on tasks, or finish them, and return the exit code.
 
-    0 done; 1 failed; 2 a configuration that does not fit; 4 missing data; 75 stopped by SIGTERM and resumable;
-    130 stopped by Ctrl-C and resumable.
+    0 done (a fine-tuning that failed has left its reason); 1 failed; 2 a configuration that does not fit; 4 missing
+    data; 75 stopped by SIGTERM and resumable; 130 stopped by Ctrl-C and resumable.
     """
     stopped_by: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _frame: stopped_by.append(number))
     with FileLock(folder / LOCK):
-        if (folder / results.RECORD).exists():
-            return 0
         progress = RunProgress(folder.name.rpartition("_")[0] or folder.name)
         try:
-            if _make(read(folder), folder, progress, lambda: bool(stopped_by)):
+            if _make(read(folder), folder, tasks, progress, lambda: bool(stopped_by)):
                 return 0
             progress.say("stopped; its state is saved, and the same command goes on from there")
             return INTERRUPTED if stopped_by[0] == signal.SIGINT else STOPPED
@@ -206,19 +218,25 @@ def _fail(folder: Path, progress: RunProgress, error: Exception, code: int) -> i
     return code
 
 
-def _make(run: Run, folder: Path, progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
+def _make(run: Run, folder: Path, tasks: Sequence[str], progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
+    """Pre-train where there is no record yet, then fine-tune; False when stopped before the end."""
+    use_threads(folder, run.config)
+    if not (folder / results.RECORD).exists() and not _pretrain(run, folder, progress, is_stopped):
+        return False
+    return downstream.make(run, tasks, progress.say, is_stopped)
+
+
+def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
     """Prepare the data, train, evaluate, write the record; False when stopped before the end."""
     from albert_lab.data.shards import open_shards, prepare
     from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 
     config = run.config
-    threads = _threads(folder, config)
+    threads = use_threads(folder, config)
     shards = prepare(config, progress.say)
     tokenizer = Tokenizer.load(find_tokenizer(config))
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
 
-    # Before torch is imported, so that its pools have this size from the start.
-    os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
 
     from albert_lab.data.batches import Batches
@@ -334,7 +352,7 @@ def _processor() -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        print("usage: python -m albert_lab.lab.run FOLDER", file=sys.stderr)
+    if len(sys.argv) < 2:
+        print("usage: python -m albert_lab.lab.run FOLDER [TASK]...", file=sys.stderr)
         sys.exit(2)
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

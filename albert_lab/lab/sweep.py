@@ -3,12 +3,12 @@
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from albert_lab.errors import ConfigError
-from albert_lab.lab import launchers, results
+from albert_lab.lab import downstream, launchers, results
 from albert_lab.lab import run as runs
 from albert_lab.lab.experiment import Experiment, Point, points
 
@@ -20,15 +20,19 @@ SOME_FAILED = 3
 
 @dataclass(frozen=True)
 class PlannedPoint:
-    """A point of an experiment with the run that makes it; several points may share one."""
+    """A point of an experiment with the run that makes it; several points may share one.
+
+    tasks has for each downstream column of the table the task that fills it.
+    """
 
     point: Point
     run: runs.Run
+    tasks: dict[str, str]
 
     @property
     def state(self) -> runs.State:
-        """How far the run is."""
-        return runs.state(self.run.folder)
+        """How far the run and its fine-tunings are."""
+        return runs.state_with(self.run, list(self.tasks.values()))
 
 
 @dataclass(frozen=True)
@@ -49,16 +53,23 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-def plan(experiment: Experiment, overrides: Sequence[str]) -> list[PlannedPoint]:
-    """Every point of an experiment with its run; writes nothing.
+def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[PlannedPoint]:
+    """Every point of an experiment with its run and fine-tunings; writes nothing.
+
+    Args:
+        experiment: what is run.
+        overrides: `key=value` texts that win over it.
+        tasks: names of the downstream tasks; None: those that fill the experiment's columns.
 
     Raises:
         ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
-        MissingDataError: text that is not there.
+        MissingDataError: text, or the data of a task given by its name, is not there.
     """
     from albert_lab.data.pairs import check_kinds
 
-    planned = [PlannedPoint(point, runs.plan(point.config)) for point in points(experiment, overrides)]
+    found = points(experiment, overrides)
+    chosen = downstream.choose(experiment.columns, found[0].config, tasks)
+    planned = [PlannedPoint(point, runs.plan(point.config), chosen) for point in found]
     _check_one_evaluation_set(planned)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
@@ -77,31 +88,35 @@ def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
         )
 
 
+def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
+    """The points without the tasks that the corpus turns out not to bring; those that it brings are made."""
+    tasks = downstream.available(planned[0].tasks, planned[0].point.config, _say)
+    return [replace(item, tasks=tasks) for item in planned]
+
+
 def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     """Make every run that is not finished, in child processes, and tell how each ended on stderr.
 
-    A run that failed before is left alone unless options.retry_failed; options.fresh makes all of them again.
+    What failed before is left alone unless options.retry_failed; options.fresh makes everything again.
     """
-    folders = {item.run.folder: item.run for item in planned}
+    items = {item.run.folder: item for item in planned}
     outcome = Outcome()
-    for folder in folders:
-        state = runs.state(folder)
-        if (options.fresh and state != "running") or (state == "failed" and options.retry_failed):
-            runs.forget(folder, keep_checkpoint=False)
-    todo = []
-    for folder, run in folders.items():
-        state = runs.state(folder)
+    for item in items.values():
+        if (options.fresh and item.state != "running") or (item.state == "failed" and options.retry_failed):
+            runs.forget(item.run.folder, keep_checkpoint=not options.fresh and runs.state(item.run.folder) == "done")
+    states = {folder: item.state for folder, item in items.items()}
+    for folder, state in states.items():
         if state == "failed":
-            outcome.failures[run.name] = runs.failure(folder) + " (--retry-failed makes it again)"
-        elif state != "done":
-            todo.append(run)
-    done = len(folders) - len(todo) - len(outcome.failures)
-    _say(f"{len(folders)} runs: {done} finished before, {len(todo)} to make, {len(outcome.failures)} failed before")
+            for name, reason in _failures(items[folder]).items():
+                outcome.failures[name] = f"{reason} (--retry-failed makes it again)"
+    todo = [items[folder] for folder, state in states.items() if state not in ("done", "failed")]
+    counts = {state: list(states.values()).count(state) for state in ("done", "failed")}
+    _say(f"{len(items)} runs: {counts['done']} finished before, {len(todo)} to make, {counts['failed']} failed before")
     if todo:
-        _prepare_data(todo)
+        _prepare_data([item.run for item in todo if runs.state(item.run.folder) != "done"])
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
-        outcome.code = SOME_FAILED if len(folders) > 1 else 1
+        outcome.code = SOME_FAILED if len(items) > 1 else 1
     for name, error in outcome.failures.items():
         _say(f"FAILED {name}: {error}")
     return outcome
@@ -125,28 +140,41 @@ def _prepare_data(todo: Sequence[runs.Run]) -> None:
         )
 
 
-def _launch(todo: Sequence[runs.Run], options: Options, outcome: Outcome) -> None:
-    names = {runs.create(run): run.name for run in todo}
+def _failures(item: PlannedPoint) -> dict[str, str]:
+    """Why a run, or some of its fine-tunings, failed: by name."""
+    if runs.state(item.run.folder) == "failed":
+        return {item.run.name: runs.failure(item.run.folder)}
+    found = downstream.failures(item.run, item.tasks.values())
+    return {f"{item.run.name}, {name}": reason for name, reason in found.items()}
+
+
+def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) -> None:
+    items = {runs.create(item.run): item for item in todo}
     started = time.monotonic()
     ended = 0
 
     def on_end(folder: Path, code: int) -> bool:
         nonlocal ended
         ended += 1
-        if (folder / results.RECORD).exists():
-            _say(f"[{ended}/{len(names)}] {names[folder]}: done after {time.monotonic() - started:,.0f} s in all")
-        elif code not in (launchers.STOPPED, launchers.INTERRUPTED):
-            has_note = (folder / runs.FAILURE).exists()
-            outcome.failures[names[folder]] = runs.failure(folder) if has_note else _describe_exit(code)
-            _say(f"[{ended}/{len(names)}] {names[folder]}: FAILED: {outcome.failures[names[folder]]}")
-            return not options.fail_fast
-        return True
+        item, place = items[folder], f"[{ended}/{len(items)}]"
+        if code in (launchers.STOPPED, launchers.INTERRUPTED):
+            return True
+        failed = _failures(item)
+        if not failed and item.state != "done":
+            failed = {item.run.name: _describe_exit(code)}
+        outcome.failures |= failed
+        for name, reason in failed.items():
+            _say(f"{place} {name}: FAILED: {reason}")
+        if not failed:
+            _say(f"{place} {item.run.name}: done after {time.monotonic() - started:,.0f} s in all")
+        return not (failed and options.fail_fast)
 
     # Under a budget in seconds a neighbour would take time away: one run at a time.
-    jobs = 1 if any(run.config.budget.unit == "seconds" for run in todo) else options.jobs
+    jobs = 1 if any(item.run.config.budget.unit == "seconds" for item in todo) else options.jobs
     if jobs < options.jobs:
         _say("a budget in seconds: runs go one at a time, whatever --jobs says")
-    outcome.code = launchers.launch(names, jobs=jobs, on_end=on_end)
+    tasks = {folder: list(item.tasks.values()) for folder, item in items.items()}
+    outcome.code = launchers.launch(tasks, jobs=jobs, on_end=on_end)
 
 
 def _describe_exit(code: int) -> str:
@@ -171,9 +199,14 @@ def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str
     for item in planned:
         row: dict[str, object] = {axis: _value(item.point, axis) for axis in item.point.row}
         row |= {f"paper_{axis}": label for axis, label in item.point.row.items()}
-        config, state = item.point.config, item.state
+        config, state = item.point.config, runs.state(item.run.folder)
         reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
         row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
+        row["failed_tasks"] = (
+            ""
+            if state == "failed"
+            else "; ".join(f"{name.removeprefix(f'{item.run.name}, ')}: {why}" for name, why in _failures(item).items())
+        )
         rows.append(row | {"scale": config.scale.name, "corpus": config.corpus.name, "command": command})
     return pd.DataFrame(rows)
 
@@ -185,11 +218,18 @@ def _value(point: Point, axis: str) -> str:
     return str(getattr(value, "name", value))
 
 
-def tables(planned: Sequence[PlannedPoint]) -> tuple["pd.DataFrame", "pd.DataFrame"]:
-    """The table of the finished runs, and their learning curves."""
-    folders = list(dict.fromkeys(item.run.folder for item in planned if item.state == "done"))
-    records = [record for folder in folders if (record := results.read(folder))]
-    return results.table(records), results.curves(folders)
+def tables(planned: Sequence[PlannedPoint]) -> tuple["pd.DataFrame", "pd.DataFrame", "pd.DataFrame"]:
+    """The table of the finished runs, their learning curves, and their fine-tunings."""
+    import pandas as pd
+
+    done = {item.run.folder: item for item in planned if runs.state(item.run.folder) == "done"}
+    rows = [
+        results.as_row(record) | downstream.row(item.run, item.tasks)
+        for folder, item in done.items()
+        if (record := results.read(folder))
+    ]
+    tunings = [line for item in done.values() for line in downstream.table(item.run, item.tasks)]
+    return pd.DataFrame(rows), results.curves(done), pd.DataFrame(tunings)
 
 
 def _say(line: str) -> None:

@@ -18,8 +18,7 @@ from albert_lab.data import corpus as texts
 from albert_lab.data.build import Say, find_or_build
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.formats.race import LETTERS
-from albert_lab.tasks.multiple_choice import BLANK
+from albert_lab.tasks.formats.race import BLANK, LETTERS
 from albert_lab.tasks.task import TaskConfig, load_task
 
 # Raise it with every change that makes other examples of the same text.
@@ -45,6 +44,20 @@ _PASSAGE_WORDS = 48
 _SENTENCE_WORDS = range(6, 31)
 _FREQUENT_WORDS = 300
 _LONGEST_SPAN_WORDS = 3
+
+
+def stand_in(column: str, corpus: CorpusConfig) -> str | None:
+    """The task that a corpus brings in the place of an official one; None where it brings none.
+
+    Raises:
+        ConfigError, MissingDataError: the corpus cannot be read.
+    """
+    own = [name for name, official in STANDS_FOR.items() if official == column]
+    if "era" in own:
+        first = next(iter(texts.iterate(corpus)), None)
+        if first is None or _year(first.name) is None:
+            own.remove("era")
+    return own[0] if own else None
 
 
 def data_folder(task: TaskConfig, config: RunConfig, say: Say) -> Path:
@@ -131,9 +144,13 @@ class _Document:
 
     @property
     def year(self) -> int | None:
-        """The year that a name such as 1790-Washington-1.txt begins with."""
-        found = re.match(r"(\d{4})\b", self.name.rpartition("/")[2])
-        return int(found.group(1)) if found else None
+        return _year(self.name)
+
+
+def _year(name: str) -> int | None:
+    """The year that a name such as 1790-Washington-1.txt begins with."""
+    found = re.match(r"(\d{4})\b", name.rpartition("/")[2])
+    return int(found.group(1)) if found else None
 
 
 def _read(corpus: CorpusConfig) -> list[_Document]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
+from tabulate import tabulate
 
 from albert_lab import config, paths
 from albert_lab.data import corpus
@@ -69,6 +70,22 @@ def status(folder: Path) -> list[dict[str, Any]]:
         row = {"task": task.name, "title": task.title, "examples": examples, "missing": missing, "problems": problems}
         rows.append(row | {"looked_for_in": str(folder / task.family)})
     return rows
+
+
+def status_text(found: list[dict[str, Any]], folder: Path) -> str:
+    """The rows as a table; tasks that a corpus brings are made of it and not looked for."""
+
+    def counts(row: dict[str, Any]) -> str:
+        return ", ".join(f"{split} {count:,}" for split, count in row["examples"].items())
+
+    def lacks(row: dict[str, Any]) -> str:
+        missing = [f"{split}: {Path(file).relative_to(folder)}" for split, file in row["missing"].items()]
+        return "; ".join([*missing, *(f"{split}: {problem}" for split, problem in row["problems"].items())])
+
+    official = [row for row in found if load_task(row["task"]).hub is not None]
+    body = [[row["title"], counts(row), lacks(row)] for row in official]
+    table = tabulate(body, headers=["task", "examples", "missing or wrong"], tablefmt="simple", disable_numparse=True)
+    return f"{table}\n\nlooked for in {folder} ($ALBERT_LAB_TASKS); `albert-lab data fetch` brings what is missing"
 
 
 def _hub_corpora() -> list[str]:

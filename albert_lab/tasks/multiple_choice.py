@@ -13,11 +13,10 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
-from albert_lab.tasks.formats.race import LETTERS, RaceFormat
+from albert_lab.tasks.formats.race import BLANK, LETTERS, RaceFormat
 from albert_lab.tasks.kind import Predictions, Scores
 from albert_lab.tasks.task import NUM_SPECIAL_PIECES, TaskConfig, TaskSettings
 
-BLANK = "_"
 UNLABELLED = -1
 
 

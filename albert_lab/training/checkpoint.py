@@ -117,6 +117,18 @@ def load_weights(path: Path, model: nn.Module) -> None:
     _set_weights(tensors, model)
 
 
+def latest_weights(folder: Path) -> Path:
+    """The weights of the newest whole checkpoint.
+
+    Raises:
+        MissingDataError: there is none.
+    """
+    for path in reversed(_checkpoints(folder)):
+        if _damage(path) is None:
+            return path / MODEL
+    raise MissingDataError(f"{folder} holds no whole checkpoint: the run's weights are gone (--fresh makes it again)")
+
+
 def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:
     state = json.loads((path / STATE).read_text(encoding="utf-8"))
     if state["run_name"] != run_name:

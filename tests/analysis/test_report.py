@@ -23,6 +23,7 @@ def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> pd.Da
             "scale": "smoke",
             "corpus": "sotu",
             "command": "albert-lab sop-vs-nsp scale=smoke",
+            "failed_tasks": "race, seed 0: the loss is nan at step 2" if f"{loss}-{seed}" == "sop-0" else "",
         }
         for loss in losses
         for seed in seeds
@@ -31,19 +32,41 @@ def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> pd.Da
 
 def toy_results(points: pd.DataFrame) -> pd.DataFrame:
     scores = {"none": (0.30, 0.51, 0.50), "nsp": (0.29, 0.80, 0.51), "sop": (0.28, 0.55, 0.70)}
-    records = []
+    rows = []
     for point in points.to_dict("records"):
         if point["state"] == "done":
             mlm, nsp, sop = (value + 0.02 * point["seed"] for value in scores[point["inter_sentence"]])
             by = "linear probe" if point["inter_sentence"] == "none" else "head"
             alarms = ("sop_accuracy is not above chance",) if point["run"] == "sop-1" else ()
-            records.append(toy_record(name=point["run"], mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms))
-    return results.table(records)
+            record = toy_record(name=point["run"], mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms)
+            tasks = {"sst2": sop, "sst2_n": 200, "sst2_low": sop - 0.07, "sst2_high": sop + 0.07}
+            tasks |= {"cloze-span": 0.1, "cloze-span_f1": 0.15, "cloze-span_exact_match": 0.05}
+            rows.append(results.as_row(record) | tasks)
+    return pd.DataFrame(rows)
+
+
+def toy_tunings(points: pd.DataFrame) -> pd.DataFrame:
+    """Fine-tunings of every finished run: the official SST-2, and a task of the corpus in the place of SQuAD1.1."""
+    shared = {"seed": 0, "best_step": 4, "dev_available": 900, "train_used": 64, "train_available": 64, "steps": 6}
+    shared |= {"batch_size": 8, "learning_rate": 0.001, "max_sequence_length": 32, "attempts": 1, "diverged": ""}
+    shared |= {"issues": "", "training_seconds": 1.0, "total_seconds": 2.0, "examples_per_second": 50.0, "n": 200}
+    sentiment = {"column": "sst2", "task": "sst2", "title": "SST-2", "metric": "accuracy", "note": ""}
+    sentiment |= {"official": '{"train": 67349, "dev": 872}', "counts": '{"train": {"cut": 3}, "dev": {}}'}
+    cloze = {"column": "squad1", "task": "cloze-span", "title": "Cloze span", "metric": "f1 and exact_match"}
+    cloze |= {"note": "resembles masked language modelling", "official": "{}", "counts": "{}"}
+    scores = {"best": 61.5, "last": 60.0, "baseline": 50.9, "padding_share": 0.1, "threshold_from": "", "scores": "{}"}
+    return pd.DataFrame(
+        {"run": run} | task | shared | scores
+        for run in points[points["state"] == "done"]["run"]
+        for task in (sentiment, cloze)
+    )
 
 
 def written(folder: Path, points: pd.DataFrame, name: str = "sop-vs-nsp") -> str:
     curves = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [0.1]})
-    return report.write(folder / name, experiment.named(name), points, toy_results(points), curves).read_text()
+    return report.write(
+        folder / name, experiment.named(name), points, toy_results(points), curves, toy_tunings(points)
+    ).read_text()
 
 
 def test_a_report_is_the_golden_one(tmp_path):
@@ -82,17 +105,33 @@ def test_rows_scored_on_different_sets_are_refused(tmp_path):
     table = toy_results(points)
     table.loc[1, "evaluation_set"] = "another"
     with pytest.raises(ConfigError, match="different held-out sets"):
-        report.write(tmp_path, experiment.named("sop-vs-nsp"), points, table, pd.DataFrame())
+        report.write(tmp_path, experiment.named("sop-vs-nsp"), points, table, pd.DataFrame(), pd.DataFrame())
 
 
 def test_a_value_that_stands_for_the_papers_shows_both(tmp_path):
     points = toy_points(seeds=(0,), losses=("sop",)).drop(columns=["inter_sentence", "paper_inter_sentence"])
     points = points.assign(sharing="all-shared", paper_sharing="all-shared", embedding_size=12, paper_embedding_size=64)
-    table = results.table([toy_record(name="sop-0")])
-    text = report.write(tmp_path, experiment.named("embedding-size"), points, table, pd.DataFrame()).read_text()
+    table = pd.DataFrame([results.as_row(toy_record(name="sop-0"))])
+    text = report.write(
+        tmp_path, experiment.named("embedding-size"), points, table, pd.DataFrame(), pd.DataFrame()
+    ).read_text()
     assert "12 (paper: 64)" in text
 
 
 def test_a_folder_that_is_no_report_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"experiment\.yaml"):
         report.rebuild(tmp_path)
+
+
+def test_a_task_of_the_corpus_stands_under_its_own_name_and_without_the_papers_score(tmp_path):
+    text = written(tmp_path, toy_points(seeds=(0,)))
+    header = next(line for line in text.splitlines() if "Cloze span %" in line)
+    assert "paper SST-2" in header
+    assert "SQuAD" not in header
+    assert " 15.0/5.0 |" in text
+    assert "Cloze span stands where the paper has SQuAD1.1" in text
+    assert "its files hold 64 training and 900 dev examples, the official ones 67,349 and 872" in text
+
+
+def test_a_fine_tuning_that_failed_is_named_with_its_reason(tmp_path):
+    assert "`sop-0`: race, seed 0: the loss is nan at step 2" in written(tmp_path, toy_points(seeds=(0,)))

@@ -22,7 +22,7 @@ def test_a_record_cut_short_is_named(tmp_path):
 
 
 def test_every_score_carries_its_n_and_interval_into_the_table():
-    row = results.table([toy_record(sop=0.75)]).iloc[0]
+    row = results.as_row(toy_record(sop=0.75))
     assert (row["sop_accuracy"], row["sop_accuracy_n"]) == (0.75, 1000)
     assert row["sop_accuracy_low"] < 0.75 < row["sop_accuracy_high"]
     assert row["sop_accuracy_by"] == "head"

@@ -12,7 +12,7 @@ from albert_lab.lab.experiment import from_overrides
 
 def planned(corpus, *overrides: str) -> list[sweep.PlannedPoint]:
     experiment, rest = from_overrides(toy_overrides(corpus, "budget.value=2", *overrides))
-    return sweep.plan(experiment, rest)
+    return sweep.plan(experiment, rest, tasks=[])
 
 
 def test_a_plan_writes_nothing(corpus, own_home):

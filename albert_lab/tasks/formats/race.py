@@ -14,6 +14,8 @@ from albert_lab.tasks.examples import ChoiceExample, Issue, describe, enumerate_
 from albert_lab.tasks.formats import read_json
 
 LETTERS = ("A", "B", "C", "D")
+# Where a question is a sentence with a gap.
+BLANK = "_"
 
 
 class _Passage(BaseModel):

@@ -1,0 +1,94 @@
+"""The parts of a report on fine-tuning: what each column is, every fine-tuning, and what to know when reading them."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from albert_lab.analysis.markdown import as_table, number
+from albert_lab.lab.experiment import Experiment
+
+Line = dict[str, Any]  # one line of finetuning.csv
+
+
+def sections(tunings: pd.DataFrame) -> list[str]:
+    """Headings and tables; none where nothing was fine-tuned."""
+    lines = tunings.to_dict("records")
+    if not lines:
+        return []
+    tasks = list({line["task"]: line for line in lines}.values())
+    return ["## The downstream tasks", _tasks(tasks), "## Every fine-tuning", _tunings(lines)]
+
+
+def _tasks(tasks: Sequence[Line]) -> str:
+    header = ["task", "metric", "examples of dev", "of train", "steps", "batch", "rate", "length", "constant answers %"]
+    body = []
+    for line in tasks:
+        dev, train = _of(line["n"], line["dev_available"]), _of(line["train_used"], line["train_available"])
+        settings = [number(line["steps"]), str(line["batch_size"]), f"{line['learning_rate']:g}"]
+        length = str(line["max_sequence_length"])
+        body.append([line["title"], line["metric"], dev, train, *settings, length, f"{line['baseline']:.1f}"])
+    return as_table(header, body)
+
+
+def _of(used: int, available: int) -> str:
+    return number(used) if used == available else f"{used:,} of {available:,}"
+
+
+def _tunings(lines: Sequence[Line]) -> str:
+    grouped: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        grouped.setdefault((line["run"], line["task"]), []).append(line)
+    header = ["run", "task", "seeds", "best on dev (step)", "at the last step", "seconds", "padding %", ""]
+    body = []
+    for (run, _), seeds in grouped.items():
+        best = ", ".join(f"{line['best']:.1f} ({line['best_step']:,})" for line in seeds)
+        last = ", ".join(f"{line['last']:.1f}" for line in seeds)
+        seconds = number(sum(line["total_seconds"] for line in seeds))
+        padding = f"{100 * sum(line['padding_share'] for line in seeds) / len(seeds):.0f}"
+        flags = "; ".join(dict.fromkeys(line["diverged"] for line in seeds if isinstance(line["diverged"], str)))
+        numbers = ", ".join(str(line["seed"]) for line in seeds)
+        body.append([f"`{run}`", seeds[0]["title"], numbers, best, last, seconds, padding, flags])
+    return as_table(header, body)
+
+
+def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
+    """Footnotes: what stands in for an official task, subsampling, files that are not the official ones, cuts."""
+    lines = tunings.to_dict("records")
+    if not lines:
+        return []
+    found = [
+        "Downstream scores are those of the best checkpoint on the dev set (medians over the fine-tuning seeds), as the"
+        " paper's seem to be; those of the last step stand beside them and are never mixed in. SQuAD's kind shows F1/EM"
+        " and counts as their mean. Intervals hold the chance of the dev examples alone, not that of seeds."
+    ]
+    titles = experiment.paper.columns if experiment.paper else {}
+    for line in {line["task"]: line for line in lines}.values():
+        title = line["title"]
+        if line["column"] != line["task"]:
+            resembles = f"; it {line['note']}" if isinstance(line["note"], str) else ""
+            official = titles.get(line["column"], line["column"])
+            found.append(
+                f"{title} stands where the paper has {official}, whose data is not here. It is made of held-out"
+                f" documents of the corpus and compares with no published score{resembles}."
+            )
+        official = json.loads(line["official"])
+        have = {"train": line["train_available"], "dev": line["dev_available"]}
+        if official and official != have:
+            found.append(
+                f"{title}: its files hold {have['train']:,} training and {have['dev']:,} dev examples, the official"
+                f" ones {official['train']:,} and {official['dev']:,}: the score compares with nothing published."
+            )
+        counts = [
+            f"{split}: " + ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in of_split.items())
+            for split, of_split in json.loads(line["counts"]).items()
+            if of_split
+        ]
+        if counts:
+            found.append(f"{title}, cut to {line['max_sequence_length']} pieces: {'; '.join(counts)}.")
+        if isinstance(line["issues"], str):
+            found.append(f"{title}, examples with a flaw: {line['issues']}.")
+        if isinstance(line["threshold_from"], str):
+            found.append(f"{title}: the threshold of no answer is chosen on {line['threshold_from']}.")
+    return found

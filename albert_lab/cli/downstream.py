@@ -1,0 +1,121 @@
+"""Commands of the downstream tasks: fine-tune a run, score predictions, average several fine-tunings."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from albert_lab.cli.options import DOWNSTREAM, Json, Overrides, examples, note
+
+app = typer.Typer()
+
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's name, as `albert-lab status` shows it, or folder.")
+]
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A file of conf/task/ by its name, or your own .yaml.")]
+
+
+@app.command(
+    rich_help_panel=DOWNSTREAM,
+    epilog=examples(
+        "albert-lab finetune RUN --task sst2,mnli --seeds 0,1,2",
+        "albert-lab finetune RUN --task mnli --predict dev_mismatched,test settings.laptop.steps=400",
+    ),
+)
+def finetune(
+    run: RunName,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Of the task's file: settings.laptop.steps=400."),
+    ] = None,
+    task: Annotated[
+        str, typer.Option("--task", metavar="NAME,...", help="The tasks.")
+    ] = "squad1,squad2,mnli,sst2,race",
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", metavar="N,...", help="Fine-tuning seeds; those of the scale unless given.")
+    ] = None,
+    predict: Annotated[
+        str, typer.Option("--predict", metavar="SPLIT,...", help="Further splits to predict, such as test.")
+    ] = "",
+    random: Annotated[
+        bool, typer.Option("--random", help="Start from random weights of the run's shape, to compare with.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are read, not made again."""
+    from albert_lab.lab import tuning
+
+    wanted = tuning.Wanted(
+        tasks=task.split(","),
+        seeds=None if seeds is None else tuning.read_seeds(seeds),
+        overrides=overrides or [],
+        splits=[split for split in predict.split(",") if split],
+        is_random=random,
+    )
+    found = tuning.finetune_run(run, wanted, note)
+    print(json.dumps([item.model_dump() for item in found], indent=2) if as_json else tuning.as_text(found))
+
+
+@app.command(
+    rich_help_panel=DOWNSTREAM,
+    epilog=examples(
+        "albert-lab score squad1 predictions.json",
+        "albert-lab score squad2 predictions.json --na-probs na_prob.json --threshold 0.5",
+    ),
+)
+def score(
+    task: TaskName,
+    predictions: Annotated[Path, typer.Argument(help="A prediction file in the official form of the task.")],
+    overrides: Overrides = None,
+    split: Annotated[str, typer.Option("--split", help="The split that was predicted.")] = "dev",
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of the tasks' data; $ALBERT_LAB_TASKS unless given.")
+    ] = None,
+    na_probs: Annotated[
+        Path | None, typer.Option("--na-probs", help="SQuAD 2.0: how probable it is that there is no answer, by id.")
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option("--threshold", help="SQuAD 2.0: above it a question is unanswered.")
+    ] = 1.0,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Score what is predicted, if it is not the whole.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Official scores of anybody's prediction file, in percent; KEY=VALUE tells the corpus of a task made of one."""
+    from albert_lab.config import load
+    from albert_lab.tasks.corpus_tasks import data_folder
+    from albert_lab.tasks.score import score as score_file
+    from albert_lab.tasks.task import load_task
+
+    loaded = load_task(task)
+    folder = data or data_folder(loaded, load(overrides or []), note)
+    options = {"split": split, "na_probs": na_probs, "threshold": threshold, "partial": partial}
+    found = score_file(loaded, predictions, folder, note, **options)
+    print(json.dumps(found, indent=2) if as_json else "\n".join(f"{name}: {value}" for name, value in found.items()))
+
+
+@app.command(
+    rich_help_panel=DOWNSTREAM,
+    epilog=examples(
+        "albert-lab ensemble mnli RUN RUN --best 3",
+        "albert-lab ensemble squad2 RUN --which last --output predictions.json",
+    ),
+)
+def ensemble(
+    task: TaskName,
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs that were fine-tuned on the task.")],
+    which: Annotated[
+        str, typer.Option("--which", help="best or last: which checkpoints of the fine-tunings.")
+    ] = "best",
+    split: Annotated[str, typer.Option("--split", help="dev, or another split that all have predicted.")] = "dev",
+    best: Annotated[int | None, typer.Option("--best", min=1, help="Only so many members, the best on dev.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="Where to write the predictions.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Average the scores of all fine-tunings of runs on a task, as the paper's ensembles do."""
+    from albert_lab.lab import tuning
+
+    found = tuning.ensemble_runs(task, runs, note, which=which, split=split, best=best, output=output)
+    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
