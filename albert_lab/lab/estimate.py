@@ -11,8 +11,9 @@ from tabulate import tabulate
 
 from albert_lab import paths
 from albert_lab.config import RunConfig, axes, expand, load
-from albert_lab.lab import results
+from albert_lab.lab import downstream, results
 from albert_lab.model import parameters
+from albert_lab.tasks.formats.race import LETTERS
 
 if TYPE_CHECKING:
     from albert_lab.lab.sweep import PlannedPoint
@@ -140,14 +141,34 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     data = {item.run.evaluation_set: describe(item.point.config) for item in planned}
     shards = sum(found["disk_bytes"] or 0 for found in data.values() if not found["is_prepared"])
     free = shutil.disk_usage(_existing(paths.home())).free
+    tuned = _finetuning_seconds(planned, speed)
     notes = [
         f"{len(seen)} runs. To make: {duration(total_seconds)} of training one after another,"
         f" {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
         f" ({free / 2**20:,.0f} MiB are free).",
+        f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned))} at the full length of every example.",
         f"Time: {source}.",
         "Evaluation, checkpoints and the preparation of text come on top; memory holds tensors alone.",
     ]
     return Listing(rows, notes)
+
+
+def _finetuning_seconds(planned: "Sequence[PlannedPoint]", speed: float) -> list[float]:
+    """Seconds of each fine-tuning that is not done, at the length of its settings."""
+    found = []
+    for item in {item.run.name: item for item in planned}.values():
+        config = item.run.config
+        flops = parameters.count_flops(config)
+        for task, _ in downstream.missing(item.run, item.tasks.values()):
+            settings = task.fitted(config)
+            # A multiple-choice example is a sequence for each option.
+            sequences = settings.batch_size * (len(LETTERS) if task.format.name == "race" else 1)
+            trained = settings.steps * sequences * settings.max_sequence_length
+            evaluated = settings.steps // settings.checkpoint_steps * (settings.dev_examples or 0)
+            found.append(
+                (trained * flops.training + evaluated * settings.max_sequence_length * flops.inference) / speed
+            )
+    return found
 
 
 def _existing(path: Path) -> Path:

@@ -7,10 +7,11 @@ from tabulate import tabulate
 
 from albert_lab.lab import results
 from albert_lab.lab import run as runs
+from albert_lab.tasks.records import FOLDER
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """One row a run folder, oldest first: state, share of the budget, step, loss, and the reason of a failure."""
+    """One row a run folder, oldest first: state, share of the budget, step, loss, fine-tunings, reason of a failure."""
     found = []
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
@@ -23,6 +24,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
                 "share": last.get("share"),
                 "step": last.get("step"),
                 "loss": last.get("loss"),
+                "fine_tuned": sorted(file.stem for file in (run_folder / FOLDER).glob("*-seed*[0-9].json")),
                 "reason": runs.failure(run_folder) if state == "failed" else None,
             }
         )
@@ -40,6 +42,7 @@ def text(found: list[dict[str, Any]]) -> str:
             "" if row["share"] is None else f"{row['share']:.0%}",
             "" if row["step"] is None else f"{row['step']:,}",
             "" if row["loss"] is None else f"{row['loss']:.3f}",
+            str(len(row["fine_tuned"]) or ""),
             row["reason"] or "",
         ]
         for row in found
@@ -48,6 +51,9 @@ def text(found: list[dict[str, Any]]) -> str:
     for row in found:
         counts[row["state"]] = counts.get(row["state"], 0) + 1
     table = tabulate(
-        body, headers=["run", "state", "share", "step", "loss", ""], tablefmt="simple", disable_numparse=True
+        body,
+        headers=["run", "state", "share", "step", "loss", "fine-tuned", ""],
+        tablefmt="simple",
+        disable_numparse=True,
     )
     return f"{table}\n\n" + ", ".join(f"{count} {state}" for state, count in counts.items())

@@ -75,7 +75,7 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     points = sweep.points_table(planned, outcome, "albert-lab sweep")
     assert "squad1, seed 0" in points["failed_tasks"][0]
     assert points["state"][0] == "done"
-    row = sweep.tables(planned)[0].iloc[0]
+    (row,) = sweep.tables(planned)[0].to_dict("records")
     assert 0 <= row["mnli"] <= 1
     assert "squad1" not in row
 
@@ -85,8 +85,9 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     assert item.state == "done"
     assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
 
-    row, _, tunings = sweep.tables(planned)
-    assert row["squad1"][0] == pytest.approx((row["squad1_f1"][0] + row["squad1_exact_match"][0]) / 2)
+    table, _, tunings = sweep.tables(planned)
+    (row,) = table.to_dict("records")
+    assert row["squad1"] == pytest.approx((row["squad1_f1"] + row["squad1_exact_match"]) / 2)
     assert set(tunings["task"]) == {"mnli", "squad1"}
     assert AVERAGE not in row
 
