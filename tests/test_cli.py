@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from toy import toy_overrides
+from toy_tasks import toy_task
 
 from albert_lab import __version__, paths
 
+COMMANDS = ["sweep", "run", "params", "report", "status", "clean", "finetune", "score", "ensemble"]
+COMMANDS += ["data prepare", "data fetch", "data status", "data make-tasks", "tokenizer train", "config show"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
@@ -47,9 +50,9 @@ def test_help_loads_neither_torch_nor_pandas_nor_hydra():
     assert done.stderr.strip() == "set()"
 
 
-@pytest.mark.parametrize("command", [*EXPERIMENTS, "sweep", "run", "params", "report", "status", "clean"])
+@pytest.mark.parametrize("command", [*EXPERIMENTS, *COMMANDS])
 def test_every_command_shows_two_examples(command):
-    shown = lab(command, "-h").stdout
+    shown = lab(*command.split(), "-h").stdout
     assert len(re.findall(rf"albert-lab {command}\b", shown.split("Examples", 1)[1])) >= 2
 
 
@@ -73,6 +76,11 @@ def test_every_command_shows_two_examples(command):
         ),
         (["clean", "--frist"], "No such option"),
         (["swep", "seed=1,2"], "sweep"),
+        (["sop-vs-nsp", "--tasks", "mnly"], "task mnly is unknown; did you mean mnli?"),
+        (["finetune", "nowhere"], "nowhere is no run folder"),
+        (["score", "squad3", "file.json"], "task squad3 is unknown; did you mean squad2?"),
+        (["ensemble", "mnli", "nowhere"], "nowhere is no run folder"),
+        (["data", "fetch", "glu"], "glu cannot be fetched"),
     ],
 )
 def test_a_mistake_is_told_in_a_line_with_exit_code_2_and_nothing_is_written(arguments, said, own_home):
@@ -187,3 +195,23 @@ def test_every_command_in_the_readme_is_a_command():
     shown = lab("-h").stdout
     assert commands
     assert all(re.search(rf"\b{command}\b", shown) for command in commands)
+
+
+def test_a_corpus_brings_tasks_and_their_predictions_are_scored(corpus, own_home):
+    overrides = toy_overrides(corpus)
+    made = json.loads(lab("data", "make-tasks", str(own_home / "tasks"), *overrides, "--json").stdout)
+    assert made["pair-relation"]["dev"] > 0
+    dev = (own_home / "tasks" / "corpus" / "pair-relation" / "dev.tsv").read_text().splitlines()[1:]
+    answers = ["index\tprediction", *(f"{index}\t{line.split(chr(9))[-1]}" for index, line in enumerate(dev))]
+    (own_home / "answers.tsv").write_text("\n".join(answers) + "\n")
+    options = ["--data", str(own_home / "tasks"), "--json"]
+    done = lab("score", "pair-relation", str(own_home / "answers.tsv"), *options)
+    assert json.loads(done.stdout) == {"accuracy": 100.0}
+
+
+def test_data_status_says_what_is_missing_and_where_it_is_looked_for(tmp_path):
+    toy_task("mnli", tmp_path)
+    shown = lab("data", "status", ALBERT_LAB_TASKS=str(tmp_path)).stdout
+    assert re.search(r"MNLI +train 16, dev 16 +dev_mismatched: glue/MNLI/dev_mismatched.tsv", shown)
+    assert re.search(r"RACE +train: race/train; dev: race/dev; test: race/test", shown)
+    assert f"looked for in {tmp_path}" in shown

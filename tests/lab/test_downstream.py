@@ -73,8 +73,9 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     record = item.run.folder / results.RECORD
     written = record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns
     points = sweep.points_table(planned, outcome, "albert-lab sweep")
-    assert "squad1, seed 0" in points["failed_tasks"][0]
-    assert points["state"][0] == "done"
+    (point,) = points.to_dict("records")
+    assert "squad1, seed 0" in point["failed_tasks"]
+    assert point["state"] == "done"
     (row,) = sweep.tables(planned)[0].to_dict("records")
     assert 0 <= row["mnli"] <= 1
     assert "squad1" not in row
