@@ -14,6 +14,8 @@ from yaml import YAMLError
 from albert_lab import paths
 from albert_lab.config import RunConfig, axes, expand, load
 from albert_lab.errors import ConfigError
+from albert_lab.lab import results
+from albert_lab.lab.claim import Claim
 from albert_lab.lab.downstream import AVERAGE, AVERAGED
 from albert_lab.tasks.task import task_names
 
@@ -46,6 +48,7 @@ class Experiment(_Part):
     grid: dict[str, dict[str, str]]
     columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
+    claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="before")
@@ -75,6 +78,17 @@ class Experiment(_Part):
                         raise ValueError(f"paper row {row} lacks the axis {axis}")
                     if row[axis] not in values:
                         raise ValueError(f"paper row {row}: {axis}={row[axis]} is not among {', '.join(values)}")
+        return self
+
+    @model_validator(mode="after")
+    def _claims_fit(self) -> "Experiment":
+        grid = {axis: self.grid[axis] for axis in self.axes}
+        metrics = {*scores(), *results.NUMBERS, *self.columns, *(self.paper.columns if self.paper else ())}
+        for number, claim in enumerate(self.claims, 1):
+            try:
+                claim.fit(grid, metrics)
+            except ValueError as error:
+                raise ValueError(f"claim {number} ({claim.check}): {error}") from error
         return self
 
     @property
@@ -119,6 +133,12 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, list):
         return [_as_text(item) for item in value]
     return value if value is None or isinstance(value, bool) else str(value)
+
+
+@cache
+def scores() -> frozenset[str]:
+    """The columns of the table of runs that are shares and are printed in percent: accuracies, tasks, their average."""
+    return frozenset((*INTRINSIC, *task_names(), AVERAGE))
 
 
 def files() -> list[Path]:

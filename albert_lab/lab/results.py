@@ -49,6 +49,10 @@ class Training(_Part):
     final_loss: float
 
 
+# Columns of the table of runs that are neither scores nor settings.
+NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
+
+
 class Data(_Part):
     """What the model was shown: rates over the training batches; cross-document and dropped shares of epoch 0."""
 
