@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 from omegaconf import OmegaConf
 
-from albert_lab.analysis import finetuning
+from albert_lab.analysis import finetuning, verdicts
 from albert_lab.analysis.markdown import (
     MISSING,
     as_table,
@@ -72,13 +72,13 @@ def rebuild(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    write_atomically(folder / REPORT, render(*_read(folder)))
+    write_atomically(folder / REPORT, render(*read(folder)))
     return folder / REPORT
 
 
 def scores(folder: Path) -> str:
     """The tables of scores of a report, as Markdown."""
-    experiment, points, results, tunings = _read(folder)
+    experiment, points, results, tunings = read(folder)
     table, axes = rows(experiment, points, results), axes_of(experiment, points)
     columns = [intrinsic_columns(experiment), task_columns(experiment, tunings)]
     return "\n\n".join(scores_table(experiment, axes, table, some) for some in columns if some)
@@ -86,19 +86,33 @@ def scores(folder: Path) -> str:
 
 def as_json(folder: Path) -> str:
     """The table of scores of a report as one JSON document; what is missing is null."""
-    experiment, points, results, tunings = _read(folder)
+    experiment, points, results, tunings = read(folder)
     keys = [column.key for column in (*intrinsic_columns(experiment), *task_columns(experiment, tunings))]
+    table = rows(experiment, points, results)
     found = []
-    for row in rows(experiment, points, results):
+    for row in table:
         spreads = {key: row.spread(key) for key in keys}
         cells = {column: None if spread is None else asdict(spread) for column, spread in spreads.items()}
         runs = [run["run"] for run in row.runs]
         paper = paper_cells(experiment, row)
         found.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper})
-    return json.dumps({"experiment": folder.name, "title": experiment.title, "rows": found}, indent=2)
+    decided = verdicts.as_data(experiment, table, tunings)
+    content = {"experiment": folder.name, "title": experiment.title, "rows": found, "verdicts": decided}
+    return json.dumps(content, indent=2)
 
 
-def _read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+def decisions(folder: Path) -> set[str]:
+    """The different verdicts on the claims of a report."""
+    experiment, points, results, tunings = read(folder)
+    return {item["verdict"] for item in verdicts.as_data(experiment, rows(experiment, points, results), tunings)}
+
+
+def read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """What a report is made of: the experiment, the points, the table of runs and that of fine-tunings.
+
+    Raises:
+        ConfigError: a file is missing or cannot be read.
+    """
     points, results, tunings = (_read_csv(folder / name) for name in (POINTS, RESULTS, TUNINGS))
     return read_experiment(folder / EXPERIMENT), points, results, tunings
 
@@ -134,6 +148,8 @@ def render(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame, 
     ]
     if columns := task_columns(experiment, tunings):
         parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
+    if experiment.claims:
+        parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
     parts += [
         "## Cost",
         _costs(axes, table),

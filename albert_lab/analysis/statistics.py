@@ -166,7 +166,8 @@ def seeds_needed(sd: float, distances: Iterable[float], alpha: float) -> int | N
 class Components:
     """Spread told apart: sd between pre-trainings without the noise of fine-tuning, and sd of fine-tuning itself.
 
-    pretraining is None for a single run, finetuning where no run has two fine-tunings.
+    pretraining is None for a single run. finetuning is None where no run has two fine-tunings; pretraining then holds
+    both.
     """
 
     pretraining: float | None

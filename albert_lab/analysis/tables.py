@@ -42,7 +42,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table: labels by axis as in the paper, values by axis as run here, and its runs.
+    """One row of a table: labels by axis as in the paper, values by axis as run here, and its runs with their seeds.
 
     missing says of each run that is not there why it is not.
     """
@@ -111,7 +111,7 @@ def rows(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) ->
         labels = {axis: str(point[f"paper_{axis}"]) for axis in axes}
         row = found.setdefault((*values.values(), *labels.values()), Row(labels, values, [], {}))
         if point["run"] in runs:
-            row.runs.append(runs[point["run"]])
+            row.runs.append({"seed": int(point["seed"]), **runs[point["run"]]})
         else:
             row.missing[point["run"]] = str(point["reason"])
     return list(found.values())

@@ -1,0 +1,226 @@
+"""The verdicts of a report, as Markdown and as data."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from albert_lab.analysis.claims import ALPHA, CHANCE, FEWEST_SEEDS, Decision, Verdict, decide, name
+from albert_lab.analysis.statistics import BOOTSTRAP_FROM, POWER, Components, components
+from albert_lab.analysis.tables import Row
+from albert_lab.lab.claim import AtChance, Claim, Greater, Labels, Monotone, Ordered, PeakAt, Ratio, Within
+from albert_lab.lab.experiment import AVERAGE, INTRINSIC, Experiment, scores
+
+_HOW_TO_READ = (
+    "Each claim is a sentence of the paper with a check over pre-training seeds. Supported: the check holds at a"
+    f" level of {100 * ALPHA:.0f} % after Holm's correction over the claims of this table, with its whole 95 %"
+    f" interval; not supported: the opposite does; undecided: neither, or fewer than {FEWEST_SEEDS} seeds; not run:"
+    " no scores. The effect is that of the weakest comparison that a claim needs, or of the one that speaks against"
+    f" it. Intervals: Student's t below {BOOTSTRAP_FROM} seeds, BCa from there on."
+)
+PAPERS_NOISE = (
+    "The paper's own noise: one model (E = 128, all shared) has MNLI 81.6 in its Table 3 and 82.0 in its Table 4,"
+    " another (E = 128, not shared) 83.7 and 83.2, which is half a point for the same model."
+)
+
+
+def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None) -> str:
+    """The text below the heading of the verdicts.
+
+    Args:
+        experiment: its claims.
+        table: the rows of its table.
+        finetunings: a line a fine-tuning: run, column, task, seed, best in percent.
+    """
+    columns = filled(finetunings)
+    decided = decide(experiment, table, columns)
+    lines = []
+    for number, verdict in enumerate(decided, 1):
+        claim = verdict.claim
+        lines.append(f"{number}. **{str(verdict.decision).capitalize()}**: “{claim.quote}” (section {claim.section})")
+        lines += [f"   - {line}" for line in _details(verdict, columns)]
+    counts = Counter(verdict.decision for verdict in decided)
+    summary = ", ".join(f"{counts[decision]} {decision}" for decision in Decision if counts[decision])
+    parts = [f"{_HOW_TO_READ} Here: {summary}.", "\n".join(lines)]
+    if {claim.metric for claim in experiment.claims} & scores() - set(INTRINSIC):
+        parts.append(PAPERS_NOISE)
+    if spread := _spread(experiment, table, finetunings):
+        parts.append(spread)
+    return "\n\n".join(parts)
+
+
+def as_data(
+    experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
+) -> list[dict[str, Any]]:
+    """The verdicts as plain values; what is missing is null."""
+    columns = filled(finetunings)
+    return [
+        {
+            "quote": verdict.claim.quote,
+            "section": verdict.claim.section,
+            "check": check(verdict.claim),
+            "metric": columns.get(verdict.claim.metric, verdict.claim.metric),
+            "verdict": str(verdict.decision),
+            "effect": verdict.effect,
+            "low": verdict.interval[0] if verdict.interval else None,
+            "high": verdict.interval[1] if verdict.interval else None,
+            "unit": unit(verdict.claim),
+            "n": verdict.n,
+            "paired": verdict.is_paired,
+            "p": verdict.p,
+            "paper": verdict.papers_effect,
+            "seeds_needed": verdict.seeds,
+            "reason": verdict.reason or None,
+        }
+        for verdict in decide(experiment, table, columns)
+    ]
+
+
+def filled(finetunings: pd.DataFrame | None) -> dict[str, str]:
+    """The task that fills each downstream column of a table."""
+    if finetunings is None or finetunings.empty:
+        return {}
+    return dict(zip(finetunings["column"], finetunings["task"], strict=True))
+
+
+def unit(claim: Claim) -> str:
+    """The unit of a claim's effect."""
+    if isinstance(claim, Ratio):
+        return "times"
+    return "points" if claim.metric in scores() else claim.metric
+
+
+def check(claim: Claim) -> str:
+    """What is checked, in words."""
+    match claim:
+        case Greater(than=dict(other)):
+            first, second = _short([claim.row, other])
+            words, held = f"{first} above {second}", _held([claim.row, other])
+        case Greater():
+            words, held = f"{name(claim.row)} above {claim.than:g}" + (" %" if claim.metric in scores() else ""), ""
+        case Within():
+            first, second = _short([claim.row, claim.of])
+            words, held = f"{first} within {claim.margin:g} {unit(claim)} of {second}", _held([claim.row, claim.of])
+        case Ordered():
+            words, held = " above ".join(_short(claim.order)), _held(claim.order)
+        case AtChance():
+            words, held = f"{name(claim.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %", ""
+        case Ratio():
+            first, second = _short([claim.row, claim.to])
+            words, held = f"{first} {_bounds(claim)} times {second}", _held([claim.row, claim.to])
+        case Monotone():
+            words, held = f"{claim.direction} with {claim.axis}", name(claim.where)
+        case PeakAt():
+            words, held = f"highest at {claim.axis}={claim.at}", name(claim.where)
+    return words + (f", at {held}" if held else "")
+
+
+def _bounds(claim: Ratio) -> str:
+    if claim.low is None:
+        return f"below {claim.high:g}"
+    return f"above {claim.low:g}" if claim.high is None else f"{claim.low:g} to {claim.high:g}"
+
+
+def _held(rows: Sequence[Labels]) -> str:
+    """The labels that all rows have alike."""
+    return name({axis: label for axis, label in rows[0].items() if all(row.get(axis) == label for row in rows)})
+
+
+def _short(rows: Sequence[Labels]) -> list[str]:
+    """The rows by the labels in which they differ."""
+    same = {axis for axis, label in rows[0].items() if all(row.get(axis) == label for row in rows)}
+    return ["/".join(label for axis, label in row.items() if axis not in same) for row in rows]
+
+
+def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:
+    claim = verdict.claim
+    column = f"`{columns.get(claim.metric, claim.metric)}`"
+    others = {task: official for official, task in columns.items() if task != official}
+    if claim.metric in others.values():
+        column += f", which stands in for `{claim.metric}`,"
+    if claim.metric == AVERAGE and others:
+        column += f", in which {', '.join(f'`{task}` stands in for `{own}`' for task, own in others.items())},"
+    lines = [f"Check: {column} {check(claim)}."]
+    if verdict.effect is None:
+        return [*lines, f"{str(verdict.decision).capitalize()}: {verdict.reason}."]
+    shown = f"{_compared(verdict)}: {_number(verdict.effect, verdict)}"
+    if verdict.interval:
+        shown += f", 95 % interval [{_number(verdict.interval[0], verdict)}, {_number(verdict.interval[1], verdict)}]"
+    shown += f", {verdict.n} seed{'' if verdict.n == 1 else 's'}" + (" paired" if verdict.is_paired else "")
+    shown += "" if verdict.p is None else f", p {_p(verdict.p)} after Holm"
+    if verdict.papers_effect is not None:
+        shown += f". In the paper: {_number(verdict.papers_effect, verdict)}"
+    lines.append(shown + ".")
+    if verdict.decision is Decision.UNDECIDED:
+        lines.append(_power(verdict))
+    return lines
+
+
+def _compared(verdict: Verdict) -> str:
+    if isinstance(verdict.claim, Monotone) and len(verdict.of) > 2:
+        return f"Mean step, in {unit(verdict.claim)}"
+    rows = [labels for _, labels in verdict.of]
+    if len(rows) == 1:
+        return f"{name(rows[0])}, in {'%' if verdict.claim.metric in scores() else unit(verdict.claim)}"
+    first, second = _short(rows)
+    if isinstance(verdict.claim, Ratio):
+        return f"{first} / {second}"
+    return f"{first} − {second}, in {unit(verdict.claim)}"
+
+
+def _number(value: float, verdict: Verdict) -> str:
+    if isinstance(verdict.claim, Ratio):
+        return f"{value:.3g}"
+    if verdict.claim.metric in scores():
+        return f"{value:.1f}" if len(verdict.of) == 1 else f"{value:+.1f}"
+    return f"{value:+,.4g}"
+
+
+def _p(value: float) -> str:
+    return f"= {value:.3f}" if value >= 0.001 else "below 0.001"
+
+
+def _power(verdict: Verdict) -> str:
+    if verdict.seeds is None:
+        return f"Power: {verdict.reason}."
+    reason = f" ({verdict.reason})" if verdict.reason else ""
+    return (
+        f"Power: {verdict.seeds} seeds would decide an effect of the paper's size with a chance of {100 * POWER:.0f} %"
+        f" after the correction, by the spread of these {verdict.n}{reason}."
+    )
+
+
+def _spread(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None) -> str:
+    """The spread of fine-tuning and that of pre-training, of every claimed score that was fine-tuned."""
+    if finetunings is None or finetunings.empty:
+        return ""
+    by_run: dict[tuple[str, str], list[float]] = {}
+    for line in finetunings.to_dict("records"):
+        by_run.setdefault((line["column"], line["run"]), []).append(float(line["best"]))
+    lines = []
+    for column, task in filled(finetunings).items():
+        if column not in {claim.metric for claim in experiment.claims}:
+            continue
+        for row in table:
+            values = [by_run[column, run["run"]] for run in row.runs if (column, run["run"]) in by_run]
+            if not values:
+                continue
+            lines.append(f"- `{task}`, {name(row.labels)}: {_sources(components(values))}")
+    if not lines:
+        return ""
+    heading = "Standard deviations in points, told apart where runs were fine-tuned with several seeds:"
+    return "\n".join([heading, "", *lines])
+
+
+def _sources(found: Components) -> str:
+    counts = f"{found.runs} pre-trainings, {found.finetunings} fine-tunings"
+    if found.pretraining is None:
+        return f"pre-training unknown, fine-tuning {_sd(found.finetuning)} ({counts})"
+    if found.finetuning is None:
+        return f"both together {_sd(found.pretraining)} ({counts})"
+    return f"pre-training {_sd(found.pretraining)}, fine-tuning {_sd(found.finetuning)} ({counts})"
+
+
+def _sd(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"

@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from planted import claim, experiment, row, table
+
+from albert_lab.analysis import verdicts
+
+GOLDEN = Path(__file__).with_name("golden_verdicts.md")
+VALUES = {
+    "64": [78.0, 79.0, 77.9],
+    "128": [80.0, 81.0, 80.1],
+    "256": [79.9, 80.8, 80.3],
+    "768": [79.5, 80.5, 79.4],
+}
+CLAIMS = (
+    claim("greater", row=row("128"), than=row("64")),
+    claim("greater", row=row("64"), than=row("768")),
+    claim("greater", row=row("64"), than=60),
+    claim("within", row=row("128"), of=row("256"), margin=0.5),
+    claim("ordered", order=[row("128"), row("768"), row("64")]),
+    claim("monotone", axis="embedding_size", direction="rising"),
+    claim("peak-at", axis="embedding_size", at="128"),
+    claim("at-chance", row=row("64")) | {"metric": "sop_accuracy"},
+    claim("ratio", row=row("64"), to=row("128"), low=1, high=2) | {"metric": "tokens_per_second"},
+    claim("greater", row=row("128"), than=row("64")) | {"metric": "race"},
+)
+PAPER = {"64": "79.0", "128": "80.1", "256": "79.6", "768": "79.8"}
+TUNINGS = pd.DataFrame(
+    {"run": f"{label}-{seed}", "column": "race", "task": "next-paragraph", "seed": tuning, "best": best + 0.4 * tuning}
+    for label, of_seeds in {"64": [60.0, 61.0, 62.0], "128": [65.0, 66.0, 67.5]}.items()
+    for seed, best in enumerate(of_seeds)
+    for tuning in range(3)
+)
+
+
+def full_table():
+    rows = table(VALUES, sop_accuracy=0.51, sop_accuracy_n=4000)
+    for each in rows:
+        for run in each.runs:
+            run["tokens_per_second"] = 1000 + 500 * (each.labels == row("64")) + run["seed"]
+            if each.labels["embedding_size"] in ("64", "128"):
+                tuned = TUNINGS[(TUNINGS["run"] == run["run"]) & (TUNINGS["seed"] == 1)]
+                run["next-paragraph"] = tuned["best"].item() / 100
+    return rows
+
+
+def test_the_verdicts_of_a_report_are_the_golden_ones():
+    assert verdicts.section(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS) + "\n" == GOLDEN.read_text()
+
+
+def test_verdicts_are_plain_values_too():
+    found = verdicts.as_data(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS)
+    assert [item["verdict"] for item in found][:3] == ["supported", "not supported", "supported"]
+    assert found[0]["effect"] == pytest.approx(2.067, abs=0.001)
+    assert found[0]["low"] < found[0]["effect"] < found[0]["high"]
+    assert (found[0]["n"], found[0]["paired"], found[0]["unit"]) == (3, True, "points")
+    assert found[0]["paper"] == pytest.approx(1.1)
+    assert found[-1]["metric"] == "next-paragraph"
+
+
+def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_told():
+    text = verdicts.section(experiment(*CLAIMS, paper=PAPER), table(VALUES))
+    assert "Not run: no finished run with race is embedding_size=128." in text
+    assert "Standard deviations" not in text
+
+
+def test_one_fine_tuning_a_run_does_not_tell_the_sources_of_spread_apart():
+    text = verdicts.section(experiment(CLAIMS[-1]), full_table(), TUNINGS[TUNINGS["seed"] == 1])
+    assert "- `next-paragraph`, embedding_size=64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
+
+
+def test_a_stand_in_is_named_in_the_average():
+    text = verdicts.section(experiment(CLAIMS[0]), full_table(), TUNINGS)
+    assert "`average`, in which `next-paragraph` stands in for `race`, 128 above 64" in text
+
+
+def test_the_papers_noise_stands_beside_downstream_claims_only():
+    own_noise = "half a point for the same model"
+    assert own_noise in verdicts.section(experiment(CLAIMS[0]), full_table())
+    assert own_noise not in verdicts.section(experiment(CLAIMS[7]), full_table())
