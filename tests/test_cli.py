@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from records import toy_record
 from toy import toy_overrides
 from toy_tasks import toy_task
 
 from albert_lab import __version__, paths
+from albert_lab.lab import experiment, results, sweep
 
-COMMANDS = ["sweep", "run", "params", "report", "status", "clean", "finetune", "score", "ensemble"]
+COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "data make-tasks", "tokenizer train", "config show"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
@@ -70,6 +72,7 @@ def test_every_command_shows_two_examples(command):
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
         (["report", "nowhere"], "experiment.yaml"),
+        (["compare", "nowhere", "nowhere"], "experiment.yaml"),
         (
             ["sop-vs-nsp", "inter_sentence.labels=[{kind: reversed, share: 0.5}, {kind: swapped, share: 0.5}]"],
             "reversed",
@@ -156,6 +159,28 @@ def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path):
     done = lab("run", str(file), *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert "groups" in done.stdout
+
+
+def test_a_claim_that_does_not_hold_is_exit_code_5_where_asked_for(corpus, own_home, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "title: Mine\nsource: none\ngrid: {sharing: [all-shared]}\ncolumns: [mlm_accuracy]\n"
+        "claims: [{quote: many, section: '1', metric: parameters, check: greater,"
+        " row: {sharing: all-shared}, than: 1.0e+12}]\n"
+    )
+    overrides = toy_overrides(corpus, "seed=0,1,2")
+    for planned in sweep.plan(experiment.read(file), overrides):
+        planned.run.folder.mkdir(parents=True)
+        results.write(planned.run.folder, toy_record(planned.run.config, name=planned.run.name))
+    command = ["run", str(file), *overrides]
+    assert lab(*command).returncode == 0
+    done = lab(*command, "--json", "--fail-on", "not-supported")
+    assert done.returncode == 5, done.stderr
+    assert json.loads(done.stdout)["verdicts"][0]["verdict"] == "not supported"
+    folder = str(own_home / "reports" / "smoke-files" / "mine")
+    beside = lab("compare", folder, folder)
+    assert beside.returncode == 0, beside.stderr
+    assert "sharing=all-shared" in beside.stdout
 
 
 def test_every_paper_count_is_printed_beside_ours():

@@ -1,7 +1,7 @@
 """What several commands take and print alike."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -37,6 +37,10 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Make finished runs again, 
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Make runs again that failed before.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the runs and what they would cost; write nothing.")]
 ListFolders = Annotated[bool, typer.Option("--list", help="Print the run folders with their states; write nothing.")]
+FailOn = Annotated[
+    Literal["not-supported"] | None,
+    typer.Option("--fail-on", help="Exit with code 5 where a claim of the paper gets this verdict."),
+]
 
 
 def note(line: str) -> None:

@@ -15,6 +15,7 @@ from albert_lab.cli.options import (
     STUDIES,
     DryRun,
     FailFast,
+    FailOn,
     Fresh,
     Jobs,
     Json,
@@ -28,6 +29,8 @@ from albert_lab.cli.options import (
 
 if TYPE_CHECKING:
     from albert_lab.lab.experiment import Experiment
+
+NOT_SUPPORTED = 5
 
 app = typer.Typer()
 
@@ -60,6 +63,7 @@ def _execute(
     dry_run: DryRun = False,
     list_folders: ListFolders = False,
     as_json: Json = False,
+    fail_on: FailOn = None,
 ) -> None:
     from albert_lab.analysis import report
     from albert_lab.lab import estimate, sweep
@@ -85,6 +89,9 @@ def _execute(
         file = report.write(folder, experiment, points, *sweep.tables(planned))
         print(report.as_json(folder) if as_json else report.scores(folder))
         note(f"report: {file}")
+        if not outcome.code and fail_on and fail_on.replace("-", " ") in report.decisions(folder):
+            note(f"a claim of the paper is {fail_on.replace('-', ' ')}")
+            raise typer.Exit(NOT_SUPPORTED)
     else:
         note("no run is finished: no report")
     raise typer.Exit(outcome.code)
@@ -155,3 +162,24 @@ def report(folders: Annotated[list[Path], typer.Argument(help="Folders with the 
 
     for folder in folders:
         print(rebuild(folder))
+
+
+@app.command(
+    rich_help_panel=STUDIES,
+    epilog=examples(
+        "albert-lab compare reports/laptop-sotu/sop-vs-nsp reports/gpu-files/sop-vs-nsp",
+        "albert-lab compare before/sop-vs-nsp reports/laptop-sotu/sop-vs-nsp --json",
+    ),
+)
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="Folder of a report.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Folder of another: a scale, a machine, after a change.")],
+    as_json: Json = False,
+) -> None:
+    """Put two sets of results side by side, with intervals and differences."""
+    from albert_lab.analysis import compare as sides
+
+    found = sides.compare(a, b)
+    print(sides.as_json(found) if as_json else sides.as_text(found))
+    if not found.has_one_set:
+        note("the held-out sets differ: compare directions, not values")
