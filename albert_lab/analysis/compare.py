@@ -9,9 +9,10 @@ from pathlib import Path
 import pandas as pd
 
 from albert_lab.analysis.claims import name, resolution, sample
-from albert_lab.analysis.report import MISSING, NAMES, markdown, read
+from albert_lab.analysis.markdown import MISSING, as_table
+from albert_lab.analysis.report import read
 from albert_lab.analysis.statistics import estimate
-from albert_lab.analysis.tables import Row, rows
+from albert_lab.analysis.tables import Column, Row, intrinsic_columns, rows, task_columns
 from albert_lab.errors import ConfigError
 from albert_lab.lab.experiment import scores
 
@@ -40,6 +41,7 @@ class Line:
 
     row: str
     metric: str
+    heading: str
     a: Cell | None
     b: Cell | None
     difference: Cell | None
@@ -67,26 +69,43 @@ def compare(a: Path, b: Path) -> Sides:
     Raises:
         ConfigError: a folder that is no report, or two that have no row in common.
     """
-    (first, first_points, first_runs), (second, second_points, second_runs) = read(a), read(b)
-    left = {name(row.labels): row for row in rows(first, first_points, first_runs)}
-    right = {name(row.labels): row for row in rows(second, second_points, second_runs)}
-    if not left.keys() & right.keys():
-        raise ConfigError(f"no row in common: {a} has {'; '.join(left)}, and {b} has {'; '.join(right)}")
-    columns = dict.fromkeys([*first.columns, *second.columns, SPEED])
-    lines = [_line(row, column, left.get(row), right.get(row)) for row in left | right for column in columns]
-    differing = _differing(first_points, second_points, ["scale"]) | _differing(first_runs, second_runs, SETTINGS)
+    left, right = _read(a), _read(b)
+    if not left.rows.keys() & right.rows.keys():
+        raise ConfigError(f"no row in common: {a} has {'; '.join(left.rows)}, and {b} has {'; '.join(right.rows)}")
+    headings = {column.key: f"{column.heading} %" for column in (*left.columns, *right.columns)}
+    headings[SPEED] = "pieces/s"
+    lines = [
+        _line(row, column, heading, left.rows.get(row), right.rows.get(row))
+        for row in left.rows | right.rows
+        for column, heading in headings.items()
+    ]
+    differing = _differing(left.points, right.points, ["scale"]) | _differing(left.runs, right.runs, SETTINGS)
     return Sides(a, b, tuple(line for line in lines if line.a or line.b), differing)
 
 
-def _line(label: str, column: str, a: Row | None, b: Row | None) -> Line:
+@dataclass(frozen=True)
+class _Side:
+    rows: dict[str, Row]
+    columns: list[Column]
+    points: pd.DataFrame
+    runs: pd.DataFrame
+
+
+def _read(folder: Path) -> _Side:
+    experiment, points, runs, tunings = read(folder)
+    table = {name(row.labels): row for row in rows(experiment, points, runs)}
+    return _Side(table, [*intrinsic_columns(experiment), *task_columns(experiment, tunings)], points, runs)
+
+
+def _line(label: str, column: str, heading: str, a: Row | None, b: Row | None) -> Line:
     left, right = _cell(a, column), _cell(b, column)
     if a is None or b is None or left is None or right is None:
-        return Line(label, column, left, right, None, False)
+        return Line(label, column, heading, left, right, None, False)
     step = max(resolution(row, column, column) for row in (a, b))
     found = estimate([sample(b, column, column), sample(a, column, column)], [1.0, -1.0], step)
     if found.interval:
-        return Line(label, column, left, right, Cell(found.value, found.n, *found.interval), found.is_paired)
-    return Line(label, column, left, right, _newcombe(left, right), False)
+        return Line(label, column, heading, left, right, Cell(found.value, found.n, *found.interval), found.is_paired)
+    return Line(label, column, heading, left, right, _newcombe(left, right), False)
 
 
 def _cell(row: Row | None, column: str) -> Cell | None:
@@ -135,12 +154,11 @@ def as_text(sides: Sides) -> str:
     header = ["row", "", "A", "B", "B − A", "seeds A, B"]
     body = []
     for line in sides.lines:
-        unit = " %" if line.metric in scores() else ""
         seeds = ", ".join(MISSING if cell is None else str(cell.n) for cell in (line.a, line.b))
         cells = [_shown(line.a, line.metric), _shown(line.b, line.metric)]
         difference = _shown(line.difference, line.metric, signed=True) + (" paired" if line.is_paired else "")
-        body.append([line.row, NAMES.get(line.metric, line.metric) + unit, *cells, difference, seeds])
-    parts = [f"A: {sides.a}\nB: {sides.b}", markdown(header, body)]
+        body.append([line.row, line.heading, *cells, difference, seeds])
+    parts = [f"A: {sides.a}\nB: {sides.b}", as_table(header, body)]
     parts.append(
         "In brackets: 95 % intervals, over pre-training seeds, or of the answers of a single seed's held-out set, which"
         " do not hold the spread between seeds. Paired: over the differences of runs with the same seed."
@@ -152,7 +170,7 @@ def as_text(sides: Sides) -> str:
         )
     if sides.differing:
         body = [[setting, *values] for setting, values in sides.differing.items()]
-        parts.append("They differ in:\n\n" + markdown(["setting", "A", "B"], body))
+        parts.append("They differ in:\n\n" + as_table(["setting", "A", "B"], body))
     return "\n\n".join(parts)
 
 

@@ -43,7 +43,7 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
     counts = Counter(verdict.decision for verdict in decided)
     summary = ", ".join(f"{counts[decision]} {decision}" for decision in Decision if counts[decision])
     parts = [f"{_HOW_TO_READ} Here: {summary}.", "\n".join(lines)]
-    if {claim.metric for claim in experiment.claims} & scores() - set(INTRINSIC):
+    if {claim.metric for claim in experiment.claims}.intersection(scores()).difference(INTRINSIC):
         parts.append(PAPERS_NOISE)
     if spread := _spread(experiment, table, finetunings):
         parts.append(spread)

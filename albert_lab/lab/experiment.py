@@ -64,9 +64,8 @@ class Experiment(_Part):
 
     @model_validator(mode="after")
     def _columns_are_known(self) -> "Experiment":
-        known = [*INTRINSIC, *task_names(), AVERAGE]
-        if unknown := [column for column in self.columns if column not in known]:
-            raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {', '.join(known)})")
+        if unknown := [column for column in self.columns if column not in scores()]:
+            raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {', '.join(scores())})")
         return self
 
     @model_validator(mode="after")
@@ -83,7 +82,7 @@ class Experiment(_Part):
     @model_validator(mode="after")
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
-        metrics = {*scores(), *results.NUMBERS, *self.columns, *(self.paper.columns if self.paper else ())}
+        metrics = {*scores(), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
         for number, claim in enumerate(self.claims, 1):
             try:
                 claim.fit(grid, metrics)
@@ -136,9 +135,9 @@ def _as_text(value: Any) -> Any:
 
 
 @cache
-def scores() -> frozenset[str]:
+def scores() -> tuple[str, ...]:
     """The columns of the table of runs that are shares and are printed in percent: accuracies, tasks, their average."""
-    return frozenset((*INTRINSIC, *task_names(), AVERAGE))
+    return (*INTRINSIC, *task_names(), AVERAGE)
 
 
 def files() -> list[Path]:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from test_report import toy_points, toy_results
+from test_report import toy_points, toy_results, toy_tunings
 
 from albert_lab.analysis import compare, report
 from albert_lab.errors import ConfigError
@@ -14,7 +14,7 @@ CURVES = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [0.1]})
 
 def folder(place, points, results):
     found = experiment.named("sop-vs-nsp")
-    return report.write(place / "sop-vs-nsp", found, points, results, CURVES).parent
+    return report.write(place / "sop-vs-nsp", found, points, results, CURVES, toy_tunings(points)).parent
 
 
 @pytest.fixture
@@ -37,6 +37,12 @@ def test_a_change_is_told_with_the_interval_of_its_paired_difference(before, tmp
     assert found.difference.value == pytest.approx(2.0)
     assert (found.difference.low, found.difference.high) == pytest.approx((-0.484, 4.484), abs=0.001)
     assert (found.a.value, found.b.value) == (pytest.approx(72.0), pytest.approx(74.0))
+
+
+def test_fine_tuned_tasks_stand_beside_each_other_under_their_own_names(before):
+    sides = compare.compare(before, before)
+    assert line(sides, "sop", "cloze-span").a.value == pytest.approx(10.0)
+    assert line(sides, "sop", "sst2").heading == "SST-2 %"
 
 
 def test_a_set_compared_with_itself_differs_in_nothing(before):
@@ -90,7 +96,12 @@ def test_reports_without_a_row_in_common_are_refused(before, tmp_path):
     points = toy_points(seeds=(0,), losses=("sop",)).drop(columns=["inter_sentence", "paper_inter_sentence"])
     points = points.assign(sharing="groups", paper_sharing="groups", run="sop-0")
     other = report.write(
-        tmp_path / "other", experiment.named("sop-vs-nsp"), points, toy_results(toy_points(seeds=(0,))), CURVES
+        tmp_path / "other",
+        experiment.named("sop-vs-nsp"),
+        points,
+        toy_results(toy_points(seeds=(0,))),
+        CURVES,
+        toy_tunings(points),
     ).parent
     with pytest.raises(ConfigError, match="no row in common: .*inter_sentence=none.*sharing=groups"):
         compare.compare(before, other)
