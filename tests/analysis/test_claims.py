@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from planted import EMBEDDING_SIZES, claim, experiment, noisy, row, table
 
-from albert_lab.analysis.claims import Decision, Verdict, decide, printed
+from albert_lab.analysis.claims import Decision, Verdict, comparisons, decide, papers_effect, printed
 from albert_lab.analysis.statistics import power
+from albert_lab.analysis.tables import Row
 from albert_lab.lab import experiment as experiments
 
 GREATER = claim("greater", row=row("128"), than=row("64"))
@@ -95,7 +96,7 @@ def test_a_row_without_runs_or_without_the_score_is_not_run():
 
 def test_rows_that_are_the_same_runs_at_a_small_scale_decide_nothing():
     rows = table({"64": [80, 81, 82]})
-    same = [rows[0], type(rows[0])(row("128"), row("64"), rows[0].runs, {})]
+    same = [rows[0], Row(row("128"), row("64"), rows[0].runs, {})]
     found = decide(experiment(GREATER), same)[0]
     assert found.decision is Decision.UNDECIDED
     assert "the same runs" in found.reason
@@ -105,7 +106,7 @@ def test_an_axis_that_the_claim_leaves_open_makes_it_undecided():
     rows = table(around(80, 82))
     for each in [*rows]:
         each.labels["batch_size"] = "8"
-        rows.append(type(each)(each.labels | {"batch_size": "16"}, each.values, each.runs, {}))
+        rows.append(Row(each.labels | {"batch_size": "16"}, each.values, each.runs, {}))
     found = decide(experiment(GREATER), rows)[0]
     assert found.decision is Decision.UNDECIDED
     assert "batch_size" in found.reason
@@ -168,14 +169,31 @@ def test_a_cell_of_the_paper_as_a_number(cell, value):
 
 @pytest.mark.parametrize("name", ["sop-vs-nsp", "embedding-size", "sharing"])
 def test_the_papers_own_cells_bear_out_its_claims(name):
-    from albert_lab.analysis.claims import comparisons, papers_effect
-
     found = experiments.named(name)
     for each in found.claims:
         for comparison in comparisons(each, found):
             effect = papers_effect(comparison, each.metric, found)
             assert (effect is None) == (each.metric == "tokens_per_second")
             assert effect is None or comparison.low < effect < comparison.high, each.quote
+
+
+@pytest.mark.parametrize("name", ["sop-vs-nsp", "embedding-size", "sharing"])
+def test_runs_that_score_what_the_paper_prints_support_every_claim_of_it(name):
+    found = experiments.named(name)
+    assert found.paper is not None
+    rng = np.random.default_rng(0)
+    rows = []
+    for cells in found.paper.rows:
+        labels = {axis: cells[axis] for axis in found.axes}
+        runs = [{"run": f"{labels}-{seed}", "seed": seed} for seed in range(5)]
+        for column in set(found.paper.columns) - {"parameters"}:
+            mean = printed(cells[column])
+            assert mean is not None
+            for run, noise in zip(runs, rng.normal(0, 0.05, 5), strict=True):
+                run[column] = (mean + noise) / 100
+        rows.append(Row(labels, labels, runs, {}))
+    for each in decide(found, rows):
+        assert each.decision == ("not run" if each.claim.metric == "tokens_per_second" else "supported"), each
 
 
 # Every claim is false, most of them by nothing at all: rows are equal, or differ by just the margin, or the wrong way.
