@@ -34,7 +34,7 @@ class Verdict:
     effect is of the weakest comparison of the claim, or of the one that speaks against it: in points for scores, as a
     factor for a ratio, else in the column's unit. of names its rows by weight. p is the claim's, after Holm's
     correction. papers_effect is the same comparison of the paper's cells. seeds are how many would decide an effect of
-    the paper's size. reason says why a claim is not decided.
+    the paper's size. reason says why a claim is not decided. alarmed counts the runs of its rows that carry an alarm.
     """
 
     claim: Claim
@@ -49,6 +49,7 @@ class Verdict:
     papers_effect: float | None = None
     seeds: int | None = None
     reason: str = ""
+    alarmed: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class _Evidence:
 
     claim: Claim
     findings: tuple[_Finding, ...]
+    alarmed: int
 
     @property
     def required(self) -> list[_Finding]:
@@ -209,8 +211,8 @@ def _gather(claim: Claim, experiment: Experiment, table: Sequence[Row], column: 
             missing = f"no finished run with {column} is {name(labels)}"
             return Verdict(claim, Decision.NOT_RUN, reason=missing)
         found[name(labels)] = rows[0]
-    runs = [run["run"] for row in found.values() for run in row.runs]
-    if len(set(runs)) < len(runs):
+    runs = [run for row in found.values() for run in row.runs]
+    if len({run["run"] for run in runs}) < len(runs):
         return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
     findings = []
     for comparison in comparisons(claim, experiment):
@@ -222,7 +224,7 @@ def _gather(claim: Claim, experiment: Experiment, table: Sequence[Row], column: 
         step = 0.0 if comparison.is_log else max(resolution(row, claim.metric, column) for row in found.values())
         weights = [weight for weight, _ in comparison.weights]
         findings.append(_Finding(comparison, estimate(samples, weights, step)))
-    return _Evidence(claim, tuple(findings))
+    return _Evidence(claim, tuple(findings), sum(isinstance(run.get("alarms"), str) for run in runs))
 
 
 def name(labels: Labels) -> str:
@@ -275,6 +277,7 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
         math.exp(paper) if is_log and paper is not None else paper,
         seeds,
         reason,
+        evidence.alarmed,
     )
 
 

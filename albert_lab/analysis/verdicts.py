@@ -72,6 +72,7 @@ def as_data(
             "paper": verdict.papers_effect,
             "seeds_needed": verdict.seeds,
             "reason": verdict.reason or None,
+            "alarmed_runs": verdict.alarmed,
         }
         for verdict in decide(experiment, table, columns)
     ]
@@ -154,6 +155,8 @@ def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:
     lines.append(shown + ".")
     if verdict.decision is Decision.UNDECIDED:
         lines.append(_power(verdict))
+    if verdict.alarmed:
+        lines.append(f"Alarms on {verdict.alarmed} of its runs, listed below.")
     return lines
 
 

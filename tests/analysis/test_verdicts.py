@@ -70,6 +70,13 @@ def test_one_fine_tuning_a_run_does_not_tell_the_sources_of_spread_apart():
     assert "- `next-paragraph`, embedding_size=64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
 
 
+def test_alarms_of_the_runs_are_told_with_the_verdict():
+    rows = table(VALUES, alarms="sop_accuracy is not above chance")
+    text = verdicts.section(experiment(CLAIMS[0]), rows)
+    assert "Alarms on 6 of its runs, listed below." in text
+    assert "Alarms" not in verdicts.section(experiment(CLAIMS[0]), table(VALUES, alarms=float("nan")))
+
+
 def test_a_stand_in_is_named_in_the_average():
     text = verdicts.section(experiment(CLAIMS[0]), full_table(), TUNINGS)
     assert "`average`, in which `next-paragraph` stands in for `race`, 128 above 64" in text
