@@ -13,7 +13,8 @@ from albert_lab.lab.claim import AtChance, Claim, Greater, Labels, Monotone, Ord
 from albert_lab.lab.experiment import AVERAGE, INTRINSIC, Experiment, scores
 
 _HOW_TO_READ = (
-    "Each claim is a sentence of the paper with a check over pre-training seeds. Supported: the check holds at a"
+    "Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at"
+    " this scale. Supported: the check holds at a"
     f" level of {100 * ALPHA:.0f} % after Holm's correction over the claims of this table, with its whole 95 %"
     f" interval; not supported: the opposite does; undecided: neither, or fewer than {FEWEST_SEEDS} seeds; not run:"
     " no scores. The effect is that of the weakest comparison that a claim needs, or of the one that speaks against"
