@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from toy import toy_config
+
+from albert_lab.data.batches import Batch
+from albert_lab.errors import ConfigError
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.training.layer_similarity import hidden_states_of, measure
+
+CPU = torch.device("cpu")
+
+
+def drawn(seed=0, shape=(3, 5, 8)) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def toy_mask(lengths=(5, 2, 4)) -> np.ndarray:
+    return np.arange(5) < np.array(lengths)[:, None]
+
+
+def only(changes, token="mean", layer=1):
+    (found,) = [change for change in changes if (change.token, change.layer) == (token, layer)]
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("token", ["cls", "mean"])
+def test_identity_layers_give_cosine_1_and_distance_0(dtype, token):
+    states = drawn().astype(dtype)
+    change = only(measure([([states, states.copy()], toy_mask())]), token)
+    assert (change.l2_distance, change.degrees, change.degrees_sd) == (0.0, 0.0, 0.0)
+    assert change.cosine_similarity == pytest.approx(1.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("degrees", [0.5, 45, 90, 135, 180])
+def test_a_rotation_gives_its_angle_and_its_chord(degrees):
+    radians = np.radians(degrees)
+    turn = np.kron(np.eye(4), [[np.cos(radians), -np.sin(radians)], [np.sin(radians), np.cos(radians)]])
+    states = drawn()
+    states /= np.linalg.norm(states, axis=-1, keepdims=True)
+    change = only(measure([([states, states @ turn.T], toy_mask())]))
+    assert change.degrees == pytest.approx(degrees, abs=1e-6)
+    assert change.cosine_similarity == pytest.approx(np.cos(radians), abs=1e-12)
+    assert change.l2_distance == pytest.approx(2 * np.sin(radians / 2), abs=1e-12)
+
+
+def test_scaling_moves_the_distance_and_not_the_angle():
+    states = drawn()
+    change = only(measure([([states, 3 * states], toy_mask())]))
+    assert change.degrees == pytest.approx(0, abs=1e-5)
+    norms = np.linalg.norm(states, axis=-1)[toy_mask()]
+    assert change.l2_distance == pytest.approx(2 * norms.mean())
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(2, 4), st.integers(1, 4))
+def test_it_agrees_with_numpy_however_the_sequences_are_batched(lengths, num_states, batch_size):
+    mask = toy_mask(lengths)
+    states = [drawn(seed, (*mask.shape, 8)) for seed in range(num_states)]
+    parts = [slice(first, first + batch_size) for first in range(0, len(lengths), batch_size)]
+    found = measure(([state[part] for state in states], mask[part]) for part in parts)
+    assert len(found) == 2 * (num_states - 1)
+    for change in found:
+        chosen = mask & (np.arange(5) == 0) if change.token == "cls" else mask
+        before, after = states[change.layer - 1][chosen], states[change.layer][chosen]
+        distance = np.linalg.norm(after - before, axis=-1)
+        cosine = (before * after).sum(-1) / np.linalg.norm(before, axis=-1) / np.linalg.norm(after, axis=-1)
+        degrees = np.degrees(np.arccos(cosine))
+        assert change.n == chosen.sum()
+        measured = (change.l2_distance, change.cosine_similarity, change.degrees)
+        assert measured == pytest.approx((distance.mean(), cosine.mean(), degrees.mean()), abs=1e-9)
+        if change.n > 1:
+            assert change.l2_distance_sd == pytest.approx(distance.std(ddof=1), abs=1e-9)
+            assert change.degrees_sd == pytest.approx(degrees.std(ddof=1), abs=1e-9)
+
+
+def test_padding_is_left_out():
+    states, others = drawn(), drawn(1)
+    spoilt = others.copy()
+    spoilt[~toy_mask()] = 1e6
+    assert measure([([states, others], toy_mask())]) == measure([([states, spoilt], toy_mask())])
+
+
+@pytest.mark.parametrize(
+    ("batches", "said"),
+    [
+        ([], "no text"),
+        ([([drawn()], toy_mask())], "at least two"),
+        ([([drawn(), drawn(shape=(3, 5, 6))], toy_mask())], r"\[3, 5, 6\]"),
+        ([([drawn(), np.zeros((3, 5, 8))], toy_mask())], "layer 1: .* zero"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(batches, said):
+    with pytest.raises(ConfigError, match=said):
+        measure(batches)
+
+
+def toy_batch(masked=()) -> Batch:
+    input_ids = np.arange(6, 21, dtype=np.int64).reshape(3, 5)
+    positions = np.array(masked, dtype=np.int64)
+    labels = input_ids.ravel()[positions]
+    input_ids.flat[positions] = 4
+    nothing = np.zeros((3, 5), dtype=np.int64)
+    return Batch(input_ids, nothing, toy_mask(), positions, labels, np.full(3, -1))
+
+
+def test_layers_of_a_run_are_measured_without_dropout_and_on_text_without_masks(corpus):
+    model = PretrainingModel.from_config(toy_config(corpus, "dropout=0.5")).train()
+    plain = measure(hidden_states_of(model, toy_batch(), 3, CPU))
+    assert measure(hidden_states_of(model, toy_batch(masked=(1, 6, 10)), 3, CPU)) == plain
+    assert model.training
+    assert {change.layer for change in plain} == {1, 2}
+
+
+def test_the_size_of_the_parts_does_not_matter(corpus):
+    model = PretrainingModel.from_config(toy_config(corpus))
+    whole, parts = (measure(hidden_states_of(model, toy_batch(masked=(3, 11)), size, CPU)) for size in (3, 2))
+    for one, other in zip(whole, parts, strict=True):
+        assert one.degrees == pytest.approx(other.degrees, abs=1e-4)
+        assert one.n == other.n
