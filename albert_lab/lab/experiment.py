@@ -34,6 +34,26 @@ class PaperTable(_Part):
     rows: tuple[dict[str, str], ...]
 
 
+class PaperCurve(_Part):
+    """A curve of a figure as read off the plot: points that could be read, and between which values the rest lies.
+
+    row names the row of ours that it stands for; panel is what it is a curve of, in the words of our columns.
+    """
+
+    panel: str
+    row: str
+    points: tuple[tuple[float, float], ...]
+    between: tuple[float, float] | None = None
+
+
+class PaperFigure(_Part):
+    """A figure of the paper, approximate: x is what its horizontal axis shows."""
+
+    figure: str
+    x: str
+    curves: tuple[PaperCurve, ...]
+
+
 class Experiment(_Part):
     """One table of the paper, or a user's own: what is fixed, what varies, what is shown.
 
@@ -49,6 +69,8 @@ class Experiment(_Part):
     columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
     claims: tuple[Claim, ...] = ()
+    figures: tuple[str, ...] = ("learning-curves",)
+    paper_figure: PaperFigure | None = None
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="before")
