@@ -40,9 +40,9 @@ def _study(choose: "Callable[..., tuple[Experiment, Sequence[str]]]") -> Callabl
     own = list(signature(choose).parameters.values())
 
     def command(**given: Any) -> None:
-        _execute(*choose(**{parameter.name: given.pop(parameter.name) for parameter in own}), **given)
+        execute(*choose(**{parameter.name: given.pop(parameter.name) for parameter in own}), **given)
 
-    shared = [item for item in signature(_execute).parameters.values() if item.kind is Parameter.KEYWORD_ONLY]
+    shared = [item for item in signature(execute).parameters.values() if item.kind is Parameter.KEYWORD_ONLY]
     parameters = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in [*own, *shared]]
     # What Typer reads a command's options from.
     command.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
@@ -51,7 +51,7 @@ def _study(choose: "Callable[..., tuple[Experiment, Sequence[str]]]") -> Callabl
     return command
 
 
-def _execute(
+def execute(
     experiment: "Experiment",
     overrides: Sequence[str],
     *,
@@ -65,8 +65,9 @@ def _execute(
     as_json: Json = False,
     fail_on: FailOn = None,
 ) -> None:
+    """Make the runs of an experiment that are missing, write its report and print its table; exits with its code."""
     from albert_lab.analysis import report
-    from albert_lab.lab import estimate, sweep
+    from albert_lab.lab import estimate, layers, sweep
 
     names = None if tasks is None else [name for name in tasks.split(",") if name not in ("", "none")]
     planned = sweep.plan(experiment, overrides, names)
@@ -86,6 +87,7 @@ def _execute(
     points = sweep.points_table(planned, outcome, command)
     if any(points["state"] == "done"):
         folder = paths.reports() / sweep.report_place(planned) / experiment.name
+        layers.keep(folder, experiment, [item.run.folder for item in planned if item.state == "done"], note)
         file = report.write(folder, experiment, points, *sweep.tables(planned))
         print(report.as_json(folder) if as_json else report.scores(folder))
         note(f"report: {file}")

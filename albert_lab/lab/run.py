@@ -163,7 +163,7 @@ def forget(folder: Path, *, keep_checkpoint: bool) -> None:
     downstream.forget_failures(folder)
     if not keep_checkpoint:
         shutil.rmtree(folder / downstream.FOLDER, ignore_errors=True)
-        for name in (results.RECORD, results.METRICS, MACHINE):
+        for name in (results.RECORD, results.METRICS, results.LAYERS, MACHINE):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / "checkpoint", ignore_errors=True)
 

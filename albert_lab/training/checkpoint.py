@@ -86,6 +86,36 @@ def load_latest(
     return None
 
 
+def read_last_weights(folder: Path) -> dict[str, Tensor]:
+    """Weights of the last checkpoint of a finished run, by name.
+
+    Raises:
+        MissingDataError: there is no checkpoint.
+        CheckpointError: the last one is damaged.
+    """
+    return safetensors.torch.load_file(_last(folder) / MODEL)
+
+
+def _last(folder: Path) -> Path:
+    found = _checkpoints(folder)
+    if not found:
+        raise MissingDataError(f"{folder} holds no checkpoint; --fresh makes its run again")
+    damage = _damage(found[-1])
+    if damage is not None:  # the one before is of an earlier step, and so another start
+        raise CheckpointError(f"checkpoint {found[-1]} is damaged: {damage}; --fresh makes its run again")
+    return found[-1]
+
+
+def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> None:
+    """Set a model to weights that are in memory; origin names them in errors.
+
+    Raises:
+        ConfigError: names, shapes or types of the tensors are not those of the model.
+    """
+    _check_weights(origin, tensors, model)
+    _set_weights(tensors, model)
+
+
 def save_weights(path: Path, model: nn.Module) -> None:
     """Write a model's weights, whole or not at all.
 
@@ -113,8 +143,7 @@ def load_weights(path: Path, model: nn.Module) -> None:
         tensors = safetensors.torch.load_file(path)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"weights {path} are damaged: {error}") from error
-    _check_weights(path, tensors, model)
-    _set_weights(tensors, model)
+    set_weights(model, tensors, str(path))
 
 
 def latest_weights(folder: Path) -> Path:
@@ -135,7 +164,7 @@ def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> 
         raise ConfigError(f"checkpoint {path} belongs to run {state['run_name']}, not to {run_name}")
     weights = safetensors.torch.load_file(path / MODEL)
     moments = safetensors.torch.load_file(path / OPTIMIZER)
-    _check_weights(path / MODEL, weights, model)
+    _check_weights(str(path / MODEL), weights, model)
     _check_moments(path / OPTIMIZER, moments, model)
     _set_weights(weights, model)
     _set_moments(moments, model, optimizer)
@@ -152,13 +181,13 @@ def _weights(model: nn.Module) -> dict[str, Tensor]:
     return found
 
 
-def _check_weights(path: Path, tensors: dict[str, Tensor], model: nn.Module) -> None:
+def _check_weights(origin: str, tensors: dict[str, Tensor], model: nn.Module) -> None:
     expected = {name: _describe(tensor) for name, tensor in _weights(model).items()}
     found = {name: _describe(tensor) for name, tensor in tensors.items()}
     for name in sorted(expected.keys() | found.keys()):
         in_model, in_file = expected.get(name, "nothing"), found.get(name, "nothing")
         if in_model != in_file:
-            raise ConfigError(f"{path} does not fit the model: {name} is {in_file} there, {in_model} in the model")
+            raise ConfigError(f"{origin} does not fit the model: {name} is {in_file} there, {in_model} in the model")
 
 
 def _describe(tensor: Tensor) -> str:
