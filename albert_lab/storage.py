@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that it is there whole or not at all."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file, text as UTF-8, so that it is there whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
+    with temporary.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 from omegaconf import OmegaConf
 
-from albert_lab.analysis import finetuning, verdicts
+from albert_lab.analysis import finetuning, plots, verdicts
 from albert_lab.analysis.markdown import (
     MISSING,
     as_table,
@@ -27,10 +27,10 @@ from albert_lab.analysis.tables import (
     axes_of,
     intrinsic_columns,
     paper_cells,
+    read_csv,
     rows,
     task_columns,
 )
-from albert_lab.errors import ConfigError
 from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.experiment import read as read_experiment
 from albert_lab.storage import write_atomically
@@ -72,7 +72,7 @@ def rebuild(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    write_atomically(folder / REPORT, render(*read(folder)))
+    write_atomically(folder / REPORT, render(*read(folder), plots.section(folder)))
     return folder / REPORT
 
 
@@ -113,26 +113,16 @@ def read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataF
     Raises:
         ConfigError: a file is missing or cannot be read.
     """
-    points, results, tunings = (_read_csv(folder / name) for name in (POINTS, RESULTS, TUNINGS))
+    # As text: a label such as 0.10 is printed as it was written.
+    points = read_csv(folder / POINTS, dtype=str)
+    results, tunings = (read_csv(folder / name) for name in (RESULTS, TUNINGS))
     return read_experiment(folder / EXPERIMENT), points, results, tunings
 
 
-def _read_csv(file: Path) -> pd.DataFrame:
-    if not file.is_file():
-        raise ConfigError(
-            f"{file} is not there: a report folder has {', '.join((EXPERIMENT, POINTS, RESULTS, CURVES, TUNINGS))}"
-        )
-    try:
-        # `none` is the name of an option, not a missing value; an empty cell is missing.
-        return pd.read_csv(file, keep_default_na=False, na_values=[""])
-    except pd.errors.EmptyDataError:
-        return pd.DataFrame()
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is no CSV file of a report: {error}") from error
-
-
-def render(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame, tunings: pd.DataFrame) -> str:
-    """The text of a report."""
+def render(
+    experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame, tunings: pd.DataFrame, figures: str
+) -> str:
+    """The text of a report; figures is the text that shows them."""
     table = rows(experiment, points, results)
     axes = axes_of(experiment, points)
     finished = _finished(table)
@@ -161,7 +151,7 @@ def render(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame, 
         parts += [f"## The paper's table: {experiment.paper.table}", _paper(experiment)]
     alarms = [f"- `{run['run']}`: {run['alarms']}" for run in finished if isinstance(run["alarms"], str)]
     missing = [f"- `{name}`: {reason}" for row in table for name, reason in row.missing.items()]
-    parts += ["## Alarms", "\n".join(alarms) or "None."]
+    parts += ["## Figures", figures, "## Alarms", "\n".join(alarms) or "None."]
     missing += [
         f"- `{point['run']}`: {point['failed_tasks']}"
         for point in points.to_dict("records")

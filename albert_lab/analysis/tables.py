@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -58,6 +59,27 @@ class Row:
         if not values:
             return None
         return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
+
+
+def read_csv(file: Path, dtype: type | None = None) -> pd.DataFrame:
+    """A table of a report folder; empty where nothing was recorded.
+
+    Args:
+        file: the CSV file.
+        dtype: of every cell; None: what each column looks like.
+
+    Raises:
+        ConfigError: no such file, or one that is no table.
+    """
+    if not file.is_file():
+        raise ConfigError(f"{file} is not there: a report folder has experiment.yaml with its CSV files")
+    try:
+        # `none` is the name of an option, not a missing value; an empty cell is missing.
+        return pd.read_csv(file, keep_default_na=False, na_values=[""], dtype=dtype)
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame()
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is no CSV file of a report: {error}") from error
 
 
 def intrinsic_columns(experiment: Experiment) -> list[Column]:

@@ -1,0 +1,94 @@
+"""Figures as files: drawn into a report's folder, shown in its text, found by name."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from albert_lab import paths
+from albert_lab.analysis import drawing, study
+from albert_lab.analysis.drawing import READ_OFF
+from albert_lab.analysis.figures import FIGURES, draw_layers
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.lab import experiment as experiments
+from albert_lab.lab.results import LAYERS
+from albert_lab.storage import write_atomically
+
+CAPTIONS = {
+    "layer-similarity": "What each layer changes: L2 distance and angle between its input and its output, over the real"
+    " pieces of the held-out set, without masks. The distance grows with the hidden size; the angle does not.",
+    "learning-curves": "Accuracy on held-out documents along the way, on the first pairs of each set.",
+    "extra-data": "MLM accuracy on held-out documents with and without the added corpus.",
+    "dropout": "MLM accuracy on held-out documents with dropout kept and removed.",
+    "sharing-tradeoff": "Score against parameters, by sharing strategy and embedding size.",
+    "embedding-size": "Score against embedding size, by sharing strategy.",
+    "speed": "Training throughput of each row, as it was measured during its own run; runs that shared the machine with"
+    " others were slowed by them.",
+}
+# Figures that can be drawn of any report.
+OF_ANY = ("learning-curves", "speed")
+
+
+def draw(folder: Path, name: str) -> list[Path]:
+    """Draw a figure into a report folder; the PNG and the SVG, or none where the report has nothing for it.
+
+    Raises:
+        ConfigError: an unknown figure, or a folder that is no report.
+    """
+    if name not in FIGURES:
+        raise ConfigError(f"figures: {name} is unknown (allowed: {', '.join(FIGURES)})")
+    found = study.read(folder)
+    return drawing.write(partial(FIGURES[name], found), folder, name)
+
+
+def section(folder: Path) -> str:
+    """The text that shows a report's figures, drawn anew; names those for which nothing was recorded."""
+    experiment = experiments.read(folder / "experiment.yaml")
+    parts = []
+    for name in experiment.figures:
+        caption = CAPTIONS.get(name, "")
+        if draw(folder, name):
+            parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {caption}")
+        else:
+            parts.append(f"*{name}.* Nothing was recorded that it could show.")
+    if experiment.paper_figure:
+        parts.append(f"Values of the paper's {experiment.paper_figure.figure} are {READ_OFF}, so they are approximate.")
+    parts.append("Bands are one standard deviation over pre-training seeds on either side; a single seed has none.")
+    return "\n\n".join(parts)
+
+
+def newest(name: str) -> Path:
+    """The report folder written last that a figure belongs to.
+
+    Raises:
+        MissingDataError: there is none; says what to run.
+    """
+    found = []
+    for file in paths.reports().glob("*/*/experiment.yaml"):
+        if name in OF_ANY or name in experiments.read(file).figures:
+            found.append(file)
+    if not found:
+        makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]
+        commands = " or ".join(f"`albert-lab {maker}`" for maker in makers)
+        raise MissingDataError(f"no report in {paths.reports()} has the figure {name}: {commands} makes one")
+    return max(found, key=lambda file: file.stat().st_mtime).parent
+
+
+def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
+    """Layers of any encoders in one figure, with their table beside it: layers.csv, PNG and SVG.
+
+    Args:
+        tables: one row an encoder (`run`, `corpus`), token choice and layer.
+        folder: where to write.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    together = pd.concat(tables)
+    write_atomically(folder / LAYERS, together.to_csv(index=False))
+    lines = {}
+    for run in together["run"].unique():
+        part = study.where(together, "run", run)
+        corpus, tokens = part["corpus"].iloc[0], study.where(part, "token", "mean")["n"].iloc[0]
+        lines[f"{run}: n = {tokens:,} tokens of {corpus}"] = [part]
+    paper = experiments.named("layer-similarity").paper_figure
+    return [folder / LAYERS, *drawing.write(lambda: draw_layers(lines, paper, unit=None), folder, "layer-similarity")]
