@@ -1,0 +1,1 @@
+"""Folders of other tools: export, import, lint, load."""

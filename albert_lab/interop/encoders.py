@@ -1,0 +1,99 @@
+"""Layers of any encoder that transformers can load from a folder, measured on the held-out text of a corpus."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError
+
+from albert_lab.config import RunConfig
+from albert_lab.data import corpus as texts
+from albert_lab.data.tokenizer import sample
+from albert_lab.errors import ConfigError, MissingDataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from albert_lab.training.layer_similarity import HiddenStates
+
+
+def layers(folder: Path, config: RunConfig) -> "pd.DataFrame":
+    """The layers of an encoder folder: one row a token choice and layer, with its corpus, and its label under `run`.
+
+    The text of held-out documents goes through the folder's own tokenizer, uncleaned, in windows of at most
+    max_sequence_length pieces, of which evaluation.num_pairs are taken. Nothing is fetched, and no code of the folder
+    is run.
+
+    Raises:
+        MissingDataError: transformers is not installed, or the text is not there.
+        ConfigError: the folder holds no encoder and tokenizer that transformers can load.
+    """
+    import pandas as pd
+
+    from albert_lab.training.layer_similarity import measure
+
+    encoder, tokenizer = _load(folder)
+    sizes = encoder.config
+    windows = _windows(tokenizer, config, min(config.max_sequence_length, _longest(sizes)))
+    changes = measure(_hidden_states(encoder, tokenizer, windows, config.evaluation.batch_size))
+    place = "/".join(folder.resolve().parts[-2:])
+    found = pd.DataFrame(asdict(change) for change in changes)
+    found.insert(0, "run", f"{place} ({sizes.model_type}, {sizes.num_hidden_layers} layers, H = {sizes.hidden_size})")
+    found.insert(1, "corpus", config.corpus.name)
+    return found
+
+
+def _load(folder: Path) -> tuple[Any, Any]:
+    if not (folder / "config.json").is_file():
+        raise ConfigError(f"{folder} has no config.json: it is no folder in the Hugging Face layout")
+    try:
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError as error:
+        raise MissingDataError(f"{folder} needs the package transformers: pip install transformers") from error
+    logging.set_verbosity_error()  # heads that the encoder leaves out are no news
+    logging.disable_progress_bar()
+    try:
+        encoder, loaded = AutoModel.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, UnpicklingError, EOFError) as error:
+        raise ConfigError(f"{folder} cannot be loaded by transformers: {error}") from error
+    # What is missing would be random; the pooler comes after the last layer.
+    if missing := sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler")):
+        raise ConfigError(f"{folder} lacks weights of its encoder: {', '.join(missing)}")
+    if not tokenizer.is_fast:
+        raise ConfigError(f"{folder}: its tokenizer has no fast version, which cuts text into windows")
+    return encoder.eval(), tokenizer
+
+
+def _longest(sizes: Any) -> int:
+    # RoBERTa and its kin count positions from the padding id on.
+    offset = sizes.pad_token_id + 1 if "roberta" in sizes.model_type else 0
+    return sizes.max_position_embeddings - offset
+
+
+def _windows(tokenizer: Any, config: RunConfig, length: int) -> list[list[int]]:
+    """Token ids with special tokens, at most length of them each, spread evenly over the documents that were drawn."""
+    corpus, num_windows = config.corpus, config.evaluation.num_pairs
+    held_out = (item.text for item in texts.iterate(corpus) if texts.split_of(item.text, corpus.dev_share) == "dev")
+    found: list[list[int]] = []
+    for text in sample(held_out, num_windows):
+        cut = tokenizer(" ".join(text.split()), truncation=True, max_length=length, return_overflowing_tokens=True)
+        found += cut["input_ids"]
+    taken = min(num_windows, len(found))
+    return [found[index * len(found) // taken] for index in range(taken)]
+
+
+def _hidden_states(
+    encoder: Any, tokenizer: Any, windows: Sequence[list[int]], batch_size: int
+) -> "Iterator[tuple[HiddenStates, Any]]":
+    import torch
+
+    tokenizer.padding_side = "right"
+    for first in range(0, len(windows), batch_size):
+        batch = tokenizer.pad({"input_ids": windows[first : first + batch_size]}, return_tensors="pt")
+        with torch.inference_mode():
+            output = encoder(**batch, output_hidden_states=True)
+        yield output.hidden_states, batch["attention_mask"]

@@ -1,0 +1,122 @@
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from toy import toy_config
+from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, BertTokenizer
+
+from albert_lab.data import corpus as texts
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.interop import encoders
+from albert_lab.training.layer_similarity import measure
+
+SIZES: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+LETTERS = "abcdefghijklmnopqrstuvwxyz."
+
+
+def save(folder, model):
+    folder.mkdir()
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    (folder / "vocab.txt").write_text("\n".join(pieces))
+    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def bert(tmp_path):
+    torch.manual_seed(0)
+    return save(tmp_path / "bert", BertModel(BertConfig(vocab_size=59, max_position_embeddings=24, **SIZES)))
+
+
+@pytest.fixture
+def albert(tmp_path):
+    torch.manual_seed(0)
+    sizes = AlbertConfig(vocab_size=59, embedding_size=8, max_position_embeddings=24, **SIZES)
+    return save(tmp_path / "albert", AlbertModel(sizes))
+
+
+def test_every_layer_of_bert_and_albert_is_measured(bert, albert, corpus):
+    config = toy_config(corpus, "evaluation.num_pairs=10", "evaluation.batch_size=4")
+    for folder in (bert, albert):
+        found = encoders.layers(folder, config)
+        assert list(found["layer"]) == [1, 2, 3, 1, 2, 3]
+        assert np.isfinite(found["degrees"]).all()
+        assert found["degrees"].gt(0).to_numpy().all()
+        assert list(found["n"])[:3] == [10] * 3
+    assert set(found["run"]) == {f"{albert.parent.name}/albert (albert, 3 layers, H = 16)"}
+    assert set(found["corpus"]) == {"files"}
+
+
+def test_it_agrees_with_one_pass_over_each_sequence_alone(bert, corpus):
+    """Batches, and so padding, change nothing; nor does taking sequences one by one."""
+    config = toy_config(corpus, "evaluation.num_pairs=7", "evaluation.batch_size=3", "max_sequence_length=20")
+    found = encoders.layers(bert, config)
+    encoder, tokenizer = BertModel.from_pretrained(bert).eval(), BertTokenizer.from_pretrained(bert)
+    windows = encoders._windows(tokenizer, config, 20)
+    alone = []
+    for window in windows:
+        ids = torch.tensor([window])
+        with torch.inference_mode():
+            alone.append((encoder(input_ids=ids, output_hidden_states=True).hidden_states, torch.ones_like(ids)))
+    expected = measure(alone)
+    assert list(found["degrees"]) == pytest.approx([change.degrees for change in expected], abs=1e-3)
+    assert list(found["l2_distance"]) == pytest.approx([change.l2_distance for change in expected], abs=1e-5)
+
+
+def test_windows_are_of_held_out_documents_alone_and_of_all_of_them(bert, corpus):
+    config = toy_config(corpus, "evaluation.num_pairs=100000")
+    tokenizer = BertTokenizer.from_pretrained(bert)
+    windows = encoders._windows(tokenizer, config, 24)
+    assert max(map(len, windows)) == 24
+    held_out = [
+        "".join(document.text.split())
+        for document in texts.iterate(config.corpus)
+        if texts.split_of(document.text, config.corpus.dev_share) == "dev"
+    ]
+    read = "".join(tokenizer.decode(window, skip_special_tokens=True) for window in windows)
+    read = read.replace(" ", "").replace("#", "")  # the mark of a piece within a word
+    assert sorted(read) == sorted("".join(held_out))
+    few = encoders._windows(tokenizer, toy_config(corpus, "evaluation.num_pairs=5"), 24)
+    assert len(few) == 5
+
+
+def test_windows_are_no_longer_than_the_encoder_has_positions(bert, corpus):
+    found = encoders.layers(bert, toy_config(corpus, "max_sequence_length=64", "evaluation.num_pairs=4"))
+    assert max(found["n"].tolist()) <= 4 * 24
+
+
+def test_without_transformers_the_package_is_named(bert, corpus, monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingDataError, match="pip install transformers"):
+        encoders.layers(bert, toy_config(corpus))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("config.json", None), ("config.json", "{}"), ("model.safetensors", "no tensors"), ("config.json", "no JSON")],
+)
+def test_a_folder_without_an_encoder_is_refused_and_named(bert, corpus, file, content):
+    (bert / file).unlink()
+    if content is not None:
+        (bert / file).write_text(content)
+    with pytest.raises(ConfigError, match=str(bert)):
+        encoders.layers(bert, toy_config(corpus))
+
+
+def test_weights_that_are_missing_are_not_made_up(bert, corpus):
+    tensors = load_file(bert / "model.safetensors")
+    save_file({name: tensor for name, tensor in tensors.items() if "layer.2." not in name}, bert / "model.safetensors")
+    with pytest.raises(ConfigError, match=r"lacks weights of its encoder: .*layer\.2\."):
+        encoders.layers(bert, toy_config(corpus))
+
+
+def test_an_encoder_without_a_pooler_is_measured(bert, corpus):
+    tensors = load_file(bert / "model.safetensors")
+    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("pooler")}
+    assert len(kept) < len(tensors)
+    save_file(kept, bert / "model.safetensors")
+    assert len(encoders.layers(bert, toy_config(corpus, "evaluation.num_pairs=2"))) == 6
