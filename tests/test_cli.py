@@ -240,3 +240,65 @@ def test_data_status_says_what_is_missing_and_where_it_is_looked_for(tmp_path):
     assert re.search(r"MNLI +train 16, dev 16 +dev_mismatched: glue/MNLI/dev_mismatched.tsv", shown)
     assert re.search(r"RACE +train: race/train; dev: race/dev; test: race/test", shown)
     assert f"looked for in {tmp_path}" in shown
+
+
+FIGURES = [
+    "layer-similarity",
+    "learning-curves",
+    "extra-data",
+    "dropout",
+    "sharing-tradeoff",
+    "embedding-size",
+    "speed",
+]
+
+
+def test_plot_has_a_command_for_each_figure_with_two_examples():
+    from albert_lab.analysis.figures import FIGURES as DRAWN
+
+    assert sorted(DRAWN) == sorted(FIGURES)
+    shown = lab("plot", "-h").stdout
+    assert all(name in shown for name in FIGURES)
+    for name in ("layer-similarity", "speed"):
+        examples = lab("plot", name, "-h").stdout.split("Examples", 1)[1]
+        assert len(re.findall(rf"albert-lab plot {name}", examples)) >= 2
+
+
+def test_layers_are_drawn_of_a_study_then_of_its_runs_and_a_figure_of_the_newest_report(corpus, own_home):
+    overrides = toy_overrides(corpus, "budget.value=2")
+    done = lab("plot", "layer-similarity", *overrides)
+    assert done.returncode == 0, done.stderr
+    folder = own_home / "reports" / "smoke-files" / "layer-similarity"
+    header, *lines = (folder / "layers.csv").read_text().splitlines()
+    assert header.startswith("run,corpus,layer,token,l2_distance,")
+    assert len(lines) == 2 * 2 * 2  # runs, token choices, layers
+    assert "![layer-similarity](layer-similarity.svg)" in (folder / "report.md").read_text()
+    runs = sorted(path.name for path in (own_home / "runs").iterdir())
+    again = lab("plot", "layer-similarity", "--run", runs[0], "--run", str(own_home / "runs" / runs[1]))
+    assert again.returncode == 0, again.stderr
+    assert "measuring" not in again.stderr
+    drawn = own_home / "reports" / "layer-similarity"
+    assert again.stdout.split() == [
+        str(drawn / f"layer{end}") for end in ("s.csv", "-similarity.png", "-similarity.svg")
+    ]
+    newest = lab("plot", "learning-curves")
+    assert newest.stdout.split() == [str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["plot", "sharing-tradeoff"], 4, "`albert-lab sharing`"),
+        (["plot", "speed", "nowhere"], 2, "nowhere"),
+        (["plot", "layer-similarity", "--run", "nobody"], 2, "nobody"),
+        (["plot", "layer-similarity", "--model", "nowhere"], 2, "config.json"),
+        (["plot", "layer-similarity", "--model", "nowhere", "corpus=files"], 2, "corpus.path must be given"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_and_nothing_is_written(arguments, code, said, own_home):
+    done = lab(*arguments)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not list(own_home.iterdir())
