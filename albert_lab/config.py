@@ -123,10 +123,14 @@ class CorpusConfig(Section):
 
 
 class TokenizerConfig(Section):
-    """A SentencePiece model: trained on the corpus, or an existing file."""
+    """A SentencePiece model: trained on the corpus, or an existing file; or an existing tokenizer.json.
+
+    digit_commas: keep pieces such as "2006,", or split the comma off as the release does.
+    """
 
     name: str
     model_file: str | None
+    digit_commas: Literal["keep", "split"]
     vocab_size: int = Field(ge=32)
     training_sentences: int | None = Field(ge=1)
     character_coverage: float | None = Field(gt=0, le=1)
@@ -232,6 +236,7 @@ class RunConfig(Section):
     optimizer: OptimizerConfig
     budget: BudgetConfig
     embedding_size: int = PositiveInt
+    projection: Literal["auto", "always"]
     max_sequence_length: int = Field(ge=8)
     short_sequence_probability: float = Share
     batch_size: int = PositiveInt

@@ -198,8 +198,9 @@ class _Encoded(NamedTuple):
 
 def _build(config: RunConfig, fingerprint: str, model: Path, folder: Path, say: Say) -> None:
     corpus = config.corpus
-    tokenizer = Tokenizer.load(model)
-    encode = partial(_encode, corpus=corpus, model=model, fingerprint=tokenizer.fingerprint)
+    how = config.tokenizer.digit_commas
+    tokenizer = Tokenizer.load(model, how)
+    encode = partial(_encode, corpus=corpus, model=model, digit_commas=how, fingerprint=tokenizer.fingerprint)
     raw_bytes = texts.raw_bytes(corpus)
     workers = config.machine.workers or _default_workers(raw_bytes)
     _foretell(corpus, encode, raw_bytes, workers, folder, say)
@@ -329,8 +330,8 @@ def _map_in_order(
             yield pending.popleft().result()
 
 
-def _encode(batch: _Batch, *, corpus: CorpusConfig, model: Path, fingerprint: str) -> _Encoded:
-    tokenizer = _load(model, fingerprint)
+def _encode(batch: _Batch, *, corpus: CorpusConfig, model: Path, digit_commas: str, fingerprint: str) -> _Encoded:
+    tokenizer = _load(model, digit_commas, fingerprint)
     documents = [tokenizer.encode(texts.sentences(text, corpus)) for text in batch.texts]
     documents = [[sentence for sentence in document if sentence] for document in documents]
     sentences = list(chain.from_iterable(documents))
@@ -348,8 +349,8 @@ def _encode(batch: _Batch, *, corpus: CorpusConfig, model: Path, fingerprint: st
 
 
 @lru_cache(maxsize=1)
-def _load(model: Path, fingerprint: str) -> Tokenizer:
-    tokenizer = Tokenizer.load(model)
+def _load(model: Path, digit_commas: str, fingerprint: str) -> Tokenizer:
+    tokenizer = Tokenizer.load(model, digit_commas)
     assert tokenizer.fingerprint == fingerprint, "the model file changed while it was in use"
     return tokenizer
 

@@ -42,8 +42,8 @@ _JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
 class Tokenizer:
     """Text to piece ids and back. Special pieces are looked up by name and never come from text."""
 
-    def __init__(self, model: bytes, origin: str) -> None:
-        """Takes a serialized SentencePiece model; origin names it in errors.
+    def __init__(self, model: bytes, origin: str, digit_commas: str = "keep") -> None:
+        """Takes a serialized SentencePiece model; origin names it in errors, digit_commas is as in TokenizerConfig.
 
         Raises:
             ConfigError: it is no SentencePiece model, or a special piece is missing or could come from text.
@@ -53,21 +53,31 @@ class Tokenizer:
             self._processor.LoadFromSerializedProto(model)
         except RuntimeError as error:
             raise ConfigError(f"{origin} is not a SentencePiece model") from error
-        self.fingerprint = _digest_model(model)
+        self.fingerprint = (
+            digest_model(model) if digit_commas == "keep" else digest([digest_model(model), digit_commas])
+        )
         self.vocab_size: int = self._processor.GetPieceSize()
+        self._split = self._split_pieces() if digit_commas == "split" else {}
         self.pad_id = self._special("<pad>", origin)
         self.unk_id = self._special("<unk>", origin)
         self.cls_id, self.sep_id, self.mask_id = (self._special(piece, origin) for piece in CONTROL_SYMBOLS)
 
     @classmethod
-    def load(cls, file: Path) -> "Tokenizer":
-        """The tokenizer of a model file.
+    def load(cls, file: Path, digit_commas: str = "keep") -> "Tokenizer":
+        """The tokenizer of a model file: SentencePiece's, or a tokenizer.json by its suffix.
 
         Raises:
-            MissingDataError: the file is not there.
-            ConfigError: it is no SentencePiece model, or a special piece is missing or could come from text.
+            MissingDataError: the file, or the package that reads a tokenizer.json, is not there.
+            ConfigError: it is no such model, a special piece is missing or could come from text, or digit_commas=split
+                of a tokenizer.json.
         """
-        return cls(_read_model(file), str(file))
+        if file.suffix == ".json":
+            from albert_lab.data.json_tokenizer import JsonTokenizer
+
+            if digit_commas != "keep":
+                raise ConfigError(f"tokenizer.digit_commas={digit_commas}: {file} takes keep alone")
+            return JsonTokenizer(_read_model(file), str(file))
+        return cls(_read_model(file), str(file), digit_commas)
 
     def _special(self, piece: str, origin: str) -> int:
         found: int = self._processor.PieceToId(piece)
@@ -86,8 +96,22 @@ class Tokenizer:
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Piece ids of each sentence, without special pieces."""
-        # Differs from the release: a piece such as "2," is kept; encode_pieces would cut its comma off.
-        return self._processor.Encode(list(sentences), out_type=int, num_threads=1)
+        # Differs from the release: with digit_commas=keep a piece such as "2," stays; encode_pieces cuts its comma off.
+        found = self._processor.Encode(list(sentences), out_type=int, num_threads=1)
+        if not self._split:
+            return found
+        return [[part for piece in ids for part in self._split.get(piece, (piece,))] for ids in found]
+
+    def _split_pieces(self) -> dict[int, list[int]]:
+        """For each piece that ends in a digit and a comma, the pieces that the release puts in its place."""
+        split = {}
+        for piece, text in enumerate(self.pieces()):
+            if len(text) > 1 and text.endswith(",") and text[-2].isdigit():
+                parts = self._processor.EncodeAsPieces(text[:-1].replace("▁", ""))
+                if not text.startswith("▁") and parts[0].startswith("▁"):
+                    parts = [parts[0][1:], *parts[1:]] if len(parts[0]) > 1 else parts[1:]
+                split[piece] = [self._processor.PieceToId(part) for part in [*parts, ","]]
+        return split
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Piece ids of a text and, for each, the first character of the text it stands for and the one after the last.
@@ -96,7 +120,19 @@ class Tokenizer:
         normalization makes two pieces of one character.
         """
         found = self._processor.Encode(text, return_type="offset_mapping")
-        return found["ids"], found["offsets"]
+        if not self._split:
+            return found["ids"], found["offsets"]
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
+        for piece, (first, end) in zip(found["ids"], found["offsets"], strict=True):
+            parts = self._split.get(piece, [piece])
+            # From the back: the first part keeps what is left, the space before it included.
+            ends = [end]
+            for part in reversed(parts[1:]):
+                ends.append(max(first, ends[-1] - len(self._processor.IdToPiece(part).lstrip("▁"))))
+            ids += parts
+            offsets += zip([first, *reversed(ends[1:])], reversed(ends), strict=True)
+        return ids, offsets
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of piece ids; special pieces leave none, but the unknown piece shows."""
@@ -127,7 +163,8 @@ def _read_model(file: Path) -> bytes:
         raise MissingDataError(f"tokenizer.model_file={file} cannot be read: {error.strerror}") from error
 
 
-def _digest_model(model: bytes) -> str:
+def digest_model(model: bytes) -> str:
+    """Short hash of a model file's content."""
     return hashlib.blake2b(model, digest_size=6).hexdigest()
 
 
@@ -137,8 +174,10 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
     Raises:
         MissingDataError: the model file or the text is not there.
     """
+    how = config.tokenizer.digit_commas
     if config.tokenizer.model_file is not None:
-        return _digest_model(_read_model(Path(config.tokenizer.model_file).expanduser()))
+        found = digest_model(_read_model(Path(config.tokenizer.model_file).expanduser()))
+        return found if how == "keep" else digest([found, how])
     settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
     return digest([TOKENIZER_VERSION, settings, texts.settings(config.corpus), texts.fingerprint(config.corpus)])
 
@@ -154,6 +193,15 @@ def find_tokenizer(config: RunConfig) -> Path:
     return paths.cache() / "tokenizers" / tokenizer_fingerprint(config) / MODEL_FILE
 
 
+def load_tokenizer(config: RunConfig) -> Tokenizer:
+    """The tokenizer of a run, which is there already.
+
+    Raises:
+        MissingDataError, ConfigError: see Tokenizer.load.
+    """
+    return Tokenizer.load(find_tokenizer(config), config.tokenizer.digit_commas)
+
+
 def find_or_train(config: RunConfig, say: Say) -> Path:
     """The model file of a run's tokenizer, trained first where it has to be and is not in the cache.
 
@@ -167,7 +215,7 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     file = find_tokenizer(config)
     if settings.model_file is None:
         find_or_build(file.parent, lambda folder: _build(config, folder, say), "the tokenizer", say)
-    size = Tokenizer.load(file).vocab_size
+    size = load_tokenizer(config).vocab_size
     if size != settings.vocab_size:
         raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} pieces: set it to {size}")
     return file
@@ -190,7 +238,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         "tokenizer": settings.model_dump(mode="json"),
         "corpus": texts.settings(corpus),
         "corpus_fingerprint": texts.fingerprint(corpus),
-        "model_fingerprint": _digest_model(file.read_bytes()),
+        "model_fingerprint": digest_model(file.read_bytes()),
         "version": TOKENIZER_VERSION,
     }
     (folder / "tokenizer.json").write_text(json.dumps(record, indent=2) + "\n")

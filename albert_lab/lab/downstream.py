@@ -118,11 +118,12 @@ def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "Start":
     Raises:
         MissingDataError: its weights are no longer there.
     """
-    from albert_lab.data.tokenizer import Tokenizer, find_or_train
+    from albert_lab.data.tokenizer import find_or_train, load_tokenizer
     from albert_lab.tasks.model import Start
     from albert_lab.training.checkpoint import latest_weights
 
-    tokenizer = Tokenizer.load(find_or_train(run.config, say))
+    find_or_train(run.config, say)
+    tokenizer = load_tokenizer(run.config)
     if is_random:
         return Start(f"{run.name}/random", run.config, tokenizer, None, run.folder / "random")
     return Start(run.name, run.config, tokenizer, latest_weights(run.folder / "checkpoint"), run.folder)

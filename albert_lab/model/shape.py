@@ -37,7 +37,7 @@ class EncoderShape:
             vocab_size=config.tokenizer.vocab_size,
             embedding_size=config.embedding_size,
             # As released: where the sizes agree there is nothing to project (modeling.py, transformer_model).
-            projection=config.embedding_size != config.model.hidden_size,
+            projection=config.projection == "always" or config.embedding_size != config.model.hidden_size,
             dropout=config.dropout,
             **config.model.model_dump(exclude={"name"}),
             **config.sharing.model_dump(exclude={"name"}),

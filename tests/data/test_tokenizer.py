@@ -24,7 +24,12 @@ def toy_sentences(count=400):
 
 def settings(**changes):
     toy = TokenizerConfig(
-        name="toy", model_file=None, vocab_size=50, training_sentences=1000, character_coverage=0.99995
+        name="toy",
+        model_file=None,
+        digit_commas="keep",
+        vocab_size=50,
+        training_sentences=1000,
+        character_coverage=0.99995,
     )
     return toy.model_copy(update=changes)
 
@@ -220,3 +225,19 @@ def test_training_needs_text_and_its_settings(run, tmp_path):
     with pytest.raises(ConfigError, match="has 1 different documents with text, but none in the train split"):
         find_or_train(run("corpus.dev_share=0.5"), silent)
     assert not list((tmp_path / "cache" / "tokenizers").glob("*/"))
+
+
+def test_a_comma_after_a_digit_stays_or_is_cut_off_as_in_the_release(shared_data):
+    file = shared_data / "sentencepiece" / "30k-clean.model"
+    keep, split = Tokenizer.load(file), Tokenizer.load(file, "split")
+
+    def pieces(tokenizer, text):
+        return [tokenizer.pieces()[piece] for piece in tokenizer.encode([text])[0]]
+
+    assert pieces(keep, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2,", "▁2006,"]
+    # encode_pieces of the release, run by hand on the pieces above.
+    assert pieces(split, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2", ",", "▁2006", ","]
+    assert keep.fingerprint != split.fingerprint
+    ids, offsets = split.encode_with_offsets("may 2, 2006,")
+    assert [split.pieces()[piece] for piece in ids] == ["▁may", "▁2", ",", "▁2006", ","]
+    assert ["may 2, 2006,"[first:end].strip() for first, end in offsets] == ["may", "2", ",", "2006", ","]
