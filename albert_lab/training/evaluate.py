@@ -1,6 +1,6 @@
 """Intrinsic evaluation: masked language modelling, NSP and SOP accuracy on held-out documents."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -15,6 +15,8 @@ from albert_lab.training.transfer import inputs_of
 
 # What each pair accuracy tells apart from consecutive pairs, and the inter_sentence option whose pairs it is taken on.
 PAIR_ACCURACIES = {"nsp_accuracy": ("nsp", "other-document"), "sop_accuracy": ("sop", "swapped")}
+MLM_ACCURACY = "mlm_accuracy"
+ACCURACIES = (MLM_ACCURACY, *PAIR_ACCURACIES)
 CONSECUTIVE = "consecutive"
 
 
@@ -122,13 +124,17 @@ class Evaluator:
     autocast: Callable[[], AbstractContextManager[object]]
     is_stopped: Callable[[], bool]
 
-    def scores(self, model: PretrainingModel, num_pairs: int | None = None) -> dict[str, Accuracy]:
-        """mlm_accuracy, nsp_accuracy and sop_accuracy of a model, on all pairs or on the first num_pairs."""
+    def scores(
+        self, model: PretrainingModel, num_pairs: int | None = None, only: Collection[str] = ACCURACIES
+    ) -> dict[str, Accuracy]:
+        """mlm_accuracy, nsp_accuracy and sop_accuracy of a model, or only some, on all pairs or the first num_pairs."""
         sets = self.sets if num_pairs is None else self.sets.head(num_pairs)
         was_training = model.training
         model.eval()
-        found = {"mlm_accuracy": self._mlm(model, sets.mlm)}
+        found = {MLM_ACCURACY: self._mlm(model, sets.mlm)} if MLM_ACCURACY in only else {}
         for name, (_, negative) in PAIR_ACCURACIES.items():
+            if name not in only:
+                continue
             batch = sets.pairs[name]
             if self.kinds:
                 guesses, by = self._head_guesses(model, batch, negative), "head"
