@@ -3,11 +3,14 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from parity import BERT, make_bert
 from records import toy_record
-from toy import toy_overrides
+from toy import toy_overrides, write_corpus
+from toy_folders import toy_run, toy_tokenizer_file
 from toy_tasks import toy_task
 
 from albert_lab import __version__, paths
@@ -15,6 +18,7 @@ from albert_lab.lab import experiment, results, sweep
 
 COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "data make-tasks", "tokenizer train", "config show"]
+COMMANDS += ["export", "import", "evaluate", "lint"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
@@ -302,3 +306,37 @@ def test_what_cannot_be_drawn_is_told_and_nothing_is_written(arguments, code, sa
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert not list(own_home.iterdir())
+
+
+def test_a_run_goes_out_comes_in_and_is_scored(own_home, tmp_path):
+    folder = toy_run(toy_tokenizer_file(tmp_path), replace(BERT, max_position_embeddings=128), "nsp")
+    out = str(tmp_path / "out")
+    exported = lab("export", folder.name, out)
+    assert (exported.returncode, exported.stdout) == (0, f"{out}\n"), exported.stderr
+    linted = json.loads(lab("lint", out, "--json").stdout)
+    assert {trap["severity"] for trap in linted} == {"note"}
+    imported = lab("import", out, "--name", "came-back")
+    assert imported.returncode == 0, imported.stderr
+    assert "nsp_not-shared_came-back-E12" in imported.stdout
+    text = write_corpus(tmp_path / "text, 'quoted'")
+    options = ["scale=smoke", "corpus.sentences=line", "corpus.dev_share=0.25", "machine.device=cpu", "--json"]
+    scored = lab("evaluate", Path(imported.stdout.strip()).name, "--corpus", str(text), *options)
+    assert scored.returncode == 0, scored.stderr
+    assert [row["by"] for row in json.loads(scored.stdout)["rows"]] == ["head"] * 3
+
+
+@pytest.mark.parametrize("command", ["import", "evaluate", "lint"])
+def test_a_folder_with_pickled_code_is_refused_with_exit_code_2_and_nothing_is_run(own_home, command):
+    make_bert(BERT).save_pretrained(own_home / "bad")
+    (own_home / "bad" / "model.safetensors").unlink()
+    toy_tokenizer_file(own_home / "bad")
+    # Read as a pickle, it would make a file.
+    (own_home / "bad" / "pytorch_model.bin").write_bytes(
+        b"cbuiltins\nopen\n(S'%b'\nS'w'\ntR." % bytes(own_home / "ran")
+    )
+    done = lab(command, str(own_home / "bad"))
+    assert done.returncode == 2
+    assert "holds more than tensors" in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    assert not (own_home / "ran").exists()
+    assert not (own_home / "runs").exists()

@@ -52,7 +52,7 @@ def _load(folder: Path) -> tuple[Any, Any]:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging
     except ImportError as error:
-        raise MissingDataError(f"{folder} needs the package transformers: pip install transformers") from error
+        raise MissingDataError(f"{folder} needs a package: pip install 'albert-lab[transformers]'") from error
     logging.set_verbosity_error()  # heads that the encoder leaves out are no news
     logging.disable_progress_bar()
     try:

@@ -55,11 +55,11 @@ def table(folders: Iterable[Path], say: Callable[[str], None]) -> "pd.DataFrame"
 def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     """The change by each layer over the run's held-out set for masked language modelling, without its masks."""
     run = runs.read(folder)
-    if runs.state(folder) != "done":
+    if runs.state(folder) not in runs.PRETRAINED:
         raise ConfigError(f"{folder.name} is not finished ({runs.state(folder)}): only finished runs are measured")
 
     from albert_lab.data.shards import open_shards, prepare
-    from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+    from albert_lab.data.tokenizer import load_tokenizer
     from albert_lab.model.heads import PretrainingModel
     from albert_lab.training.checkpoint import read_last_weights, set_weights
     from albert_lab.training.evaluate import make_sets
@@ -68,7 +68,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
 
     config = run.config
     shards = prepare(config, say)
-    tokenizer = Tokenizer.load(find_tokenizer(config))
+    tokenizer = load_tokenizer(config)
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
     device = choose_device(config.machine.device)
     model = PretrainingModel.from_config(config)

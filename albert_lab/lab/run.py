@@ -31,9 +31,13 @@ if TYPE_CHECKING:
     from albert_lab.data.shards import Shards
     from albert_lab.training.pretrain import Pretraining
 
-State = Literal["done", "failed", "running", "stopped", "missing"]
+State = Literal["done", "imported", "failed", "running", "stopped", "missing"]
+
+# States in which there are weights that nothing more is done to.
+PRETRAINED = ("done", "imported")
 
 RUN_FILE = "run.yaml"
+IMPORT = "import.json"
 FAILURE = "failure.json"
 MACHINE = "machine.json"
 LOCK = "lock"
@@ -90,17 +94,21 @@ def plan(config: RunConfig) -> Run:
 
 def create(run: Run) -> Path:
     """The run's folder, made with its run.yaml where it is not there yet."""
-    file = run.folder / RUN_FILE
-    if not file.exists():
+    if not (run.folder / RUN_FILE).exists():
         run.folder.mkdir(parents=True, exist_ok=True)
-        content = {
-            "name": run.name,
-            "results_version": RESULTS_VERSION,
-            "fingerprints": run.fingerprints,
-            "config": run.config.model_dump(mode="json"),
-        }
-        write_atomically(file, OmegaConf.to_yaml(OmegaConf.create(content)))
+        write_run_file(run, run.folder)
     return run.folder
+
+
+def write_run_file(run: Run, folder: Path) -> None:
+    """Write the run.yaml of a run into a folder, atomically."""
+    content = {
+        "name": run.name,
+        "results_version": RESULTS_VERSION,
+        "fingerprints": run.fingerprints,
+        "config": run.config.model_dump(mode="json"),
+    }
+    write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content)))
 
 
 def read(folder: Path) -> Run:
@@ -120,9 +128,11 @@ def read(folder: Path) -> Run:
 
 
 def state(folder: Path) -> State:
-    """How far a pre-training is: done, failed, running (a process holds its lock), stopped half way, or missing."""
+    """How far a pre-training is: done, imported, failed, running (its lock is held), stopped half way, or missing."""
     if (folder / results.RECORD).exists():
         return "done"
+    if (folder / IMPORT).exists():
+        return "imported"
     if not folder.is_dir():
         return "missing"
     if is_locked(folder):
@@ -221,7 +231,7 @@ def _fail(folder: Path, progress: RunProgress, error: Exception, code: int) -> i
 def _make(run: Run, folder: Path, tasks: Sequence[str], progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
     """Pre-train where there is no record yet, then fine-tune; False when stopped before the end."""
     use_threads(folder, run.config)
-    if not (folder / results.RECORD).exists() and not _pretrain(run, folder, progress, is_stopped):
+    if state(folder) not in PRETRAINED and not _pretrain(run, folder, progress, is_stopped):
         return False
     return downstream.make(run, tasks, progress.say, is_stopped)
 
@@ -229,12 +239,12 @@ def _make(run: Run, folder: Path, tasks: Sequence[str], progress: RunProgress, i
 def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
     """Prepare the data, train, evaluate, write the record; False when stopped before the end."""
     from albert_lab.data.shards import open_shards, prepare
-    from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+    from albert_lab.data.tokenizer import load_tokenizer
 
     config = run.config
     threads = use_threads(folder, config)
     shards = prepare(config, progress.say)
-    tokenizer = Tokenizer.load(find_tokenizer(config))
+    tokenizer = load_tokenizer(config)
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
 
     import torch

@@ -11,7 +11,7 @@ from albert_lab import paths
 from albert_lab.config import digest
 from albert_lab.data.build import Say
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.lab import downstream, results
+from albert_lab.lab import downstream
 from albert_lab.lab import run as runs
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
@@ -44,7 +44,7 @@ def read_seeds(text: str) -> list[int]:
 
 
 def find_run(name: str) -> runs.Run:
-    """A finished run by its name or folder.
+    """A finished or imported run by its name or folder.
 
     Raises:
         ConfigError: no such run, one of another results version, or one that is not finished.
@@ -53,7 +53,7 @@ def find_run(name: str) -> runs.Run:
     run = runs.read(folder)
     if run.folder.resolve() != folder.resolve():
         raise ConfigError(f"{folder} is not where its run is looked for, {run.folder}: ALBERT_LAB_HOME says where")
-    if not (folder / results.RECORD).exists():
+    if runs.state(folder) not in runs.PRETRAINED:
         raise ConfigError(f"{run.name} is not finished (it is {runs.state(folder)}): finish it by the command it is of")
     return run
 

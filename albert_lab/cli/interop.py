@@ -1,0 +1,93 @@
+"""Commands that exchange models with other tools."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
+
+app = typer.Typer()
+RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run (albert-lab status), or a folder.")]
+Source = Annotated[Path, typer.Argument(metavar="DIR", help="ALBERT or BERT in the Hugging Face layout.")]
+
+
+@app.command(
+    rich_help_panel=MODELS,
+    epilog=examples("albert-lab export RUN exported", "albert-lab export RUN exported --layout albert-lab"),
+)
+def export(
+    run: RunOrFolder,
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; not there yet, or empty.")],
+    layout: Annotated[
+        str, typer.Option("--layout", help="auto (albert or bert, by the sharing), albert, bert, or albert-lab.")
+    ] = "auto",
+) -> None:
+    """Write a run as a folder that transformers loads, with a model card; print the folder."""
+    from albert_lab.interop.export import export
+
+    note(f"written in the layout {export(run, target, layout)}")
+    print(target)
+
+
+@app.command(
+    "import",
+    rich_help_panel=MODELS,
+    epilog=examples("albert-lab import albert-base-v2", "albert-lab import my-bert --name my-bert corpus=sotu"),
+)
+def import_(
+    source: Source,
+    overrides: Overrides = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Of the model, in the run's name; else the folder's.")
+    ] = None,
+) -> None:
+    """Make a run folder of a published or exported model, and print it."""
+    from albert_lab.interop.importing import import_folder
+
+    print(import_folder(source, overrides or [], name, note))
+
+
+@app.command(
+    rich_help_panel=MODELS,
+    epilog=examples("albert-lab evaluate RUN --corpus my-texts", "albert-lab evaluate exported corpus=sotu --json"),
+)
+def evaluate(
+    run: RunOrFolder,
+    overrides: Overrides = None,
+    corpus: Annotated[
+        str | None, typer.Option("--corpus", help="An option of the group corpus, or files; else the run's own.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """MLM, NSP and SOP accuracy of any run or folder on the held-out documents of a corpus."""
+    from albert_lab.config import groups
+    from albert_lab.interop.evaluation import evaluate
+
+    chosen = []
+    if corpus is not None:
+        quoted = corpus.replace("\\", "\\\\").replace("'", "\\'")
+        is_option = corpus in groups()["corpus"]
+        chosen = [f"corpus={corpus}"] if is_option else ["corpus=files", f"corpus.path='{quoted}'"]
+    found = evaluate(run, [*chosen, *(overrides or [])], note)
+    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+
+
+@app.command(
+    rich_help_panel=MODELS, epilog=examples("albert-lab lint albert-base-v2", "albert-lab lint exported --json")
+)
+def lint(source: Source, as_json: Json = False) -> None:
+    """What can go wrong with a folder in the Hugging Face layout: heads, GELU, dropout, tokenizer, special ids."""
+    from dataclasses import asdict
+
+    from albert_lab.interop.lint import lint
+
+    found = lint(source)
+    print(
+        json.dumps([asdict(trap) for trap in found], indent=2)
+        if as_json
+        else "\n".join(f"{trap.severity}: {trap.text}" for trap in found)
+    )
+    if any(trap.severity == "error" for trap in found):
+        raise typer.Exit(2)

@@ -1,0 +1,136 @@
+"""The model card of an exported run."""
+
+import json
+from pathlib import Path
+
+from tabulate import tabulate
+
+from albert_lab import __version__, paths
+from albert_lab.interop.loading import Opened, read_import
+from albert_lab.lab import results
+from albert_lab.lab import run as runs
+from albert_lab.lab.results import RunRecord
+
+_CLASSES = {"albert": "AlbertForPreTraining", "bert": "BertForPreTraining"}
+
+
+def model_card(folder: Path, opened: Opened, layout: str) -> str:
+    """The text of a model card: what the model is, its scores, where it came from, and how to open it.
+
+    Args:
+        folder: of the run.
+        opened: what the folder holds.
+        layout: in which it is exported.
+    """
+    record = results.read(folder)
+    library = "albert-lab" if layout == "albert-lab" else "transformers"
+    parts = [
+        f"---\nlibrary_name: {library}\ntags: [{layout}, fill-mask, albert-lab]\n---",
+        f"# {opened.name}",
+        _description(opened),
+        _usage(opened, layout),
+        "## Scores",
+        _scores(record) if record else "None were taken: the model was not trained here.",
+        "## Where it came from",
+        _provenance(record) if record else _imported(folder),
+        "## Configuration",
+        f"```json\n{json.dumps(opened.config.identity(), indent=2)}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _description(opened: Opened) -> str:
+    config, shape = opened.config, opened.model.encoder.shape
+    pairs = ", ".join(opened.pair_labels)
+    lines = [
+        f"An encoder of {shape.num_layers} layers, H = {shape.hidden_size}, E = {shape.embedding_size},"
+        f" {shape.num_attention_heads} heads, sharing `{config.sharing.name}`, vocabulary {shape.vocab_size:,}.",
+        f"Its pair head tells apart: {pairs} (label 0 first)." if pairs else "It has no pair head.",
+        f"Sequences of at most {config.max_sequence_length} pieces: positions beyond that were not trained."
+        if config.max_sequence_length < shape.max_position_embeddings
+        else f"Sequences of at most {shape.max_position_embeddings} pieces.",
+    ]
+    if opened.missing:
+        lines.append(f"Parts that its source did not have are left out: {', '.join(opened.missing)}.")
+    if config.tokenizer.digit_commas == "split":
+        lines.append(
+            "It was trained on pieces such as `2006,` with their comma cut off, as the released ALBERT;"
+            " tokenizer.json keeps the comma."
+        )
+    return "\n".join(lines)
+
+
+def _usage(opened: Opened, layout: str) -> str:
+    lines = ["```python"]
+    if layout in _CLASSES:
+        model = _CLASSES[layout]
+        lines += [f"from transformers import AutoTokenizer, {model}", "", 'folder = "."']
+        lines += ["tokenizer = AutoTokenizer.from_pretrained(folder)", f"model = {model}.from_pretrained(folder)"]
+    else:
+        lines += ["import albert_lab", "", 'model, tokenizer = albert_lab.load(".")']
+    return "\n".join([*lines, "```"])
+
+
+def _scores(record: RunRecord) -> str:
+    body = [
+        [
+            name,
+            f"{100 * s.value:.1f}",
+            f"{100 * s.low:.1f} to {100 * s.high:.1f}",
+            f"{s.n:,}",
+            f"{100 * s.baseline:.1f}",
+            s.by,
+        ]
+        for name, s in record.scores.items()
+    ]
+    header = ["score (%)", "value", "95 % interval", "n", "constant answer", "by"]
+    alarms = [f"Alarm: {alarm}" for alarm in record.alarms]
+    table = tabulate(body, headers=header, tablefmt="github", disable_numparse=True)
+    held_out = (
+        f"On held-out documents of the corpus `{record.config.corpus.name}`; the interval is over answers, not seeds."
+    )
+    return "\n\n".join([held_out, table, *alarms])
+
+
+def _provenance(record: RunRecord) -> str:
+    config, training, made = record.config, record.training, record.provenance
+    packages = ", ".join(f"{name} {version}" for name, version in sorted(made.packages.items()))
+    rows = {
+        "run": record.name,
+        "made with": f"albert-lab {made.albert_lab}, Python {made.python}, {packages}",
+        "finished": made.finished,
+        "machine": f"{made.platform}, {made.processor}, {made.device}, {made.precision}, {made.threads} threads",
+        "corpus": f"{config.corpus.name}, fingerprint {record.fingerprints['corpus']}",
+        "tokenizer": f"{config.tokenizer.name}, fingerprint {record.fingerprints['tokenizer']}",
+        "objective": config.inter_sentence.name,
+        "training": f"{training.steps:,} steps, {training.tokens:,} pieces, {training.training_seconds:,.0f} s,"
+        f" seed {config.seed}",
+        "parameters": f"{record.parameters['total']:,}",
+        "results version": str(record.results_version),
+        "exported with": f"albert-lab {__version__}",
+        "report": ", ".join(f"`{report}`" for report in _reports(record.name)) or "no report here holds this run",
+    }
+    return tabulate(list(rows.items()), headers=["", ""], tablefmt="github", disable_numparse=True)
+
+
+def _reports(name: str) -> list[str]:
+    """Reports that hold a run, as paths under the folder of reports."""
+    found = []
+    for file in sorted(paths.reports().glob("*/*/results.csv")):
+        report = file.with_name("report.md")
+        if report.is_file() and name in file.read_text(encoding="utf-8"):
+            found.append(report.relative_to(paths.reports()).as_posix())
+    return found
+
+
+def _imported(folder: Path) -> str:
+    noted = read_import(folder)
+    assert noted is not None, f"{folder / runs.IMPORT} is read only where it is"
+    rows = {
+        "imported from": Path(noted["source"]).name,
+        "family": noted["family"],
+        "imported": noted["imported"],
+        "notes": "; ".join(noted["notes"]) or "none",
+        "exported with": f"albert-lab {__version__}",
+    }
+    return tabulate(list(rows.items()), headers=["", ""], tablefmt="github", disable_numparse=True)

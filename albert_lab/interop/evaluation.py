@@ -1,0 +1,176 @@
+"""Intrinsic scores of whatever a folder holds, on any corpus."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tabulate import tabulate
+
+from albert_lab.config import RunConfig, load, parse, validate
+from albert_lab.data.build import Say
+from albert_lab.data.shards import open_shards, prepare
+from albert_lab.data.tokenizer import find_tokenizer
+from albert_lab.errors import ConfigError
+from albert_lab.interop.loading import Opened, open_folder
+from albert_lab.lab.launchers import cores
+
+# What an evaluation may set; the model decides the rest.
+SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")
+# The model was trained on text cleaned so.
+_CLEANING = ("lower_case", "strip_accents")
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One score as a share of n answers; all but name and reason are None where it cannot be taken."""
+
+    score: str
+    value: float | None
+    n: int | None
+    low: float | None
+    high: float | None
+    baseline: float | None
+    by: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of one model on one corpus."""
+
+    model: str
+    corpus: str
+    dev_documents: int
+    max_sequence_length: int
+    rows: tuple[ScoreRow, ...]
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return asdict(self)
+
+    def as_text(self) -> str:
+        """A table in percent, with what could not be scored and the notes."""
+        body = [
+            [row.score, "", "", "", "", row.reason]
+            if row.value is None or row.low is None or row.high is None or row.baseline is None
+            else [
+                row.score,
+                f"{row.value:.1%}",
+                f"{row.low:.1%} to {row.high:.1%}",
+                f"{row.n:,}",
+                f"{row.baseline:.1%}",
+                row.by,
+            ]
+            for row in self.rows
+        ]
+        header = ["score", "value", "95 % interval", "n", "constant answer", "by"]
+        table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
+        return "\n".join([table, "", *self.notes])
+
+
+def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
+    """Scores of a run or folder on the held-out documents of a corpus.
+
+    Args:
+        text: name of a run, or a folder.
+        overrides: `key=value` of corpus, evaluation, masking, lengths and machine.
+        say: takes a line for the user.
+
+    Raises:
+        ConfigError, MissingDataError: see loading.open_folder; an override of what the model decides; text that cannot
+            be used.
+    """
+    opened = open_folder(text)
+    config = _configure(opened, overrides)
+    threads = config.machine.threads or cores()
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    import torch
+
+    from albert_lab.training.evaluate import ACCURACIES, Evaluator, make_sets
+    from albert_lab.training.pretrain import autocast, choose_device, choose_precision
+
+    torch.set_num_threads(threads)
+    reasons = _reasons(opened)
+    shards = prepare(config, say)
+    train, dev = (open_shards(shards, split, opened.tokenizer) for split in ("train", "dev"))
+    device = choose_device(config.machine.device)
+    evaluator = Evaluator(
+        sets=make_sets(train, dev, opened.tokenizer, config),
+        kinds=opened.pair_labels,
+        batch_size=config.evaluation.batch_size,
+        device=device,
+        autocast=autocast(choose_precision(config.machine.precision, device), device),
+        is_stopped=lambda: False,
+    )
+    found = evaluator.scores(opened.model.to(device), only=[name for name in ACCURACIES if name not in reasons])
+    rows = []
+    for name in ACCURACIES:
+        if name in reasons:
+            rows.append(ScoreRow(name, None, None, None, None, None, None, reasons[name]))
+            continue
+        accuracy = found[name]
+        low, high = accuracy.interval()
+        rows.append(ScoreRow(name, accuracy.value, accuracy.n, low, high, accuracy.baseline, accuracy.by, None))
+    return Scored(
+        model=opened.name,
+        corpus=config.corpus.name if config.corpus.path is None else f"{config.corpus.name} ({config.corpus.path})",
+        dev_documents=len(dev.document_offsets) - 1,
+        max_sequence_length=config.max_sequence_length,
+        rows=tuple(rows),
+        notes=_notes(opened),
+    )
+
+
+def _reasons(opened: Opened) -> dict[str, str]:
+    """Scores that cannot be taken, with the reason."""
+    reasons = {}
+    if "mlm_head" in opened.missing:
+        reasons["mlm_accuracy"] = "the checkpoint has no MLM head"
+    if "pooler" in opened.missing:
+        for name in ("nsp_accuracy", "sop_accuracy"):
+            reasons[name] = "the checkpoint has neither pair head nor pooler for a probe to read"
+    return reasons
+
+
+def _notes(opened: Opened) -> tuple[str, ...]:
+    notes = []
+    if not opened.pair_labels and "pooler" not in opened.missing:
+        notes.append("There is no pair head: NSP and SOP are scored by a linear probe on the pooled output.")
+    elif opened.pair_labels:
+        notes.append(f"The pair head tells apart: {', '.join(opened.pair_labels)}.")
+    if opened.imported:
+        notes.append("Whether the model has read this text before, its folder does not say.")
+    return tuple(notes)
+
+
+def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
+    content = opened.config.model_dump(mode="json")
+    before = dict(content["corpus"])
+    composed = load(overrides).model_dump(mode="json")
+    keys = [override.key_or_group for override in parse(overrides)] if overrides else []
+    for key in sorted(keys, key=lambda key: key.count(".")):  # groups before the keys in them
+        section, *rest = key.split(".")
+        if section not in SETTABLE:
+            raise ConfigError(f"{key} cannot be set: the model decides it (allowed: {', '.join(SETTABLE)})")
+        if section == "scale":
+            content["evaluation"] = composed["evaluation"]
+        elif not rest:
+            cleaning = {name: before[name] for name in _CLEANING} if section == "corpus" else {}
+            value = composed[section]
+            content[section] = value | cleaning if isinstance(value, dict) else value
+        else:
+            holder, found = content[section], composed[section]
+            for part in rest[:-1]:
+                holder, found = holder[part], found[part]
+            holder[rest[-1]] = found[rest[-1]]
+    if content["corpus"] != before or opened.tokenizer_file != find_tokenizer(opened.config):
+        # By its file: by its settings it would be trained anew, on the other text.
+        content["tokenizer"] |= {
+            "name": "model-file",
+            "model_file": str(opened.tokenizer_file.resolve()),
+            "training_sentences": None,
+            "character_coverage": None,
+        }
+    return validate(content)

@@ -1,0 +1,131 @@
+"""A run folder becomes a folder in the Hugging Face layout, or one of our own that stands by itself."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import get_args
+
+import safetensors.torch
+import torch
+
+from albert_lab.errors import ConfigError
+from albert_lab.interop import architecture as architectures
+from albert_lab.interop import folder as folders
+from albert_lab.interop import tokenizer_files
+from albert_lab.interop.architecture import Architecture, Family
+from albert_lab.interop.card import model_card
+from albert_lab.interop.loading import Opened, find_folder, open_run
+from albert_lab.lab import results
+from albert_lab.lab import run as runs
+from albert_lab.model.huggingface import to_albert, to_bert
+from albert_lab.model.shape import EncoderShape
+
+AUTO, OWN = "auto", "albert-lab"
+LAYOUTS = (AUTO, *get_args(Family), OWN)
+CARD = "README.md"
+
+
+def export(text: str, target: Path, layout: str) -> str:
+    """Writes a finished or imported run as a folder of its own, whole or not at all; the layout that was written.
+
+    auto: as ALBERT where whole layers are shared, as BERT where none are and E = H.
+
+    Args:
+        text: name of a run, or its folder.
+        target: where to write; not there yet, or empty.
+        layout: one of LAYOUTS.
+
+    Raises:
+        ConfigError: no such layout or run, a run that is not finished, a target with something in it, or a model that
+            the layout has no equal for.
+        MissingDataError: the run's weights or tokenizer are not there.
+    """
+    if layout not in LAYOUTS:
+        raise ConfigError(f"--layout {layout} is unknown (allowed: {', '.join(LAYOUTS)})")
+    folder = find_folder(text)
+    state = runs.state(folder)
+    if state not in runs.PRETRAINED:
+        raise ConfigError(f"{folder} cannot be exported: its run is {state}")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ConfigError(f"{target} is there already, and not empty")
+    opened = open_run(folder)
+    shape = opened.model.encoder.shape
+    if layout == AUTO:
+        layout = choose_layout(shape)
+    write = _own(folder, opened) if layout == OWN else _transformers(opened, shape, layout)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
+        partial = Path(scratch) / target.name
+        partial.mkdir()
+        write(partial)
+        (partial / CARD).write_text(model_card(folder, opened, layout), encoding="utf-8")
+        if target.exists():
+            target.rmdir()
+        partial.rename(target)
+    return layout
+
+
+def choose_layout(shape: EncoderShape) -> Family:
+    """The kind of model of transformers that a shape is by common usage.
+
+    Raises:
+        ConfigError: it is neither, with what can be done.
+    """
+    own = list(range(shape.num_layers))
+    if shape.num_layers == 1 or (shape.attention_blocks != own and shape.ffn_blocks != own):
+        return "albert"
+    if shape.attention_blocks != shape.ffn_blocks:
+        raise ConfigError(
+            "sharing: attention and FFN blocks are shared differently, and ALBERT in transformers shares whole layers"
+            f" only; --layout {OWN} writes a folder that albert_lab.load opens"
+        )
+    if shape.projection or shape.embedding_size != shape.hidden_size:
+        raise ConfigError(
+            f"no layer is shared, and embedding_size={shape.embedding_size} is projected to"
+            f" model.hidden_size={shape.hidden_size}: BERT has no projection, and published ALBERT shares its layers;"
+            " --layout albert writes an ALBERT with a group for each layer, which computes the same;"
+            f" --layout {OWN} a folder that albert_lab.load opens"
+        )
+    return "bert"
+
+
+def _transformers(opened: Opened, shape: EncoderShape, layout: str) -> Callable[[Path], None]:
+    family: Family = "albert" if layout == "albert" else "bert"
+    state = {
+        name: tensor for name, tensor in opened.model.state_dict().items() if name.split(".")[0] not in opened.missing
+    }
+    try:
+        tensors = (to_albert if family == "albert" else to_bert)(state, shape)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; --layout {OWN} writes a folder that albert_lab.load opens") from error
+    tokenizer = opened.tokenizer
+    special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
+    content = architectures.write(Architecture(family, shape, opened.pair_labels), special_ids)
+    if "mlm_head" in opened.missing:
+        content["architectures"] = ["AlbertModel" if family == "albert" else "BertModel"]
+
+    def write(folder: Path) -> None:
+        (folder / folders.CONFIG_FILE).write_text(json.dumps(content, indent=2) + "\n")
+        _save(tensors, folder)
+        tokenizer_files.write(opened.tokenizer_file, opened.config, folder)
+
+    return write
+
+
+def _own(folder: Path, opened: Opened) -> Callable[[Path], None]:
+    def write(target: Path) -> None:
+        for name in (runs.RUN_FILE, results.RECORD, runs.IMPORT):
+            if (folder / name).is_file():
+                shutil.copyfile(folder / name, target / name)
+        _save(opened.model.state_dict(), target)
+        shutil.copyfile(opened.tokenizer_file, target / opened.tokenizer_file.name)
+
+    return write
+
+
+def _save(tensors: dict[str, torch.Tensor], folder: Path) -> None:
+    # transformers asks for this mark.
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    safetensors.torch.save_file(contiguous, folder / folders.SAFETENSORS, metadata={"format": "pt"})

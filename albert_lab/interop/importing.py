@@ -1,0 +1,192 @@
+"""A folder in the Hugging Face layout becomes a run folder."""
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from albert_lab import __version__
+from albert_lab.config import InterSentenceConfig, RunConfig, groups, load, load_option, parse, validate
+from albert_lab.data.build import Say, find_or_build
+from albert_lab.data.tokenizer import MODEL_FILE, Tokenizer
+from albert_lab.errors import ConfigError
+from albert_lab.interop import lint, tokenizer_files
+from albert_lab.interop.architecture import Architecture
+from albert_lab.interop.folder import FolderModel, read_architecture, read_model
+from albert_lab.lab import run as runs
+from albert_lab.model.shape import EncoderShape
+from albert_lab.training import checkpoint
+from albert_lab.training.optimizer import build_optimizer
+
+
+@dataclass(frozen=True)
+class Import:
+    """A folder read for use here: its model, the configuration of the run it makes, and that run's name."""
+
+    found: FolderModel
+    run: runs.Run
+    tokenizer_file: Path
+
+
+def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name: str | None = None) -> Import:
+    """The run that a folder makes; nothing is written.
+
+    Args:
+        folder: in the Hugging Face layout.
+        tokenizer_file: spiece.model or tokenizer.json of the folder.
+        overrides: `key=value`, of what the folder does not decide: scale, corpus, budget.
+        name: of the model, in the run's name; of the folder, if None.
+
+    Raises:
+        ConfigError: see folder.read_model; a tokenizer of another vocabulary; a shape that no configuration holds; an
+            override of what the folder decides.
+    """
+    found = read_model(folder)
+    shape = found.architecture.shape
+    check_vocabulary(Tokenizer.load(tokenizer_file), shape, tokenizer_file)
+    config = _configure(found.architecture, folder, tokenizer_file, overrides, _slug(name or folder.resolve().name))
+    fingerprints = {
+        "tokenizer": Tokenizer.load(tokenizer_file, config.tokenizer.digit_commas).fingerprint,
+        "weights": digest_tensors(found.model.state_dict()),
+    }
+    return Import(found, runs.Run(config, fingerprints), tokenizer_file)
+
+
+def check_vocabulary(tokenizer: Tokenizer, shape: EncoderShape, file: Path) -> None:
+    """Checks that a tokenizer has as many pieces as the model.
+
+    Raises:
+        ConfigError: it has not.
+    """
+    if tokenizer.vocab_size != shape.vocab_size:
+        raise ConfigError(f"{file} has {tokenizer.vocab_size} pieces, and the model's vocab_size is {shape.vocab_size}")
+
+
+def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:
+    """The run folder of a folder in the Hugging Face layout, made first where it is not there yet.
+
+    It holds the weights as a checkpoint of step 0 whose optimizer has no state, the tokenizer, and import.json.
+
+    Raises:
+        ConfigError, MissingDataError: see plan and tokenizer_files.copy.
+    """
+    # First, since it tells whether this is such a folder at all.
+    read_architecture(folder)
+    with TemporaryDirectory() as scratch:
+        planned = plan(folder, tokenizer_files.copy(folder, Path(scratch)), overrides, name)
+        run = planned.run
+        file = run.folder / planned.tokenizer_file.name
+        settings = run.config.tokenizer.model_copy(update={"model_file": str(file)})
+        run = runs.Run(run.config.model_copy(update={"tokenizer": settings}), run.fingerprints)
+
+        def build(partial: Path) -> None:
+            shutil.copyfile(planned.tokenizer_file, partial / file.name)
+            runs.write_run_file(run, partial)
+            optimizer = build_optimizer(planned.found.model, run.config.optimizer, run.config.learning_rate)
+            state = {"run_name": run.name, "step": 0}
+            checkpoint.save(partial / "checkpoint", planned.found.model, optimizer, state)
+            record = _record(folder, planned.found)
+            (partial / runs.IMPORT).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+        find_or_build(run.folder, build, f"the import of {folder}", say)
+    for trap in lint.lint(folder):
+        say(f"{trap.severity}: {trap.text}")
+    say("optimizer state is not part of the folder: going on with pre-training begins with fresh moments")
+    return run.folder
+
+
+def _record(folder: Path, found: FolderModel) -> dict[str, Any]:
+    return {
+        "source": str(folder.resolve()),
+        "family": found.architecture.family,
+        "pair_labels": list(found.architecture.pair_labels),
+        "missing_parts": list(found.missing),
+        "unused_tensors": list(found.unused),
+        "notes": list(found.notes),
+        "albert_lab": __version__,
+        "imported": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _configure(
+    architecture: Architecture, folder: Path, tokenizer_file: Path, overrides: Sequence[str], name: str
+) -> RunConfig:
+    shape = architecture.shape
+    for key, only in (("inner_group_num", 1), ("type_vocab_size", 2)):
+        if getattr(shape, key) != only:
+            raise ConfigError(
+                f"{folder}: {key}={getattr(shape, key)}: a run's configuration has {only} alone;"
+                " albert_lab.load opens the folder all the same"
+            )
+    flags = tokenizer_files.read_flags(folder)
+    content = load(overrides).model_dump(mode="json")
+    given = {override.key_or_group for override in parse(overrides)} if overrides else set()
+    decided: dict[str, Any] = {
+        "model": {
+            "name": name,
+            **{key: getattr(shape, key) for key in content["model"] if key != "name"},
+        },
+        "sharing": _sharing(shape),
+        "inter_sentence": _inter_sentence(architecture.pair_labels),
+        "embedding_size": shape.embedding_size,
+        "projection": "always" if shape.projection and shape.embedding_size == shape.hidden_size else "auto",
+        "dropout": shape.dropout,
+    }
+    for key in given:
+        if key.split(".")[0] in decided:
+            raise ConfigError(f"{key} cannot be set: {folder} decides it")
+    if "max_sequence_length" not in given:
+        longest = min(flags.max_length or shape.max_position_embeddings, shape.max_position_embeddings)
+        decided["max_sequence_length"] = longest
+    for key, value in (("lower_case", flags.lower_case), ("strip_accents", flags.strip_accents)):
+        if f"corpus.{key}" not in given:
+            content["corpus"][key] = value
+    content["tokenizer"] = {
+        "name": "model-file",
+        "model_file": str(tokenizer_file),
+        "vocab_size": shape.vocab_size,
+        "training_sentences": None,
+        "character_coverage": None,
+        "digit_commas": content["tokenizer"]["digit_commas"]
+        if "tokenizer.digit_commas" in given
+        # Published ALBERT was trained as the release cuts.
+        else flags.digit_commas or ("split" if tokenizer_file.name == MODEL_FILE else "keep"),
+    }
+    return validate(content | decided)
+
+
+def _sharing(shape: EncoderShape) -> dict[str, Any]:
+    names = {1: "all-shared", shape.num_layers: "not-shared"}
+    name = names.get(shape.ffn_groups, "groups") if shape.num_layers > 1 else "all-shared"
+    return {"name": name, "attention_groups": shape.attention_groups, "ffn_groups": shape.ffn_groups}
+
+
+def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
+    """The option whose labels these are, the paper's own before others."""
+    options = sorted(groups()["inter_sentence"], key=lambda name: (name not in ("none", "nsp", "sop"), name))
+    for name in options:
+        option = load_option("inter_sentence", name, InterSentenceConfig)
+        if tuple(label.kind for label in option.labels) == tuple(labels):
+            return option.model_dump(mode="json")
+    raise ConfigError(f"pair_labels={', '.join(labels)}: no inter_sentence option tells these apart")
+
+
+def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
+    """Short hash of tensors, by name and content."""
+    found = hashlib.blake2b(digest_size=6)
+    for name in sorted(tensors):
+        found.update(name.encode())
+        found.update(tensors[name].detach().contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.") or "imported"

@@ -1,0 +1,147 @@
+"""Models with their tokenizers from any folder: a run, an export, a checkpoint in the Hugging Face layout."""
+
+import difflib
+import json
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from albert_lab import paths
+from albert_lab.config import RunConfig
+from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.interop import folder as folders
+from albert_lab.interop import importing, tokenizer_files
+from albert_lab.lab import run as runs
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.training import checkpoint
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model read from a folder, in evaluation mode, and what belongs to it.
+
+    config describes the model and the text it reads. pair_labels are the kinds of pair that the pair head tells apart;
+    empty where there is none. missing names parts that the folder does not hold and that stand with random weights.
+    imported tells that it was not trained here.
+    """
+
+    name: str
+    model: PretrainingModel
+    tokenizer: Tokenizer
+    tokenizer_file: Path
+    config: RunConfig
+    pair_labels: tuple[str, ...]
+    missing: tuple[str, ...]
+    imported: bool
+
+
+def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
+    """The model of a folder in evaluation mode, and its tokenizer.
+
+    The folder is a run's, one that `albert-lab export` wrote, or an ALBERT or BERT in the Hugging Face layout. A part
+    that it does not hold stands with random weights, and a warning names it.
+
+    Example:
+        >>> import albert_lab
+        >>> model, tokenizer = albert_lab.load("exported")
+        >>> tokenizer.encode(["a sentence"])
+
+    Raises:
+        ConfigError: no such folder, or one that cannot be used; names the file.
+        MissingDataError: weights or tokenizer are not there.
+    """
+    path = find_folder(str(folder))
+    if (path / runs.RUN_FILE).is_file():
+        opened = open_run(path)
+        model, tokenizer, missing = opened.model, opened.tokenizer, opened.missing
+    else:
+        # Not by way of a configuration: some shapes have none.
+        found = folders.read_model(path)
+        tokenizer = Tokenizer.load(tokenizer_files.find(path))
+        importing.check_vocabulary(tokenizer, found.architecture.shape, tokenizer_files.find(path))
+        model, missing = found.model, found.missing
+    if random := [part for part in missing if part != "pair_head"]:
+        warnings.warn(f"{path} does not hold {' and '.join(random)}: random weights stand there", stacklevel=2)
+    return model, tokenizer
+
+
+def open_folder(text: str) -> Opened:
+    """A run by its name, or whatever a folder holds.
+
+    Raises:
+        ConfigError, MissingDataError: see load; a shape that no configuration holds.
+    """
+    path = find_folder(text)
+    if (path / runs.RUN_FILE).is_file():
+        return open_run(path)
+    planned = importing.plan(path, tokenizer_files.find(path))
+    config, found = planned.run.config, planned.found
+    return Opened(
+        name=planned.run.name,
+        model=found.model,
+        tokenizer=Tokenizer.load(planned.tokenizer_file, config.tokenizer.digit_commas),
+        tokenizer_file=planned.tokenizer_file,
+        config=config,
+        pair_labels=found.architecture.pair_labels,
+        missing=found.missing,
+        imported=True,
+    )
+
+
+def find_folder(text: str) -> Path:
+    """The folder that a path or the name of a run stands for.
+
+    Raises:
+        ConfigError: there is neither; names the runs that are nearest.
+    """
+    for path in (Path(text).expanduser(), paths.runs() / text):
+        if path.is_dir():
+            return path
+    known = [folder.name for folder in paths.runs().glob("*/")]
+    near = difflib.get_close_matches(text, known, n=1, cutoff=0.4)
+    raise ConfigError(
+        f"{text} is neither a folder nor a run in {paths.runs()}" + (f"; did you mean {near[0]}?" if near else "")
+    )
+
+
+def _tokenizer_file(folder: Path, config: RunConfig) -> Path:
+    """The tokenizer file of a run: beside its run.yaml where it was imported or exported, else where runs have it."""
+    try:
+        return tokenizer_files.find(folder)
+    except MissingDataError:
+        return find_tokenizer(config)
+
+
+def read_import(folder: Path) -> dict[str, Any] | None:
+    """What is noted of an imported run; None where the run was made here."""
+    file = folder / runs.IMPORT
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
+def open_run(folder: Path) -> Opened:
+    """What a run folder holds, or one that was exported in our own layout.
+
+    Raises:
+        ConfigError: it is no run folder, or its weights are not those of its configuration.
+        MissingDataError: weights or tokenizer are not there.
+    """
+    run = runs.read(folder)
+    weights = folder / folders.SAFETENSORS
+    if not weights.is_file():
+        weights = checkpoint.latest_weights(folder / "checkpoint")
+    model = PretrainingModel.from_config(run.config).eval()
+    checkpoint.load_weights(weights, model)
+    noted = read_import(folder)
+    file = _tokenizer_file(folder, run.config)
+    return Opened(
+        name=run.name,
+        model=model,
+        tokenizer=Tokenizer.load(file, run.config.tokenizer.digit_commas),
+        tokenizer_file=file,
+        config=run.config,
+        pair_labels=tuple(label.kind for label in run.config.inter_sentence.labels),
+        missing=() if noted is None else tuple(noted["missing_parts"]),
+        imported=noted is not None,
+    )

@@ -1,0 +1,204 @@
+"""The tokenizer's part of a folder in the Hugging Face layout, both ways."""
+
+import json
+import shutil
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sentencepiece import sentencepiece_model_pb2
+
+from albert_lab.config import CorpusConfig, RunConfig
+from albert_lab.data.tokenizer import CONTROL_SYMBOLS, MODEL_FILE, Tokenizer
+from albert_lab.errors import ConfigError, MissingDataError
+
+JSON_FILE = "tokenizer.json"
+CONFIG_FILE = "tokenizer_config.json"
+VOCABULARY_FILE = "vocab.txt"
+# Ours, in tokenizer_config.json; published ALBERT was trained as the release cuts.
+DIGIT_COMMAS_KEY = "digit_commas"
+# What transformers writes where a tokenizer has no longest text.
+_NO_LENGTH = 10**9
+
+
+@dataclass(frozen=True)
+class TokenizerFlags:
+    """How text is cleaned before it is cut into pieces, and the longest sequence (None: not said).
+
+    digit_commas is None where the folder does not say.
+    """
+
+    lower_case: bool
+    strip_accents: bool
+    max_length: int | None
+    digit_commas: str | None
+
+
+def write(model: Path, config: RunConfig, folder: Path) -> None:
+    """Writes the tokenizer of a run: the model file itself, and what transformers reads.
+
+    Args:
+        model: SentencePiece model or tokenizer.json of the run.
+        config: of the run; the cleaning of its corpus becomes part of the tokenizer.
+        folder: where to write.
+    """
+    tokenizer, corpus = Tokenizer.load(model), config.corpus
+    pieces = tokenizer.pieces()
+    if model.suffix == ".json":
+        shutil.copyfile(model, folder / JSON_FILE)
+    else:
+        shutil.copyfile(model, folder / MODEL_FILE)
+        _write_json(folder / JSON_FILE, as_json(model.read_bytes(), corpus))
+    special = {"pad": tokenizer.pad_id, "unk": tokenizer.unk_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
+    special["mask"] = tokenizer.mask_id
+    content = {
+        # Any other class of transformers builds its own normalization from the vocabulary; this one reads the file.
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "do_lower_case": corpus.lower_case,
+        "keep_accents": not corpus.strip_accents,
+        "model_max_length": config.max_sequence_length,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        **{f"{name}_token": pieces[piece] for name, piece in special.items()},
+        DIGIT_COMMAS_KEY: config.tokenizer.digit_commas,
+    }
+    _write_json(folder / CONFIG_FILE, content)
+
+
+def as_json(model: bytes, corpus: CorpusConfig) -> dict[str, Any]:
+    """The content of a tokenizer.json that gives the ids of a SentencePiece model after the cleaning of a corpus.
+
+    Brackets, quotes and the other symbols that SentencePiece never joins to others stay ordinary pieces, with their
+    score of 0, the highest; as added tokens, which transformers makes of them, they would swallow the space before
+    them.
+    """
+    proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
+    proto.ParseFromString(model)
+    vocabulary = [(piece.piece, piece.score) for piece in proto.pieces]
+    ids = {piece: number for number, (piece, _) in enumerate(vocabulary)}
+    special = ["<pad>", "<unk>", *CONTROL_SYMBOLS]
+    normalizers: list[dict[str, Any]] = []
+    if corpus.strip_accents:
+        normalizers += [{"type": "NFKD"}, {"type": "StripAccents"}]
+    if corpus.lower_case:
+        normalizers.append({"type": "Lowercase"})
+    charsmap = proto.normalizer_spec.precompiled_charsmap
+    if charsmap:
+        normalizers.append({"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()})
+    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    cls, sep = ({"SpecialToken": {"id": piece, "type_id": 0}} for piece in CONTROL_SYMBOLS[:2])
+    first, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {
+                "id": ids[piece],
+                "content": piece,
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": True,
+            }
+            for piece in special
+        ],
+        "normalizer": {"type": "Sequence", "normalizers": normalizers},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [cls, first, sep],
+            "pair": [cls, first, sep, second, {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
+            "special_tokens": {
+                piece: {"id": piece, "ids": [ids[piece]], "tokens": [piece]} for piece in CONTROL_SYMBOLS[:2]
+            },
+        },
+        "decoder": metaspace,
+        "model": {"type": "Unigram", "unk_id": ids["<unk>"], "vocab": vocabulary, "byte_fallback": False},
+    }
+
+
+def find(folder: Path) -> Path:
+    """The tokenizer file of a folder: spiece.model, else tokenizer.json.
+
+    Raises:
+        MissingDataError: there is neither.
+    """
+    for name in (MODEL_FILE, JSON_FILE):
+        if (folder / name).is_file():
+            return folder / name
+    has_vocabulary = (folder / VOCABULARY_FILE).is_file()
+    advice = (
+        f"; import the folder first: its {VOCABULARY_FILE} is then written as {JSON_FILE}" if has_vocabulary else ""
+    )
+    raise MissingDataError(f"{folder} has no tokenizer: neither {MODEL_FILE} nor {JSON_FILE}{advice}")
+
+
+def copy(folder: Path, target: Path) -> Path:
+    """The tokenizer file of a folder, copied into another; a vocab.txt is turned into a tokenizer.json.
+
+    Raises:
+        MissingDataError: there is none, or transformers, which turns a vocab.txt into one, is not installed.
+        ConfigError: the vocabulary cannot be read.
+    """
+    try:
+        found = find(folder)
+    except MissingDataError:
+        if not (folder / VOCABULARY_FILE).is_file():
+            raise
+        return _convert_vocabulary(folder, target / JSON_FILE)
+    return Path(shutil.copyfile(found, target / found.name))
+
+
+def _convert_vocabulary(folder: Path, target: Path) -> Path:
+    try:
+        from transformers import BertTokenizer
+    except ImportError as error:
+        raise MissingDataError(f"{folder / VOCABULARY_FILE}: pip install 'albert-lab[transformers]'") from error
+    flags = read_flags(folder)
+    vocabulary = (folder / VOCABULARY_FILE).read_text(encoding="utf-8").splitlines()
+    pieces = {piece: number for number, piece in enumerate(vocabulary)}
+    made = BertTokenizer(vocab=pieces, do_lower_case=flags.lower_case, strip_accents=flags.strip_accents)
+    made.backend_tokenizer.save(str(target))
+    return target
+
+
+def read_flags(folder: Path) -> TokenizerFlags:
+    """The cleaning that a folder's tokenizer_config.json asks for, with the defaults of transformers.
+
+    Raises:
+        ConfigError: the file is no JSON object.
+    """
+    content = read_json(folder / CONFIG_FILE) if (folder / CONFIG_FILE).is_file() else {}
+    lower_case = bool(content.get("do_lower_case", True))
+    strip_accents = content.get("strip_accents")  # BERT's word; None follows do_lower_case
+    if strip_accents is None:
+        strip_accents = not content["keep_accents"] if "keep_accents" in content else lower_case
+    max_length = content.get("model_max_length")
+    said = isinstance(max_length, int) and max_length < _NO_LENGTH
+    commas = content.get(DIGIT_COMMAS_KEY)
+    return TokenizerFlags(
+        lower_case, bool(strip_accents), max_length if said else None, commas if commas in ("keep", "split") else None
+    )
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises:
+        ConfigError: the file is not there, or holds no JSON object.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{file} is no JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file} holds no JSON object")
+    return content
+
+
+def _write_json(file: Path, content: dict[str, Any]) -> None:
+    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,69 @@
+import dataclasses
+
+import pytest
+import torch
+from parity import ALBERT, make_albert
+from toy import toy_config, toy_overrides, write_corpus
+
+from albert_lab.data.tokenizer import find_or_train, find_tokenizer
+from albert_lab.errors import ConfigError
+from albert_lab.interop.evaluation import evaluate
+from albert_lab.interop.export import export
+from albert_lab.lab import results
+from albert_lab.lab import run as runs
+
+
+@pytest.fixture
+def finished(corpus, own_home):
+    """A run of a second, and its record."""
+    folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
+    assert runs.main(folder) == 0
+    record = results.read(folder)
+    assert record is not None
+    return folder, record
+
+
+def silent(_line):
+    pass
+
+
+def test_a_run_scores_as_its_record_says_and_so_do_its_exports(finished, own_home, corpus):
+    folder, record = finished
+    export(folder.name, own_home / "albert", "auto")
+    export(folder.name, own_home / "own", "albert-lab")
+    here = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
+    text = [override for override in toy_overrides(corpus) if override.startswith(("scale", "corpus"))]
+    for place, overrides in ((folder.name, here), (own_home / "own", here), (own_home / "albert", [*here, *text])):
+        scored = evaluate(str(place), overrides, silent)
+        assert {row.score: (row.value, row.n, row.by) for row in scored.rows} == {
+            name: (score.value, score.n, score.by) for name, score in record.scores.items()
+        }
+
+
+def test_another_corpus_is_read_with_the_models_own_pieces_and_cleaning(finished, tmp_path):
+    folder, record = finished
+    other = write_corpus(tmp_path / "other", documents=60)
+    overrides = ["corpus=files", f"corpus.path={other}", "corpus.sentences=line", "corpus.dev_share=0.3"]
+    scored = evaluate(folder.name, [*overrides, "corpus.lower_case=false"], silent)
+    assert scored.dev_documents != record.data.dev_documents
+    assert str(other) in scored.corpus
+    assert all(row.value is not None for row in scored.rows)
+    for key in ("model=base", "tokenizer.vocab_size=60", "embedding_size=8"):
+        with pytest.raises(ConfigError, match="cannot be set: the model decides it"):
+            evaluate(folder.name, [key], silent)
+
+
+def test_a_score_that_cannot_be_taken_is_none_with_its_reason(corpus, own_home):
+    config = toy_config(corpus)
+    find_or_train(config, silent)
+    shape = dataclasses.replace(ALBERT, vocab_size=56, max_position_embeddings=32)
+    torch.manual_seed(0)
+    make_albert(shape).base_model.save_pretrained(own_home / "bare")
+    (own_home / "bare" / "spiece.model").write_bytes(find_tokenizer(config).read_bytes())
+    text = [override for override in toy_overrides(corpus) if not override.startswith("tokenizer")]
+    scored = evaluate(str(own_home / "bare"), text, silent)
+    mlm, nsp, sop = scored.rows
+    assert (mlm.value, mlm.reason) == (None, "the checkpoint has no MLM head")
+    assert nsp.by == sop.by == "linear probe"
+    assert "the checkpoint has no MLM head" in scored.as_text()
+    assert any("has read this text before" in note for note in scored.notes)

@@ -1,0 +1,143 @@
+import dataclasses
+import json
+
+import pytest
+import torch
+from parity import ALBERT, BERT, make_albert, make_bert
+from toy_folders import toy_tokenizer_file
+from toy_tasks import toy_task
+
+from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.errors import ConfigError
+from albert_lab.interop.importing import import_folder
+from albert_lab.interop.loading import open_folder
+from albert_lab.lab import run as runs
+from albert_lab.lab import status, tuning
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.training import checkpoint
+from albert_lab.training.optimizer import build_optimizer
+
+
+@pytest.fixture(scope="module")
+def spiece(tmp_path_factory):
+    return toy_tokenizer_file(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture
+def published(spiece, tmp_path):
+    """A folder as transformers publishes one, with the tokenizer's vocabulary."""
+
+    def make(make_model, shape, base=False):
+        shape = dataclasses.replace(shape, vocab_size=Tokenizer.load(spiece).vocab_size)
+        model = make_model(shape)
+        folder = tmp_path / "published"
+        (model.base_model if base else model).save_pretrained(folder)
+        (folder / "spiece.model").write_bytes(spiece.read_bytes())
+        (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False, "keep_accents": True}))
+        return folder
+
+    return make
+
+
+def silent(_line):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("make_model", "shape", "inter_sentence", "sharing"),
+    [(make_albert, ALBERT, "sop", "all-shared"), (make_bert, BERT, "nsp", "not-shared")],
+)
+def test_an_import_is_a_run_with_the_weights_the_shape_and_the_cleaning(
+    published, own_home, make_model, shape, inter_sentence, sharing
+):
+    folder = import_folder(published(make_model, shape), [], None, silent)
+    run = runs.read(folder)
+    assert runs.state(folder) == "imported"
+    assert (run.config.inter_sentence.name, run.config.sharing.name) == (inter_sentence, sharing)
+    assert run.config.model.name == "published"
+    assert not run.config.corpus.lower_case
+    assert not run.config.corpus.strip_accents
+    assert run.config.tokenizer.digit_commas == "split"
+    assert run.config.max_sequence_length == 16
+    opened = open_folder(folder.name)
+    assert opened.missing == ()
+    assert opened.imported
+    assert not list(own_home.glob("runs/*/checkpoint/*.partial"))
+    assert [row["state"] for row in status.rows(own_home / "runs")] == ["imported"]
+
+
+def test_the_same_weights_make_the_same_run_once_and_others_another(published, own_home):
+    torch.manual_seed(0)
+    source = published(make_albert, ALBERT)
+    folder = import_folder(source, [], None, silent)
+    written = (folder / runs.IMPORT).stat().st_mtime_ns
+    assert import_folder(source, [], None, silent) == folder
+    assert (folder / runs.IMPORT).stat().st_mtime_ns == written
+    assert import_folder(published(make_albert, ALBERT), [], None, silent) != folder
+
+
+def test_what_a_checkpoint_lacks_is_noted(published, own_home):
+    said = []
+    folder = import_folder(published(make_albert, ALBERT, base=True), [], None, said.append)
+    noted = json.loads((folder / runs.IMPORT).read_text())
+    assert noted["missing_parts"] == ["mlm_head", "pair_head"]
+    assert runs.read(folder).config.inter_sentence.name == "none"
+    assert any("no MLM head" in line for line in said)
+    assert any("optimizer state" in line for line in said)
+    assert open_folder(str(folder)).missing == ("mlm_head", "pair_head")
+
+
+def test_pre_training_can_go_on_from_the_weights_with_fresh_moments(published, own_home):
+    folder = import_folder(published(make_albert, ALBERT), [], None, silent)
+    config = runs.read(folder).config
+    model = PretrainingModel.from_config(config)
+    optimizer = build_optimizer(model, config.optimizer, config.learning_rate)
+    state = checkpoint.load_latest(folder / "checkpoint", model, optimizer, folder.name, silent)
+    assert state is not None
+    assert state["step"] == 0
+    assert not optimizer.state
+    expected = open_folder(str(folder)).model.state_dict()
+    assert all(torch.equal(expected[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_an_imported_run_is_fine_tuned(published, own_home, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
+    toy_task("sst2", own_home / "data")
+    machine = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
+    folder = import_folder(published(make_bert, BERT), ["scale=smoke", *machine], None, silent)
+    overrides = ["settings.smoke.steps=2", "settings.smoke.checkpoint_steps=2", "settings.smoke.warmup_steps=0"]
+    wanted = tuning.Wanted(["sst2"], [0], overrides, [], is_random=False)
+    records = tuning.finetune_run(folder.name, wanted, silent)
+    assert [(record.task, record.weights) for record in records] == [("sst2", "pre-trained")]
+
+
+def test_overrides_set_what_the_folder_does_not_decide(published, own_home):
+    source = published(make_albert, ALBERT)
+    folder = import_folder(source, ["batch_size=7", "corpus.lower_case=true"], "my own!", silent)
+    config = runs.read(folder).config
+    assert (config.batch_size, config.corpus.lower_case, config.model.name) == (7, True, "my-own")
+    for override in ("model=base", "embedding_size=8", "sharing=not-shared", "model.num_layers=1"):
+        with pytest.raises(ConfigError, match=r"cannot be set: .* decides it"):
+            import_folder(source, [override], None, silent)
+
+
+def test_a_projection_between_equal_sizes_is_kept(published, own_home):
+    folder = import_folder(published(make_albert, dataclasses.replace(ALBERT, embedding_size=12)), [], None, silent)
+    assert runs.read(folder).config.projection == "always"
+    assert open_folder(str(folder)).model.encoder.shape.projection
+
+
+def test_inner_repetitions_open_but_make_no_run(published, own_home):
+    source = published(make_albert, dataclasses.replace(ALBERT, inner_group_num=2))
+    with pytest.raises(ConfigError, match=r"inner_group_num=2.*load opens"):
+        import_folder(source, [], None, silent)
+    assert not (own_home / "runs").exists()
+
+
+def test_a_vocabulary_that_does_not_match_is_refused_and_nothing_is_written(published, own_home, tmp_path):
+    source = published(make_albert, ALBERT)
+    other = toy_tokenizer_file(tmp_path / "other", 52)
+    (source / "spiece.model").write_bytes(other.read_bytes())
+    with pytest.raises(ConfigError, match="has 52 pieces, and the model's vocab_size is 56"):
+        import_folder(source, [], None, silent)
+    assert not (own_home / "runs").exists()

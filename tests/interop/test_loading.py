@@ -1,0 +1,79 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from parity import ALBERT, BERT, make_albert
+from toy_folders import toy_run, toy_tokenizer_file, trained_model
+
+import albert_lab
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.interop.export import export
+from albert_lab.interop.loading import load, open_folder
+
+
+@pytest.fixture(scope="module")
+def spiece(tmp_path_factory):
+    return toy_tokenizer_file(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.mark.parametrize("layout", ["run", "albert", "albert-lab"])
+def test_the_same_model_comes_out_of_a_run_and_of_its_exports(spiece, own_home, layout):
+    run = toy_run(spiece, ALBERT)
+    folder = run
+    if layout != "run":
+        folder = own_home / "out"
+        export(str(run), folder, layout)
+    model, tokenizer = albert_lab.load(folder)
+    expected = trained_model(run).state_dict()
+    assert model.state_dict().keys() == expected.keys()
+    assert all(torch.equal(expected[name], tensor) for name, tensor in model.state_dict().items())
+    assert not model.training
+    assert tokenizer.decode(tokenizer.encode(["red cats"])[0]) == "red cats"
+
+
+def test_the_example_of_load_runs(spiece, own_home, monkeypatch):
+    export(str(toy_run(spiece, BERT, "nsp")), own_home / "exported", "auto")
+    monkeypatch.chdir(own_home)
+    lines = re.findall(r"^ +>>> (.*)$", load.__doc__ or "", re.MULTILINE)
+    assert len(lines) == 3
+    namespace = {}
+    exec("\n".join([*lines[:2], f"found = {lines[2]}"]), namespace)
+    assert len(namespace["found"]) == 1
+
+
+def test_a_part_that_is_missing_is_warned_of_by_its_name(spiece, tmp_path):
+    make_albert(ALBERT.__class__(**{**ALBERT.__dict__, "vocab_size": 56})).base_model.save_pretrained(tmp_path)
+    (tmp_path / "spiece.model").write_bytes(spiece.read_bytes())
+    with pytest.warns(UserWarning, match="does not hold mlm_head: random weights"):
+        model, _ = load(tmp_path)
+    assert model.pair_head is None
+
+
+def test_no_folder_no_tokenizer_and_no_weights_are_told(spiece, own_home, tmp_path):
+    run = toy_run(spiece, ALBERT)
+    with pytest.raises(ConfigError, match=f"did you mean {run.name}"):
+        open_folder(run.name[:-3])
+    for file in (run / "checkpoint").glob("*/model.safetensors"):
+        file.unlink()
+    with pytest.raises(MissingDataError, match="no whole checkpoint"):
+        load(run)
+    make_albert(ALBERT).save_pretrained(tmp_path / "bare")
+    with pytest.raises(MissingDataError, match="has no tokenizer"):
+        load(tmp_path / "bare")
+
+
+def test_importing_the_package_loads_no_torch():
+    loads = "import sys, albert_lab; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loads], check=False).returncode == 0
+    assert "load" in albert_lab.__all__
+    with pytest.raises(AttributeError, match="no attribute 'save'"):
+        _ = albert_lab.save  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_the_folder_may_be_text_or_path(spiece, own_home):
+    run = toy_run(spiece, ALBERT)
+    for folder in (str(run), Path(run), run.name):
+        assert load(folder)[1].vocab_size == 56

@@ -1,0 +1,96 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from parity import transformers
+from toy_folders import toy_tokenizer_file
+
+from albert_lab.config import load
+from albert_lab.data import corpus as texts
+from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.interop import tokenizer_files
+
+TEXT = 'Fellow-Citizens of the Senate ("House"), 92,000 people: naïve cafés -- on May 2, 2006, for £5.'
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """A SentencePiece model, and the folder written of it."""
+    folder = tmp_path_factory.mktemp("written")
+    model = toy_tokenizer_file(tmp_path_factory.mktemp("tokenizer"))
+    tokenizer_files.write(model, load(["scale=smoke"]), folder)
+    return model, folder
+
+
+@pytest.fixture(scope="module")
+def both(toy):
+    model, folder = toy
+    return load(["scale=smoke"]).corpus, Tokenizer.load(model), Tokenizer.load(folder / "tokenizer.json")
+
+
+@given(st.text(st.sampled_from("abcdé 0129(),.-\"'£\tﬁ½ "), max_size=40))
+def test_the_written_tokenizer_gives_the_ids_of_sentencepiece_after_our_cleaning(both, text):
+    corpus, ours, written = both
+    assert written.encode([text]) == ours.encode([texts.clean(text, corpus)])
+
+
+def test_transformers_reads_the_written_tokenizer_with_its_special_pieces_and_pairs(toy):
+    model, folder = toy
+    ours, theirs = Tokenizer.load(model), transformers.AutoTokenizer.from_pretrained(folder)
+    cleaned = [texts.clean(text, load(["scale=smoke"]).corpus) for text in (TEXT, "red cats")]
+    first, second = ours.encode(cleaned)
+    found = theirs(TEXT, "red cats")
+    assert found["input_ids"] == [ours.cls_id, *first, ours.sep_id, *second, ours.sep_id]
+    assert found["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    ids = (theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id, theirs.mask_token_id)
+    assert ids == ours.special_ids
+    assert theirs.model_max_length == 32
+
+
+def test_the_released_model_goes_out_with_its_own_ids(shared_data, tmp_path):
+    file, config = shared_data / "sentencepiece" / "30k-clean.model", load(["scale=smoke"])
+    tokenizer_files.write(file, config, tmp_path)
+    ours = Tokenizer.load(file).encode([texts.clean(TEXT, config.corpus)])[0]
+    for cls in (transformers.AutoTokenizer, transformers.AlbertTokenizer):
+        assert cls.from_pretrained(tmp_path)(TEXT, add_special_tokens=False)["input_ids"] == ours
+    # Why a tokenizer.json is written: from the model file alone transformers gives other ids around "(" and "-".
+    (tmp_path / "tokenizer.json").unlink()
+    alone = transformers.AlbertTokenizer.from_pretrained(tmp_path)
+    assert alone(TEXT, add_special_tokens=False)["input_ids"] != ours
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({}, (True, True, None, None)),
+        ({"do_lower_case": False}, (False, False, None, None)),
+        ({"do_lower_case": False, "keep_accents": False}, (False, True, None, None)),
+        ({"keep_accents": True, "model_max_length": 128}, (True, False, 128, None)),
+        ({"strip_accents": False, "model_max_length": 10**30}, (True, False, None, None)),
+        ({"digit_commas": "keep"}, (True, True, None, "keep")),
+    ],
+)
+def test_flags_are_those_of_transformers(tmp_path, content, expected):
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(content))
+    flags = tokenizer_files.read_flags(tmp_path)
+    assert (flags.lower_case, flags.strip_accents, flags.max_length, flags.digit_commas) == expected
+
+
+def test_a_vocabulary_file_becomes_a_tokenizer_with_the_ids_of_bert(tmp_path):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "red", ",", "cafe"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    with pytest.raises(MissingDataError, match="import the folder first"):
+        tokenizer_files.find(tmp_path)
+    made = Tokenizer.load(tokenizer_files.copy(tmp_path, tmp_path))
+    assert made.encode(["Red CATS, café!"]) == [[7, 5, 6, 8, 9, 1]]
+    assert made.special_ids == (0, 1, 2, 3, 4)
+
+
+def test_a_folder_without_a_tokenizer_or_with_broken_flags_is_refused(tmp_path):
+    with pytest.raises(MissingDataError, match="neither"):
+        tokenizer_files.copy(tmp_path, tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text("[]")
+    with pytest.raises(ConfigError, match="no JSON object"):
+        tokenizer_files.read_flags(tmp_path)

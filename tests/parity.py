@@ -1,0 +1,145 @@
+"""Toy models here and in transformers, and their comparison down to the gradients."""
+
+import dataclasses
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from hypothesis import strategies as st
+
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.shape import EncoderShape
+
+transformers = pytest.importorskip("transformers", reason="transformers is an extra of development")
+
+ALBERT = EncoderShape(
+    vocab_size=37,
+    embedding_size=8,
+    projection=True,
+    hidden_size=12,
+    num_layers=3,
+    num_attention_heads=3,
+    intermediate_size=20,
+    max_position_embeddings=16,
+    attention_groups=1,
+    ffn_groups=1,
+    hidden_act="gelu_new",
+    layer_norm_eps=1e-12,
+    # Larger than in training, so that differences do not drown.
+    initializer_range=0.1,
+    dropout=0.0,
+)
+BERT = dataclasses.replace(ALBERT, embedding_size=12, projection=False, attention_groups=3, ffn_groups=3)
+
+
+def random_model(shape, num_pair_labels=2, seed=0):
+    """A model in which biases and LayerNorms are drawn as well: at their first values they would hide a mix-up."""
+    model = PretrainingModel(shape, num_pair_labels, seed=seed).eval()
+    generator = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+    return model
+
+
+def common_config(shape):
+    return {
+        "vocab_size": shape.vocab_size,
+        "hidden_size": shape.hidden_size,
+        "num_hidden_layers": shape.num_layers,
+        "num_attention_heads": shape.num_attention_heads,
+        "intermediate_size": shape.intermediate_size,
+        "max_position_embeddings": shape.max_position_embeddings,
+        "type_vocab_size": shape.type_vocab_size,
+        "hidden_act": shape.hidden_act,
+        "layer_norm_eps": shape.layer_norm_eps,
+        "initializer_range": shape.initializer_range,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+
+
+def make_albert(shape, num_labels=2):
+    return transformers.AlbertForPreTraining(
+        transformers.AlbertConfig(
+            **common_config(shape),
+            embedding_size=shape.embedding_size,
+            num_hidden_groups=shape.ffn_groups,
+            inner_group_num=shape.inner_group_num,
+            classifier_dropout_prob=0.0,
+            num_labels=num_labels,
+        )
+    ).eval()
+
+
+def make_bert(shape):
+    return transformers.BertForPreTraining(transformers.BertConfig(**common_config(shape))).eval()
+
+
+def load(theirs, tensors):
+    """Loads tensors; only the second names of tied weights may be missing."""
+    result = theirs.load_state_dict(tensors, strict=False)
+    assert result.unexpected_keys == []
+    assert all(name.endswith(("decoder.weight", "decoder.bias")) for name in result.missing_keys)
+
+
+def assert_equal_outputs_and_gradients(ours, theirs, rename, shape, sequence=11, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    # Padding has the id 0 and, as in real text, nothing else has: transformers gives its row no gradient.
+    input_ids = torch.randint(1, shape.vocab_size, (3, sequence), generator=generator)
+    token_type_ids = torch.randint(0, shape.type_vocab_size, (3, sequence), generator=generator)
+    lengths = torch.tensor([sequence, max(1, sequence - 4), max(1, sequence // 2)])
+    attention_mask = torch.arange(sequence) < lengths[:, None]
+    input_ids = input_ids * attention_mask
+    positions = attention_mask.flatten().nonzero().flatten()[::2]
+    labels = torch.randint(0, shape.vocab_size, (len(positions),), generator=generator)
+
+    hidden_states = ours.encoder(input_ids, token_type_ids, attention_mask, output_hidden_states=True).hidden_states
+    output = ours(input_ids, token_type_ids, attention_mask, positions)
+    expected = theirs(
+        input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids, output_hidden_states=True
+    )
+    pair_logits, logits = expected[1], expected[0].flatten(0, 1)[positions]
+    base = theirs.base_model(input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
+
+    def close(actual, wanted):
+        torch.testing.assert_close(actual, wanted, rtol=1e-5, atol=1e-5)
+
+    for mine, their in zip(hidden_states, expected.hidden_states, strict=True):
+        close(mine, their)
+    close(output.pooled, base.pooler_output)
+    close(output.mlm_logits, logits)
+    close(output.pair_logits, pair_logits)
+
+    pair_labels = torch.tensor([0, 1, 0])
+    (F.cross_entropy(output.mlm_logits, labels) + F.cross_entropy(output.pair_logits, pair_labels)).backward()
+    (F.cross_entropy(logits, labels) + F.cross_entropy(pair_logits, pair_labels)).backward()
+    their_gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
+    for name, gradient in rename({name: parameter.grad for name, parameter in ours.named_parameters()}, shape).items():
+        if shape.projection or "embedding_hidden_mapping_in" not in name:
+            close(gradient, their_gradients[name])
+
+
+@st.composite
+def shapes(draw):
+    heads = draw(st.integers(1, 3))
+    hidden_size = heads * draw(st.sampled_from([2, 4, 5]))
+    embedding_size = draw(st.sampled_from([3, 8, hidden_size]))
+    num_layers = draw(st.integers(1, 5))
+    groups = draw(st.integers(1, num_layers))
+    return dataclasses.replace(
+        ALBERT,
+        vocab_size=draw(st.integers(5, 40)),
+        embedding_size=embedding_size,
+        projection=embedding_size != hidden_size or draw(st.booleans()),
+        hidden_size=hidden_size,
+        num_layers=num_layers,
+        num_attention_heads=heads,
+        intermediate_size=draw(st.integers(1, 30)),
+        attention_groups=groups,
+        ffn_groups=groups,
+        inner_group_num=draw(st.integers(1, 2)),
+        hidden_act=draw(st.sampled_from(["gelu_new", "gelu", "relu"])),
+        layer_norm_eps=draw(st.sampled_from([1e-12, 1e-5])),
+    )
