@@ -25,6 +25,10 @@ from albert_lab.errors import ConfigError
 # Raise it with every change that moves numbers: it is part of every run's name.
 RESULTS_VERSION = 1
 
+# What a run keeps of the one it starts from. training: weights, optimizer, step, clock and curve, to go on under the
+# same schedule. weights: nothing else, for a schedule of its own.
+Keep = Literal["training", "weights"]
+
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
 
@@ -122,6 +126,21 @@ class CorpusConfig(Section):
     datasets: tuple[HubDataset, ...]
 
 
+class AddedCorpusConfig(Section):
+    """Text that is trained on beside the corpus, and cleaned and split like it; source=none: there is none.
+
+    The tokenizer and the held-out documents stay those of the corpus.
+    """
+
+    name: str
+    source: Literal["none", "package", "files", "hub"]
+    path: str | None
+    documents: Literal["file", "blank-line"]
+    sentences: Literal["split", "line"]
+    text_field: str
+    datasets: tuple[HubDataset, ...]
+
+
 class TokenizerConfig(Section):
     """A SentencePiece model: trained on the corpus, or an existing file; or an existing tokenizer.json.
 
@@ -169,11 +188,16 @@ class OptimizerConfig(Section):
 
 
 class BudgetConfig(Section):
-    """How long to train: value counts optimizer steps, seconds of the training clock, or pieces without padding."""
+    """How long to train: value counts optimizer steps, seconds of the training clock, or pieces without padding.
+
+    The schedule is always that of the whole budget; stop_at is the share of it at which the run ends, below 1 for a
+    trunk that other runs go on from.
+    """
 
     name: str
     unit: Literal["steps", "seconds", "tokens"]
     value: float = Field(gt=0)
+    stop_at: float = Field(gt=0, le=1)
 
     @model_validator(mode="after")
     def _whole_steps(self) -> "BudgetConfig":
@@ -216,11 +240,16 @@ class ScaleBudget(Section):
 
 
 class ScaleConfig(Section):
-    """Name of the scale, its default seeds and its budgets; what it sets elsewhere stands there."""
+    """Name of the scale, its default seeds and its budgets; what it sets elsewhere stands there.
+
+    roles names by key what stands here for a value of the paper; experiment files ask for it as
+    `${scale.roles.KEY.VALUE}`.
+    """
 
     name: str
     seeds: tuple[int, ...]
     budget: ScaleBudget
+    roles: dict[str, dict[str, str | int]]
 
 
 class RunConfig(Section):
@@ -231,6 +260,7 @@ class RunConfig(Section):
     sharing: SharingConfig
     inter_sentence: InterSentenceConfig
     corpus: CorpusConfig
+    added_corpus: AddedCorpusConfig
     tokenizer: TokenizerConfig
     masking: MaskingConfig
     optimizer: OptimizerConfig
@@ -279,7 +309,7 @@ class RunConfig(Section):
         del content["scale"]
         if self.budget.unit != "seconds":
             del content["machine"]
-        del content["corpus"]["path"], content["tokenizer"]["model_file"]
+        del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
         return content
 
 

@@ -17,6 +17,7 @@ OPTIONS = [(group, option) for group, options in config.groups().items() for opt
 # What an option leaves to the user.
 REQUIRED = {
     "corpus=files": ["corpus.path=text/*.txt"],
+    "added_corpus=files": ["added_corpus.path=text/*.txt"],
     "tokenizer=model-file": ["tokenizer.model_file=30k-clean.model"],
 }
 

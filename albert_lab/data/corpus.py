@@ -22,7 +22,7 @@ import sentencex
 import zstandard
 
 from albert_lab import paths
-from albert_lab.config import CorpusConfig, HubDataset, digest
+from albert_lab.config import AddedCorpusConfig, CorpusConfig, HubDataset, digest
 from albert_lab.errors import ConfigError, MissingDataError
 
 Split = Literal["train", "dev"]
@@ -62,14 +62,20 @@ def iterate(corpus: CorpusConfig) -> Iterator[Document]:
             yield Document(f"{name}:{line}", text)
 
 
-def distinct(documents: Iterable[Document], counts: Counter[str]) -> Iterator[Document]:
+def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
+    """The added text as a corpus of its own, cleaned and split like the one it is added to; None where none is."""
+    return None if added.source == "none" else corpus.model_copy(update=dict(added))
+
+
+def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int] | None = None) -> Iterator[Document]:
     """The documents whose text did not come before, in their order.
 
     Args:
         documents: Raw documents.
         counts: Receives "documents" (all that went in) and "duplicates" (those left out).
+        seen: Hashes of texts that came before, and receives those of these; None: nothing came before.
     """
-    seen: set[int] = set()
+    seen = set() if seen is None else seen
     for document in documents:
         key = _hash(document.text)
         counts["documents"] += 1
@@ -148,12 +154,10 @@ def _files(corpus: CorpusConfig) -> list[tuple[str, Path]]:
     """Name (relative, so that a moved folder keeps its fingerprint) and path of each text file, sorted by name."""
     if corpus.path is None:
         raise ConfigError(f"corpus.path must be given where corpus.source is {corpus.source}")
-    if corpus.source == "package":
-        root = _package_folder(corpus.path)
-    elif has_magic(corpus.path) and not Path(corpus.path).exists():
-        return _matches(corpus.path)
-    else:
-        root = Path(corpus.path).expanduser()
+    path = str(_in_package(corpus.path)) if corpus.source == "package" else corpus.path
+    if has_magic(path) and not Path(path).exists():
+        return _matches(path)
+    root = Path(path).expanduser()
     if root.is_file():
         return [(root.name, root)]
     if not root.is_dir():
@@ -167,7 +171,7 @@ def _files(corpus: CorpusConfig) -> list[tuple[str, Path]]:
     return found
 
 
-def _package_folder(path: str) -> Path:
+def _in_package(path: str) -> Path:
     package, _, inside = path.partition("/")
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:

@@ -126,9 +126,16 @@ def find_shards(config: RunConfig) -> Path:
     Raises:
         MissingDataError: the text or the model file is not there.
     """
-    corpus = config.corpus
-    content = [SHARDS_VERSION, texts.settings(corpus), texts.fingerprint(corpus), tokenizer_fingerprint(config)]
-    return paths.cache() / "shards" / digest(content)
+    content: list[Any] = [SHARDS_VERSION]
+    for corpus in _corpora(config):
+        content += [texts.settings(corpus), texts.fingerprint(corpus)]
+    return paths.cache() / "shards" / digest([*content, tokenizer_fingerprint(config)])
+
+
+def _corpora(config: RunConfig) -> list[CorpusConfig]:
+    """The corpus of a run and, where there is one, the text added to it."""
+    added = texts.added_to(config.corpus, config.added_corpus)
+    return [config.corpus, *([added] if added else [])]
 
 
 def prepare(config: RunConfig, say: Say) -> Path:
@@ -143,9 +150,9 @@ def prepare(config: RunConfig, say: Say) -> Path:
         MissingDataError: the text or the model file is not there.
         DiskFullError: no space for what would be written; nothing of it stays.
     """
-    fingerprint, folder = texts.fingerprint(config.corpus), find_shards(config)
+    fingerprints, folder = [texts.fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
     model = find_or_train(config, say)
-    find_or_build(folder, lambda part: _build(config, fingerprint, model, part, say), "the token shards", say)
+    find_or_build(folder, lambda part: _build(config, fingerprints, model, part, say), "the token shards", say)
     texts.remember_fingerprints()
     return folder
 
@@ -160,7 +167,7 @@ def describe(config: RunConfig) -> dict[str, Any]:
     found: dict[str, Any] = {"raw_bytes": None, "num_tokens": None, "disk_bytes": None}
     found |= {"has_tokenizer": False, "is_prepared": False, "missing": None}
     try:
-        found["raw_bytes"] = raw_bytes = texts.raw_bytes(config.corpus)
+        found["raw_bytes"] = raw_bytes = _raw_bytes(config)
         if raw_bytes is not None:
             found["num_tokens"] = round(raw_bytes / _BYTES_PER_TOKEN)
             found["disk_bytes"] = round(
@@ -178,12 +185,19 @@ def describe(config: RunConfig) -> dict[str, Any]:
     return found
 
 
+def _raw_bytes(config: RunConfig) -> int | None:
+    sizes = [texts.raw_bytes(corpus) for corpus in _corpora(config)]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
 # ---- building ----
 
 
 class _Batch(NamedTuple):
     split: Split
     texts: list[str]
+    corpus: CorpusConfig
 
 
 class _Encoded(NamedTuple):
@@ -196,20 +210,25 @@ class _Encoded(NamedTuple):
     unknown_tokens: int
 
 
-def _build(config: RunConfig, fingerprint: str, model: Path, folder: Path, say: Say) -> None:
-    corpus = config.corpus
+def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path, say: Say) -> None:
+    corpus, *added = _corpora(config)
     how = config.tokenizer.digit_commas
     tokenizer = Tokenizer.load(model, how)
-    encode = partial(_encode, corpus=corpus, model=model, digit_commas=how, fingerprint=tokenizer.fingerprint)
-    raw_bytes = texts.raw_bytes(corpus)
+    encode = partial(_encode, model=model, digit_commas=how, fingerprint=tokenizer.fingerprint)
+    raw_bytes = _raw_bytes(config)
     workers = config.machine.workers or _default_workers(raw_bytes)
     _foretell(corpus, encode, raw_bytes, workers, folder, say)
 
     start = time.monotonic()
     counts: Counter[str] = Counter()
-    documents = texts.distinct(texts.iterate(corpus), counts)
+    seen: set[int] = set()
+    batches = [_batches(texts.distinct(texts.iterate(corpus), counts, seen), corpus)]
+    for other in added:
+        documents = texts.distinct(texts.iterate(other), counts, seen)
+        # The hash that holds a document out does so here too: no copy of a held-out document is trained on.
+        batches.append(batch for batch in _batches(documents, other) if batch.split == "train")
     writers = {split: _Writer(folder, split) for split in _SPLITS}
-    results = _map_in_order(encode, _batches(documents, corpus.dev_share), workers)
+    results = _map_in_order(encode, chain.from_iterable(batches), workers)
     with closing(results), _progress("encoding text", raw_bytes, say) as advance:
         for encoded in results:
             writers[encoded.split].append(encoded)
@@ -221,12 +240,14 @@ def _build(config: RunConfig, fingerprint: str, model: Path, folder: Path, say: 
     for split in _SPLITS:
         if not writers[split].counts["documents"]:
             raise texts.empty_split(split, sum(writer.counts["documents"] for writer in writers.values()), corpus)
-    if texts.fingerprint(corpus) != fingerprint:
+    if [texts.fingerprint(each) for each in (corpus, *added)] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: start again when it rests")
     meta = {
         "version": SHARDS_VERSION,
         "corpus": texts.settings(corpus),
-        "corpus_fingerprint": fingerprint,
+        "corpus_fingerprint": fingerprints[0],
+        "added_corpus": [texts.settings(other) for other in added],
+        "added_corpus_fingerprint": fingerprints[1] if added else None,
         "tokenizer_fingerprint": tokenizer_fingerprint(config),
         "model_fingerprint": tokenizer.fingerprint,
         "vocab_size": tokenizer.vocab_size,
@@ -264,7 +285,7 @@ def _foretell(
 ) -> None:
     """Says size and time, by a sample of the text, and refuses what cannot fit on the disk."""
     start = time.monotonic()
-    sample = [encode(batch) for batch in islice(_batches(texts.iterate(corpus), corpus.dev_share), 2)]
+    sample = [encode(batch) for batch in islice(_batches(texts.iterate(corpus), corpus), 2)]
     seconds = (time.monotonic() - start) / workers
     text_bytes = sum(batch.text_bytes for batch in sample)
     if not text_bytes:
@@ -299,18 +320,18 @@ def _default_workers(raw_bytes: int | None) -> int:
     return min(cores, useful, _MAX_WORKERS)
 
 
-def _batches(documents: Iterable[Document], dev_share: float) -> Iterator[_Batch]:
+def _batches(documents: Iterable[Document], corpus: CorpusConfig) -> Iterator[_Batch]:
     """Documents in their order, some at a time; each batch is of one split."""
     waiting: dict[Split, list[str]] = {split: [] for split in _SPLITS}
     characters: Counter[Split] = Counter()
     for document in documents:
-        split = texts.split_of(document.text, dev_share)
+        split = texts.split_of(document.text, corpus.dev_share)
         waiting[split].append(document.text)
         characters[split] += len(document.text)
         if characters[split] >= _BATCH_CHARACTERS:
-            yield _Batch(split, waiting[split])
+            yield _Batch(split, waiting[split], corpus)
             waiting[split], characters[split] = [], 0
-    yield from (_Batch(split, rest) for split, rest in waiting.items() if rest)
+    yield from (_Batch(split, rest, corpus) for split, rest in waiting.items() if rest)
 
 
 def _map_in_order(
@@ -330,9 +351,9 @@ def _map_in_order(
             yield pending.popleft().result()
 
 
-def _encode(batch: _Batch, *, corpus: CorpusConfig, model: Path, digit_commas: str, fingerprint: str) -> _Encoded:
+def _encode(batch: _Batch, *, model: Path, digit_commas: str, fingerprint: str) -> _Encoded:
     tokenizer = _load(model, digit_commas, fingerprint)
-    documents = [tokenizer.encode(texts.sentences(text, corpus)) for text in batch.texts]
+    documents = [tokenizer.encode(texts.sentences(text, batch.corpus)) for text in batch.texts]
     documents = [[sentence for sentence in document if sentence] for document in documents]
     sentences = list(chain.from_iterable(documents))
     tokens = np.fromiter(chain.from_iterable(sentences), _dtype(tokenizer.vocab_size))

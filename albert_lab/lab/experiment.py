@@ -1,6 +1,7 @@
 """Experiments: a grid of runs with the paper's numbers beside it, read from a YAML file or made from a sweep."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from yaml import YAMLError
 
 from albert_lab import paths
-from albert_lab.config import RunConfig, axes, expand, load
+from albert_lab.config import Keep, RunConfig, ScaleConfig, axes, expand, load
 from albert_lab.errors import ConfigError
 from albert_lab.lab import results
 from albert_lab.lab.claim import Claim
@@ -54,18 +55,49 @@ class PaperFigure(_Part):
     curves: tuple[PaperCurve, ...]
 
 
+# What stands here for a value of the paper: one override's value for the axis, or overrides of several keys.
+Choice = str | tuple[str, ...]
+
+
+class BeyondPaper(_Part):
+    """Values of an axis that the paper does not print: at some scales they are rows, elsewhere when asked for."""
+
+    values: dict[str, Choice]
+    scales: tuple[str, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_lists(cls, content: Any) -> Any:
+        return content | {"values": _choices(content["values"])} if "values" in content else content
+
+
+class Link(_Part):
+    """That some rows start from another run, and what they keep of it.
+
+    Rows are named by labels of axes, the parent by those that differ. A parent which also sets a key that is no axis
+    is a trunk: no row of the table, and it starts from nothing.
+    """
+
+    row: dict[str, str]
+    parent: dict[str, str]
+    keep: Keep
+
+
 class Experiment(_Part):
     """One table of the paper, or a user's own: what is fixed, what varies, what is shown.
 
-    An axis of the grid maps the paper's value to the override that stands for it here; where both are the same it is
-    written as a plain list.
+    An axis of the grid maps the paper's value to the override that stands for it here, or to a list of overrides of
+    several keys; where value and override are the same it is written as a plain list.
     """
 
     name: str
     title: str
     source: str
     fixed: tuple[str, ...] = ()
-    grid: dict[str, dict[str, str]]
+    grid: dict[str, dict[str, Choice]]
+    beyond_paper: dict[str, BeyondPaper] = {}
+    start_from: tuple[Link, ...] = ()
+    speed_relative_to: dict[str, str] | None = None
     columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
     claims: tuple[Claim, ...] = ()
@@ -77,17 +109,24 @@ class Experiment(_Part):
     @classmethod
     def _plain_lists(cls, content: Any) -> Any:
         if isinstance(content, dict) and isinstance(content.get("grid"), dict):
-            grid = {}
-            for key, values in content["grid"].items():
-                pairs = values.items() if isinstance(values, dict) else ((value, value) for value in values)
-                grid[str(key)] = {str(label): str(value) for label, value in pairs}
-            content = content | {"grid": grid}
+            content = content | {"grid": {str(key): _choices(values) for key, values in content["grid"].items()}}
         return content
 
     @model_validator(mode="after")
     def _columns_are_known(self) -> "Experiment":
         if unknown := [column for column in self.columns if column not in scores()]:
             raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {', '.join(scores())})")
+        return self
+
+    @model_validator(mode="after")
+    def _rows_are_known(self) -> "Experiment":
+        places = [(f"beyond_paper.{axis}", {axis: ""}) for axis in self.beyond_paper]
+        places += [("start_from.row", link.row) for link in self.start_from]
+        places += [("speed_relative_to", self.speed_relative_to or {})]
+        for place, row in places:
+            for axis in row:
+                if axis not in self.grid:
+                    raise ValueError(f"{place}: {axis} is no axis of the grid ({', '.join(self.grid)})")
         return self
 
     @model_validator(mode="after")
@@ -119,11 +158,20 @@ class Experiment(_Part):
 
 
 @dataclass(frozen=True)
+class Start:
+    """The point that another one starts from, and what is kept of it."""
+
+    point: "Point"
+    keep: Keep
+
+
+@dataclass(frozen=True)
 class Point:
-    """One run that an experiment asks for: its row, as labels of the axes, and its configuration."""
+    """One run that an experiment asks for: its row, as labels of the axes, its configuration, what it starts from."""
 
     row: dict[str, str]
     config: RunConfig
+    start: Start | None = None
 
 
 def read(file: Path) -> Experiment:
@@ -191,6 +239,14 @@ def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
     ]
 
 
+def _choices(values: Any) -> dict[str, Choice]:
+    pairs = values.items() if isinstance(values, dict) else ((value, value) for value in values)
+    return {
+        str(label): tuple(str(item) for item in value) if isinstance(value, list | tuple) else str(value)
+        for label, value in pairs
+    }
+
+
 def points(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Point]:
     """Every run that an experiment asks for, rows first and seeds moving fastest.
 
@@ -200,27 +256,92 @@ def points(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Point]
     Raises:
         ConfigError: a configuration that does not fit, with the point it belongs to.
     """
-    given = axes(overrides)
-    fixed = {key: values[0] for text in experiment.fixed for key, values in axes([text]).items()}
-    fixed |= {key: values[0] for key, values in given.items() if len(values) == 1}
-    grid = {axis: values for axis, values in experiment.grid.items() if axis not in given and axis not in fixed}
-    rows = {axis: given.get(axis, list(experiment.grid.get(axis, {}))) for axis in experiment.axes}
-    for key, values in given.items():
-        if len(values) > 1 and key not in rows and key != "seed":
-            rows[key] = values
-    seeds = given.get("seed")
-    if seeds is None:
-        base = load([f"{key}={value}" for key, value in fixed.items()])
-        seeds = [str(seed) for seed in base.scale.seeds]
-    found = []
-    for row in expand(rows):
-        for seed in seeds:
-            chosen = fixed | {axis: grid.get(axis, {}).get(label, label) for axis, label in row.items()}
-            chosen["seed"] = seed
-            try:
-                config = load([f"{key}={value}" for key, value in chosen.items()])
-            except ConfigError as error:
-                where = " ".join(f"{axis}={label}" for axis, label in row.items())
-                raise ConfigError(f"{where}: {error}" if where else str(error)) from error
-            found.append(Point(row, config))
-    return found
+    return _Points(experiment, axes(overrides)).all()
+
+
+class _Points:
+    """The points of an experiment under what the command line gives."""
+
+    def __init__(self, experiment: Experiment, given: dict[str, list[str]]) -> None:
+        self._links = experiment.start_from
+        axes(experiment.fixed)  # what it gives has the braces of interpolations escaped; the texts have not
+        fixed = dict(text.split("=", 1) for text in experiment.fixed)
+        fixed |= {key: values[0] for key, values in given.items() if len(values) == 1 and key != "seed"}
+        self._scale = _scale(fixed)
+        beyond = {axis: more.values for axis, more in experiment.beyond_paper.items()}
+        known = {axis: choices | beyond.get(axis, {}) for axis, choices in experiment.grid.items()}
+        # A value that is given is meant as it stands, unless it names overrides of several keys.
+        self._choices: dict[str, dict[str, Choice]] = {
+            axis: {
+                label: choice for label, choice in choices.items() if axis not in given or not isinstance(choice, str)
+            }
+            for axis, choices in known.items()
+        }
+        self.rows: dict[str, list[str]] = {}
+        for axis in experiment.axes:
+            more = experiment.beyond_paper.get(axis)
+            printed = [*experiment.grid[axis], *(more.values if more and self._scale.name in more.scales else ())]
+            # Hydra's grammar reads true and writes True.
+            labels = {label.casefold(): label for label in known[axis]}
+            self.rows[axis] = [labels.get(value.casefold(), value) for value in given.get(axis, printed)]
+        for key, values in given.items():
+            if len(values) > 1 and key not in self.rows and key != "seed":
+                self.rows[key] = values
+        self._fixed = {key: value for key, value in fixed.items() if key not in self.rows}
+        self._seeds = given.get("seed") or [str(seed) for seed in self._scale.seeds]
+        self._refuse_what_rows_set(given)
+
+    def _refuse_what_rows_set(self, given: Mapping[str, list[str]]) -> None:
+        for axis, labels in self.rows.items():
+            keys = [{text.split("=")[0] for text in self._overrides(axis, label)} - {axis} for label in labels]
+            for key in sorted(set.intersection(*keys) & given.keys()):
+                raise ConfigError(
+                    f"{key}={','.join(given[key])}: it is what the rows set; choose among them by"
+                    f" {axis}={','.join(self._choices[axis])}"
+                )
+
+    def all(self) -> list[Point]:
+        return [self._point(row, seed) for row in expand(self.rows) for seed in self._seeds]
+
+    def _overrides(self, axis: str, label: str) -> tuple[str, ...]:
+        choice = self._choices.get(axis, {}).get(label, label)
+        return (f"{axis}={choice}",) if isinstance(choice, str) else choice
+
+    def _point(self, row: dict[str, str], seed: str, trunk: Mapping[str, str] | None = None) -> Point:
+        chosen = dict(self._fixed)
+        for axis, label in row.items():
+            chosen |= dict(text.split("=", 1) for text in self._overrides(axis, label))
+        chosen |= trunk or {}
+        where = " ".join(f"{axis}={label}" for axis, label in (row | dict(trunk or {})).items())
+        try:
+            config = load([f"{key}={_in_role(value, self._scale)}" for key, value in (chosen | {"seed": seed}).items()])
+            start = None if trunk else self._start(row, seed)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}" if where else str(error)) from error
+        return Point(row | dict(trunk or {}), config, start)
+
+    def _start(self, row: dict[str, str], seed: str) -> Start | None:
+        for link in self._links:
+            if link.row.items() <= row.items():
+                changed = {axis: label for axis, label in link.parent.items() if axis in row}
+                trunk = {key: value for key, value in link.parent.items() if key not in row}
+                return Start(self._point(row | changed, seed, trunk), link.keep)
+        return None
+
+
+def _scale(fixed: Mapping[str, str]) -> ScaleConfig:
+    return load([f"{key}={value}" for key, value in fixed.items() if re.match(r"scale\b", key)]).scale
+
+
+def _in_role(value: str, scale: ScaleConfig) -> str:
+    """An override's value with what stands at the scale for each value of the paper that it asks for."""
+
+    def stand_in(match: re.Match[str]) -> str:
+        key, paper = match.groups()
+        roles = scale.roles.get(key, {})
+        if paper not in roles:
+            known = ", ".join(roles) or "none"
+            raise ConfigError(f"scale={scale.name} has nothing that stands for {key}={paper} (it has: {known})")
+        return str(roles[paper])
+
+    return re.sub(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}", stand_in, value)

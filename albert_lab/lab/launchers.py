@@ -5,13 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 INTERRUPTED = 130
 STOPPED = 75
+PARENT_FAILED = -1000  # no exit code and no signal of a child
 POLL_SECONDS = 0.1
 
 
@@ -25,6 +25,7 @@ def launch(
     *,
     jobs: int,
     on_end: Callable[[Path, int], bool],
+    parents: Mapping[Path, Path],
 ) -> int:
     """Make runs in child processes, at most `jobs` at a time, until none is left or on_end says stop.
 
@@ -33,12 +34,15 @@ def launch(
     Args:
         folders: run folders in order, each with the tasks to fine-tune on.
         jobs: number of children at once; the cores are shared out among them.
-        on_end: called with a run's folder and its child's exit code; False starts no further run.
+        on_end: called with a run's folder and its child's exit code; False starts no further run. With PARENT_FAILED
+            where there was no child, because the run it starts from did not end well.
+        parents: folders of runs that start from another one of these; they wait until it has ended.
 
     Returns:
         0, or the exit code of the signal that ended it (130 after Ctrl-C, 75 after SIGTERM).
     """
-    waiting = deque(folders)
+    waiting = list(folders)
+    failed: set[Path] = set()
     running: dict[Path, subprocess.Popen[bytes]] = {}
     environment = os.environ | {"ALBERT_LAB_THREADS": str(max(1, cores() // jobs))}
     if jobs > 1:
@@ -46,8 +50,14 @@ def launch(
     received: list[int] = []
     with _passing_on_signals(running, received):
         while waiting or running:
-            while waiting and len(running) < jobs and not received:
-                folder = waiting.popleft()
+            for folder in [folder for folder in waiting if parents.get(folder) in failed and not received]:
+                waiting.remove(folder)
+                failed.add(folder)
+                on_end(folder, PARENT_FAILED)
+            for folder in [folder for folder in waiting if parents.get(folder) not in {*waiting, *running}]:
+                if len(running) >= jobs or received:
+                    break
+                waiting.remove(folder)
                 running[folder] = subprocess.Popen(
                     [sys.executable, "-m", "albert_lab.lab.run", str(folder), *folders[folder]],
                     env=environment,
@@ -57,6 +67,8 @@ def launch(
                 code = child.poll()
                 if code is not None:
                     del running[folder]
+                    if code:
+                        failed.add(folder)
                     if not on_end(folder, code):
                         waiting.clear()
             if received and not running:

@@ -8,7 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from omegaconf import OmegaConf
 
 from albert_lab import __version__, paths
-from albert_lab.config import RESULTS_VERSION, RunConfig, digest, validate
+from albert_lab.config import RESULTS_VERSION, Keep, RunConfig, digest, validate
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.lab import downstream, results
 from albert_lab.lab.launchers import INTERRUPTED, STOPPED, cores
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from albert_lab.data.batches import Batches
     from albert_lab.data.shards import Shards
     from albert_lab.training.pretrain import Pretraining
+    from albert_lab.training.start import Start
 
 State = Literal["done", "imported", "failed", "running", "stopped", "missing"]
 
@@ -45,18 +46,30 @@ TRACEBACK = "traceback.txt"
 
 
 @dataclass(frozen=True)
+class StartFrom:
+    """The run that another one begins from, by name, and what is kept of it: its training, or its weights alone."""
+
+    run: str
+    keep: Keep
+
+
+@dataclass(frozen=True)
 class Run:
     """A run that can be made: its configuration, the fingerprints of what it reads, and the name they give."""
 
     config: RunConfig
     fingerprints: dict[str, str]
+    start_from: StartFrom | None = None
 
     @property
     def name(self) -> str:
         """A readable prefix and a hash of everything that decides the numbers."""
         config = self.config
         content = {"config": config.identity(), "fingerprints": self.fingerprints, "version": RESULTS_VERSION}
-        words = [config.inter_sentence.name, config.sharing.name, f"{config.model.name}-E{config.embedding_size}"]
+        if self.start_from:
+            content["start_from"] = asdict(self.start_from)
+        shape = f"{config.model.name}-L{config.model.num_layers}-E{config.embedding_size}"
+        words = [config.inter_sentence.name, config.sharing.name, shape]
         return "_".join([*words, f"seed{config.seed}", digest(content)])
 
     @property
@@ -69,7 +82,8 @@ class Run:
         """Identity of the held-out sets that the run is scored on; scores compare only where it is the same."""
         config = self.config
         content = {
-            "fingerprints": self.fingerprints,
+            # What is added to the corpus is trained on and never held out.
+            "fingerprints": {key: value for key, value in self.fingerprints.items() if key != "added_corpus"},
             "corpus": config.identity()["corpus"],
             "masking": config.masking.model_dump(),
             "max_sequence_length": config.max_sequence_length,
@@ -80,16 +94,19 @@ class Run:
         return digest(content)
 
 
-def plan(config: RunConfig) -> Run:
-    """The run that a configuration stands for; reads the text to take its fingerprint.
+def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
+    """The run that a configuration, and what it starts from, stand for; reads the text to take its fingerprint.
 
     Raises:
         ConfigError: text that cannot be read. MissingDataError: text or a file that is not there.
     """
-    from albert_lab.data.corpus import fingerprint
+    from albert_lab.data.corpus import added_to, fingerprint
     from albert_lab.data.tokenizer import tokenizer_fingerprint
 
-    return Run(config, {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)})
+    fingerprints = {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)}
+    if added := added_to(config.corpus, config.added_corpus):
+        fingerprints["added_corpus"] = fingerprint(added)
+    return Run(config, fingerprints, start_from)
 
 
 def create(run: Run) -> Path:
@@ -106,6 +123,7 @@ def write_run_file(run: Run, folder: Path) -> None:
         "name": run.name,
         "results_version": RESULTS_VERSION,
         "fingerprints": run.fingerprints,
+        "start_from": asdict(run.start_from) if run.start_from else None,
         "config": run.config.model_dump(mode="json"),
     }
     write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content)))
@@ -121,7 +139,8 @@ def read(folder: Path) -> Run:
     if not file.is_file():
         raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
     content: Any = OmegaConf.to_container(OmegaConf.load(file))
-    run = Run(validate(content["config"]), content["fingerprints"])
+    start_from = StartFrom(**content["start_from"]) if content["start_from"] else None
+    run = Run(validate(content["config"]), content["fingerprints"], start_from)
     if content["results_version"] == RESULTS_VERSION and run.name != content["name"]:
         raise ConfigError(f"{file} was changed by hand: it says {content['name']}, its content is {run.name}")
     return run
@@ -274,12 +293,26 @@ def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callabl
         log=MetricsLog(folder, progress.show, tensorboard=config.machine.tensorboard),
         is_stopped=is_stopped,
         say=progress.say,
+        start=_start(run),
     )
     trained = pretrainer.run()
     if trained is None:
         return False
     results.write(folder, _record(run, trained, batches, train, dev, _provenance(device.type, precision, threads)))
     return True
+
+
+def _start(run: Run) -> "Start | None":
+    from albert_lab.model.shape import EncoderShape
+    from albert_lab.training.start import Start
+
+    if run.start_from is None:
+        return None
+    folder = paths.runs() / run.start_from.run
+    if state(folder) != "done":
+        raise MissingDataError(f"{run.name} starts from {run.start_from.run}, which is not finished")
+    shape = EncoderShape.from_config(read(folder).config)
+    return Start(run.start_from.run, folder, shape, run.start_from.keep)
 
 
 def _record(

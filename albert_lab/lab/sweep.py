@@ -2,13 +2,13 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from albert_lab.errors import ConfigError
-from albert_lab.lab import downstream, launchers, results
+from albert_lab.lab import downstream, graph, launchers, results
 from albert_lab.lab import run as runs
 from albert_lab.lab.experiment import Experiment, Point, points
 
@@ -22,12 +22,19 @@ SOME_FAILED = 3
 class PlannedPoint:
     """A point of an experiment with the run that makes it; several points may share one.
 
-    tasks has for each downstream column of the table the task that fills it.
+    tasks has for each downstream column of the table the task that fills it; ancestors are the points that it starts
+    from, oldest first.
     """
 
     point: Point
     run: runs.Run
     tasks: dict[str, str]
+    ancestors: tuple["PlannedPoint", ...] = ()
+
+    @property
+    def lineage(self) -> list[runs.Run]:
+        """The runs it starts from, oldest first, and its own."""
+        return [*(item.run for item in self.ancestors), self.run]
 
     @property
     def state(self) -> runs.State:
@@ -69,11 +76,22 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
 
     found = points(experiment, overrides)
     chosen = downstream.choose(experiment.columns, found[0].config, tasks)
-    planned = [PlannedPoint(point, runs.plan(point.config), chosen) for point in found]
+    planned = [_planned(point, chosen) for point in found]
     _check_one_evaluation_set(planned)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
     return planned
+
+
+def _planned(point: Point, tasks: dict[str, str]) -> PlannedPoint:
+    *above, (_, run) = graph.lineage(point)
+    return PlannedPoint(point, run, tasks, tuple(PlannedPoint(*each, {}) for each in above))
+
+
+def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
+    """Every run of a sweep once, by folder, each behind those it starts from; what is no row has no tasks."""
+    rows = {item.run.folder: item for item in planned}
+    return {each.run.folder: rows.get(each.run.folder, each) for item in planned for each in (*item.ancestors, item)}
 
 
 def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
@@ -99,7 +117,7 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
 
     What failed before is left alone unless options.retry_failed; options.fresh makes everything again.
     """
-    items = {item.run.folder: item for item in planned}
+    items = family(planned)
     outcome = Outcome()
     for item in items.values():
         if (options.fresh and item.state != "running") or (item.state == "failed" and options.retry_failed):
@@ -109,7 +127,12 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
         if state == "failed":
             for name, reason in _failures(items[folder]).items():
                 outcome.failures[name] = f"{reason} (--retry-failed makes it again)"
-    todo = [items[folder] for folder, state in states.items() if state not in ("done", "failed")]
+    needed = graph.needed((item.lineage for item in planned), outcome.failures)
+    _note_orphans(items.values(), outcome)
+    _reopen_freed(items, needed)
+    unfinished = [item for item in items.values() if item.tasks and states[item.run.folder] not in ("done", "failed")]
+    names = needed | {item.run.name for item in unfinished if runs.state(item.run.folder) == "done"}
+    todo = [item for item in items.values() if item.run.name in names]
     counts = {state: list(states.values()).count(state) for state in ("done", "failed")}
     _say(f"{len(items)} runs: {counts['done']} finished before, {len(todo)} to make, {counts['failed']} failed before")
     if todo:
@@ -122,12 +145,28 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     return outcome
 
 
+def _note_orphans(items: Iterable[PlannedPoint], outcome: Outcome) -> None:
+    """Notes why the runs are missing whose parent failed before."""
+    for run in (item.run for item in items):
+        if run.start_from and run.start_from.run in outcome.failures and runs.state(run.folder) != "done":
+            outcome.failures.setdefault(run.name, graph.orphaned(run, outcome.failures))
+
+
+def _reopen_freed(items: Mapping[Path, PlannedPoint], needed: Collection[str]) -> None:
+    """Lets a finished run be made again whose weights were freed and are needed; its fine-tunings stay."""
+    for folder, item in items.items():
+        if item.run.name in needed and runs.state(folder) == "done":
+            _say(f"{item.run.name} is made again: its weights were freed, and an unfinished run starts from them")
+            (folder / results.RECORD).unlink()
+
+
 def _prepare_data(todo: Sequence[runs.Run]) -> None:
     """Text, tokenizer and shards once, ahead of the children that share them; too little text is found out here."""
     from albert_lab.data.pairs import make_pairs
     from albert_lab.data.shards import open_shards, prepare
 
-    for config in {(run.evaluation_set, run.config.inter_sentence.name): run.config for run in todo}.values():
+    keys = ((run.evaluation_set, run.config.inter_sentence.name, run.config.added_corpus.name) for run in todo)
+    for config in dict(zip(keys, (run.config for run in todo), strict=True)).values():
         folder = prepare(config, _say)
         # Held-out text is the smaller part: what can be made of it can be made of the rest.
         make_pairs(
@@ -159,7 +198,10 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         item, place = items[folder], f"[{ended}/{len(items)}]"
         if code in (launchers.STOPPED, launchers.INTERRUPTED):
             return True
-        failed = _failures(item)
+        if code == launchers.PARENT_FAILED:
+            failed = {item.run.name: graph.orphaned(item.run, outcome.failures)}
+        else:
+            failed = _failures(item)
         if not failed and item.state != "done":
             failed = {item.run.name: _describe_exit(code)}
         outcome.failures |= failed
@@ -174,7 +216,8 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
     if jobs < options.jobs:
         _say("a budget in seconds: runs go one at a time, whatever --jobs says")
     tasks = {folder: list(item.tasks.values()) for folder, item in items.items()}
-    outcome.code = launchers.launch(tasks, jobs=jobs, on_end=on_end)
+    parents = graph.parents_among([item.run for item in todo])
+    outcome.code = launchers.launch(tasks, jobs=jobs, on_end=on_end, parents=parents)
 
 
 def _describe_exit(code: int) -> str:
@@ -214,6 +257,8 @@ def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str
 def _value(point: Point, axis: str) -> str:
     value: object = point.config
     for part in axis.split("."):
+        if not hasattr(value, part):  # an axis whose values set several keys, and that is none itself
+            return point.row[axis]
         value = getattr(value, part)
     return str(getattr(value, "name", value))
 

@@ -86,6 +86,17 @@ def load_latest(
     return None
 
 
+def load_last(folder: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:
+    """State of the last checkpoint of a finished run, with the model and optimizer of another one set to it.
+
+    Raises:
+        MissingDataError: there is no checkpoint.
+        CheckpointError: the last one is damaged.
+        ConfigError: it belongs to another run, or its tensors do not fit the model.
+    """
+    return _load(_last(folder), model, optimizer, run_name)
+
+
 def read_last_weights(folder: Path) -> dict[str, Tensor]:
     """Weights of the last checkpoint of a finished run, by name.
 
@@ -99,10 +110,10 @@ def read_last_weights(folder: Path) -> dict[str, Tensor]:
 def _last(folder: Path) -> Path:
     found = _checkpoints(folder)
     if not found:
-        raise MissingDataError(f"{folder} holds no checkpoint; --fresh makes its run again")
+        raise MissingDataError(f"{folder} holds no checkpoint: the run's weights are gone (--fresh makes it again)")
     damage = _damage(found[-1])
     if damage is not None:  # the one before is of an earlier step, and so another start
-        raise CheckpointError(f"checkpoint {found[-1]} is damaged: {damage}; --fresh makes its run again")
+        raise CheckpointError(f"checkpoint {found[-1]} is damaged: {damage} (--fresh makes its run again)")
     return found[-1]
 
 

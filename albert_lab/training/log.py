@@ -10,6 +10,8 @@ from albert_lab.errors import MissingDataError
 
 Line = dict[str, Any]
 
+METRICS = "metrics.jsonl"
+
 
 class MetricsLog:
     """Writer of metrics.jsonl: one JSON object a line, with `event` and `step`."""
@@ -20,7 +22,7 @@ class MetricsLog:
         Raises:
             MissingDataError: TensorBoard is asked for and not installed.
         """
-        self._file = folder / "metrics.jsonl"
+        self._file = folder / METRICS
         self._on_line = on_line
         self._board = _tensorboard_writer(folder) if tensorboard else None
 
@@ -28,6 +30,11 @@ class MetricsLog:
         """Cut the log to its size (bytes) at a checkpoint: a resumed run leaves the lines of one never stopped."""
         with self._file.open("ab") as file:
             file.truncate(size)
+
+    def take_over(self, file: Path, size: int) -> None:
+        """Begin with another run's log, up to a size (bytes) at its checkpoint: the curve of what goes on from it."""
+        with self._file.open("wb") as own, file.open("rb") as others:
+            own.write(others.read(size))
 
     def write(self, line: Line) -> None:
         """Append a line and pass it on to whoever shows progress."""

@@ -23,6 +23,7 @@ from albert_lab.training.evaluate import PAIR_ACCURACIES, Accuracy, Evaluator, S
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.schedule import Budget, learning_rate_factor
+from albert_lab.training.start import Start
 from albert_lab.training.transfer import inputs_of, labels_of
 
 
@@ -166,8 +167,10 @@ class Pretrainer:
         log: MetricsLog,
         is_stopped: Callable[[], bool],
         say: Callable[[str], None],
+        start: Start | None = None,
     ) -> None:
         self.config = config
+        self.start = start
         self.run_name = run_name
         self.checkpoints = folder / "checkpoint"
         self.batches = batches
@@ -192,7 +195,7 @@ class Pretrainer:
 
     @property
     def share(self) -> float:
-        """Share of the budget that is used up."""
+        """Share of the budget that is used up; the run ends at budget.stop_at."""
         return self.budget.share(steps=self.steps, seconds=self.clock.training_seconds, tokens=self.tokens)
 
     def run(self) -> Pretraining | None:
@@ -227,13 +230,16 @@ class Pretrainer:
 
     def _resume(self) -> None:
         state = checkpoint.load_latest(self.checkpoints, self.model, self.optimizer, self.run_name, self.say)
+        if state is None and self.start:
+            state = self.start.begin(self.model, self.optimizer, self.log, self.say)
+        else:
+            self.saved_at = state["step"] if state else 0
         if state:
             self.steps, self.tokens = state["step"], state["tokens"]
             self.shown = Shown(**state["shown"])
             self.wait_seconds, self.final_loss = state["wait_seconds"], state["final_loss"]
             self.peak_memory_bytes, self.curve_points = state["peak_memory_bytes"], state["curve_points"]
             self.clock.load_state_dict(state["clock"])
-            self.saved_at = self.steps
             self.say(f"goes on from step {self.steps:,} ({self.share:.0%} of the budget)")
         self.log.rewind(state["log_bytes"] if state else 0)
 
@@ -266,7 +272,7 @@ class Pretrainer:
                     raise StoppedError
                 if self._is_curve_point():
                     self._evaluate_along_the_way()
-                if self.share >= 1:
+                if self.share >= self.budget.stop_at:
                     return
                 if time.perf_counter() >= save_at:
                     self._save()
@@ -283,7 +289,7 @@ class Pretrainer:
                         self.shown.add(batch)
                         is_logged = self.steps % self.config.machine.log_every_steps == 0
                         is_due = is_logged or self._is_curve_point() or time.perf_counter() >= save_at
-                        if is_due or self.share >= 1 or self.is_stopped():
+                        if is_due or self.share >= self.budget.stop_at or self.is_stopped():
                             break
                 self._end_interval(interval)
 
@@ -337,7 +343,7 @@ class Pretrainer:
                 "tokens": self.tokens,
                 "tokens_per_second": self.tokens / max(seconds, 1e-9),
                 "training_seconds": seconds,
-                "seconds_left": seconds / self.share * max(0.0, 1 - self.share),
+                "seconds_left": seconds / self.share * max(0.0, self.budget.stop_at - self.share),
             }
         )
 

@@ -4,11 +4,12 @@ from albert_lab.config import BudgetConfig
 
 
 class Budget:
-    """How long a run trains, whatever the unit."""
+    """How long a run trains, whatever the unit: until its share reaches stop_at."""
 
     def __init__(self, config: BudgetConfig):
         self._unit = config.unit
         self._value = config.value
+        self.stop_at = config.stop_at
 
     def share(self, *, steps: int, seconds: float, tokens: int) -> float:
         """Share of the budget that is used up: 0 at the start, 1 or (in seconds and tokens) somewhat more when spent.

@@ -1,0 +1,46 @@
+"""How a pre-training begins where another one ended: with all of its training, or with its weights alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch.optim import Optimizer
+
+from albert_lab.config import Keep
+from albert_lab.model.deepen import deepen
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.shape import EncoderShape
+from albert_lab.training import checkpoint
+from albert_lab.training.log import METRICS, MetricsLog
+
+
+@dataclass(frozen=True)
+class Start:
+    """A finished run to begin from: its name, folder and shape, and what is kept of it."""
+
+    run_name: str
+    folder: Path
+    shape: EncoderShape
+    keep: Keep
+
+    def begin(
+        self, model: PretrainingModel, optimizer: Optimizer, log: MetricsLog, say: Callable[[str], None]
+    ) -> dict[str, Any] | None:
+        """State to go on from, with model, optimizer and log set to it; None where only weights are kept.
+
+        Raises:
+            MissingDataError: the run has no checkpoint.
+            CheckpointError: its last checkpoint is damaged.
+            ConfigError: its weights do not fit the model.
+        """
+        checkpoints = self.folder / "checkpoint"
+        if self.keep == "training":
+            state = checkpoint.load_last(checkpoints, model, optimizer, self.run_name)
+            log.take_over(self.folder / METRICS, state["log_bytes"])
+            say(f"goes on where {self.run_name} ended")
+            return state
+        tensors = deepen(checkpoint.read_last_weights(checkpoints), self.shape, model.encoder.shape)
+        checkpoint.set_weights(model, tensors, f"what {self.run_name} hands on")
+        say(f"starts from the weights of {self.run_name}")
+        return None
