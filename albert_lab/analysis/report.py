@@ -21,6 +21,7 @@ from albert_lab.analysis.markdown import (
     percent,
     scores_table,
 )
+from albert_lab.analysis.speed import speedups
 from albert_lab.analysis.tables import (
     Row,
     Run,
@@ -142,7 +143,7 @@ def render(
         parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
     parts += [
         "## Cost",
-        _costs(axes, table),
+        _costs(experiment, axes, table),
         "## Every run",
         _runs(experiment, finished),
         *finetuning.sections(tunings),
@@ -180,7 +181,7 @@ def _how_to_read(table: Sequence[Row]) -> str:
     return " ".join(parts)
 
 
-def _costs(axes: Sequence[str], table: Sequence[Row]) -> str:
+def _costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
     header = axis_names(axes)
     header += ["parameters", "training FLOPs a piece", "steps", "pieces", "training seconds", "pieces/s", "peak MiB"]
     columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", "tokens_per_second"]
@@ -193,6 +194,13 @@ def _costs(axes: Sequence[str], table: Sequence[Row]) -> str:
         memory = row.spread("peak_memory_bytes")
         line.append(MISSING if memory is None else number(memory.mean / 2**20))
         body.append(line)
+    if experiment.speed_relative_to:
+        header += ["speed-up", "paper speed-up"]
+        for line, row, ratio in zip(body, table, speedups(table, experiment.speed_relative_to), strict=True):
+            line += [
+                MISSING if ratio is None else f"{ratio:.1f}x",
+                paper_cells(experiment, row).get("speedup", MISSING),
+            ]
     return as_table(header, body)
 
 

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ class Listing:
     def as_text(self) -> str:
         """The table with thousands marked, and the notes."""
         header = list(self.rows[0])
-        body = [[_cell(row[key]) for key in header] for row in self.rows]
+        body = [[_cell(row.get(key)) for key in header] for row in self.rows]
         align = ["left" if isinstance(self.rows[0][key], str) else "right" for key in header]
         table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True, colalign=align)
         return "\n".join([table, "", *self.notes]).rstrip()
@@ -112,22 +112,29 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
 
     speed, source = _flops_per_second()
     rows: list[dict[str, Any]] = []
-    seen: set[str] = set()
+    shown: dict[str, str] = {}
+    is_row = {item.run.name for item in planned}
     total_seconds, total_disk = 0.0, 0
-    for item in planned:
+    for item, depth in _with_ancestors(planned):
         config = item.point.config
+        words = " ".join(f"{axis}={label}" for axis, label in item.point.row.items()) or "-"
+        if shown.setdefault(item.run.name, words) != words:  # asked for by several rows, made once
+            rows.append(
+                {"point": f"{words} (the run of {shown[item.run.name]})", "seed": config.seed, "state": "shared"}
+            )
+            continue
         counts, flops = parameters.count_parameters(config), parameters.count_flops(config)
-        tokens = _tokens(config)
-        seconds = config.budget.value if config.budget.unit == "seconds" else tokens * flops.training / speed
+        share = _own_share(item)
+        tokens = _tokens(config) * share
+        seconds = config.budget.value * share if config.budget.unit == "seconds" else tokens * flops.training / speed
         disk = counts.total * CHECKPOINT_BYTES_PER_PARAMETER
-        is_new = item.state != "done" and item.run.name not in seen
-        if is_new:
+        if item.state != "done":
             total_seconds += seconds
             total_disk += disk
-        seen.add(item.run.name)
+        branch = "" if depth == 0 else "   " * (depth - 1) + "└─ "
         rows.append(
             {
-                "point": " ".join(f"{axis}={label}" for axis, label in item.point.row.items()) or "-",
+                "point": branch + words + ("" if item.run.name in is_row else " (no row: others start from it)"),
                 "seed": config.seed,
                 "state": item.state,
                 "parameters": counts.total,
@@ -143,7 +150,7 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     free = shutil.disk_usage(_existing(paths.home())).free
     tuned = _finetuning_seconds(planned, speed)
     notes = [
-        f"{len(seen)} runs. To make: {duration(total_seconds)} of training one after another,"
+        f"{len(shown)} runs. To make: {duration(total_seconds)} of training one after another,"
         f" {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
         f" ({free / 2**20:,.0f} MiB are free).",
         f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned))} at the full length of every example.",
@@ -169,6 +176,27 @@ def _finetuning_seconds(planned: "Sequence[PlannedPoint]", speed: float) -> list
                 (trained * flops.training + evaluated * settings.max_sequence_length * flops.inference) / speed
             )
     return found
+
+
+def _with_ancestors(planned: "Sequence[PlannedPoint]") -> "Iterator[tuple[PlannedPoint, int]]":
+    """Each point, behind those of its ancestors that did not come yet, and how many ancestors it has."""
+    rows = {item.run.name: item for item in planned}
+    seen: set[str] = set()
+    for item in planned:
+        for depth, ancestor in enumerate(item.ancestors):
+            if ancestor.run.name not in seen:
+                yield rows.get(ancestor.run.name, ancestor), depth
+            seen.add(ancestor.run.name)
+        seen.add(item.run.name)
+        yield item, len(item.ancestors)
+
+
+def _own_share(item: "PlannedPoint") -> float:
+    """The share of the budget that the run itself makes: what its trunk made is not made again."""
+    start, budget = item.point.start, item.point.config.budget
+    if start is None or start.keep != "training":
+        return budget.stop_at
+    return budget.stop_at - start.point.config.budget.stop_at
 
 
 def _existing(path: Path) -> Path:

@@ -90,6 +90,7 @@ class RunRecord(_Part):
     results_version: int
     config: RunConfig
     fingerprints: dict[str, str]
+    start_from: dict[str, str] | None = None
     evaluation_set: str
     parameters: dict[str, int]
     train_flops_per_token: float
@@ -153,6 +154,8 @@ def as_row(record: RunRecord) -> dict[str, Any]:
         "learning_rate": config.learning_rate,
         "optimizer": config.optimizer.name,
         "corpus": config.corpus.name,
+        "added_corpus": config.added_corpus.name,
+        "start_from": "{run} ({keep})".format(**record.start_from) if record.start_from else "",
         "vocab_size": config.tokenizer.vocab_size,
         "num_layers": config.model.num_layers,
         "hidden_size": config.model.hidden_size,

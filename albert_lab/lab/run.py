@@ -338,6 +338,7 @@ def _record(
         results_version=RESULTS_VERSION,
         config=config,
         fingerprints=run.fingerprints,
+        start_from=asdict(run.start_from) if run.start_from else None,
         evaluation_set=run.evaluation_set,
         parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
         train_flops_per_token=count_flops(config).training,

@@ -5,39 +5,42 @@ from typing import Any
 
 from tabulate import tabulate
 
-from albert_lab.lab import results
+from albert_lab.lab import graph, results
 from albert_lab.lab import run as runs
 from albert_lab.tasks.records import FOLDER
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """One row a run folder, oldest first: state, share of the budget, step, loss, fine-tunings, reason of a failure."""
-    found = []
+    """One row a run folder: state, share of the budget, step, loss, fine-tunings, parent, reason of a failure.
+
+    Oldest first, and each run below the one it starts from; depth says how far below the first.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    parents = graph.parents(folder)
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
         state = runs.state(run_folder)
         last = next((line for line in reversed(results.read_metrics(run_folder)) if line["event"] == "training"), {})
-        found.append(
-            {
-                "run": run_folder.name,
-                "state": state,
-                "share": last.get("share"),
-                "step": last.get("step"),
-                "loss": last.get("loss"),
-                "fine_tuned": sorted(file.stem for file in (run_folder / FOLDER).glob("*-seed*[0-9].json")),
-                "reason": runs.failure(run_folder) if state == "failed" else None,
-            }
-        )
-    return found
+        found[run_folder.name] = {
+            "run": run_folder.name,
+            "state": state,
+            "share": last.get("share"),
+            "step": last.get("step"),
+            "loss": last.get("loss"),
+            "fine_tuned": sorted(file.stem for file in (run_folder / FOLDER).glob("*-seed*[0-9].json")),
+            "start_from": parents.get(run_folder.name),
+            "reason": runs.failure(run_folder) if state == "failed" else None,
+        }
+    return [found[name] | {"depth": depth} for name, depth in graph.tree(list(found), parents)]
 
 
 def text(found: list[dict[str, Any]]) -> str:
-    """The rows as a table, with a line of totals."""
+    """The rows as a table, a tree in its first column, with a line of totals."""
     if not found:
         return "no runs yet"
     body = [
         [
-            row["run"],
+            ("   " * (row["depth"] - 1) + "└─ " if row["depth"] else "") + row["run"],
             row["state"],
             "" if row["share"] is None else f"{row['share']:.0%}",
             "" if row["step"] is None else f"{row['step']:,}",
