@@ -8,9 +8,9 @@ from albert_lab.config import RunConfig, load
 WORDS = [first + last for first in "bcdfghjklmnp" for last in ("a", "e", "ido", "oru", "ust", "ane")]
 
 
-def write_corpus(folder: Path, documents: int = 80, sentences: int = 14) -> Path:
+def write_corpus(folder: Path, documents: int = 80, sentences: int = 14, seed: int = 0) -> Path:
     """A text file of documents; each sentence has a topic word of its document, and a word for its place."""
-    draw = random.Random(0)
+    draw = random.Random(seed)
     texts = []
     for _ in range(documents):
         topic = draw.choice(WORDS)

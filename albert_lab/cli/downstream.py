@@ -119,3 +119,12 @@ def ensemble(
 
     found = tuning.ensemble_runs(task, runs, note, which=which, split=split, best=best, output=output)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+
+
+@app.command(rich_help_panel=DOWNSTREAM, epilog=examples("albert-lab table14", "albert-lab table14 --json"))
+def table14(as_json: Json = False) -> None:
+    """Table 14: the fine-tuning settings as configured, beside the paper's."""
+    from albert_lab.lab.table14 import compare, text
+
+    found = compare()
+    print(json.dumps(found, indent=2) if as_json else text(found))

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from albert_lab import paths
 from albert_lab.config import RunConfig, axes, expand, load
-from albert_lab.lab import downstream, results
+from albert_lab.lab import downstream, graph, results
 from albert_lab.model import parameters
 from albert_lab.tasks.formats.race import LETTERS
 
@@ -131,10 +131,11 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
         if item.state != "done":
             total_seconds += seconds
             total_disk += disk
-        branch = "" if depth == 0 else "   " * (depth - 1) + "└─ "
         rows.append(
             {
-                "point": branch + words + ("" if item.run.name in is_row else " (no row: others start from it)"),
+                "point": graph.branch(depth)
+                + words
+                + ("" if item.run.name in is_row else " (no row: others start from it)"),
                 "seed": config.seed,
                 "state": item.state,
                 "parameters": counts.total,

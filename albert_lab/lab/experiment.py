@@ -281,9 +281,9 @@ class _Points:
         for axis in experiment.axes:
             more = experiment.beyond_paper.get(axis)
             printed = [*experiment.grid[axis], *(more.values if more and self._scale.name in more.scales else ())]
-            # Hydra's grammar reads true and writes True.
+            # Hydra's grammar writes True for true, and a text with spaces in its quotes.
             labels = {label.casefold(): label for label in known[axis]}
-            self.rows[axis] = [labels.get(value.casefold(), value) for value in given.get(axis, printed)]
+            self.rows[axis] = [labels.get(value.strip("'\"").casefold(), value) for value in given.get(axis, printed)]
         for key, values in given.items():
             if len(values) > 1 and key not in self.rows and key != "seed":
                 self.rows[key] = values

@@ -149,3 +149,8 @@ def tree(names: Sequence[str], parent_of: Mapping[str, str]) -> list[tuple[str, 
             yield from below(child, depth + 1)
 
     return list(below(None, 0))
+
+
+def branch(depth: int) -> str:
+    """What stands before a name at a depth of the tree; without leading spaces, which tables would cut off."""
+    return "└" + "──" * depth + " " if depth else ""

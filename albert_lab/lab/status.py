@@ -40,7 +40,7 @@ def text(found: list[dict[str, Any]]) -> str:
         return "no runs yet"
     body = [
         [
-            ("   " * (row["depth"] - 1) + "└─ " if row["depth"] else "") + row["run"],
+            graph.branch(row["depth"]) + row["run"],
             row["state"],
             "" if row["share"] is None else f"{row['share']:.0%}",
             "" if row["step"] is None else f"{row['step']:,}",

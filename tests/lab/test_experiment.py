@@ -1,7 +1,12 @@
-import pytest
+from fractions import Fraction
+from functools import partial
 
+import pytest
+from pydantic import ValidationError
+
+from albert_lab.analysis.tables import average_as_printed
 from albert_lab.errors import ConfigError
-from albert_lab.lab import experiment
+from albert_lab.lab import experiment, graph
 from albert_lab.lab.experiment import Experiment
 
 
@@ -23,11 +28,158 @@ def test_every_packaged_experiment_expands_at_every_scale(file, scale):
     assert len(points) == len(seeds) * len({tuple(point.row.items()) for point in points})
     assert found.paper is not None
     paper_rows = [tuple(row[axis] for axis in found.axes) for row in found.paper.rows]
-    assert paper_rows == list(dict.fromkeys(tuple(point.row.values()) for point in points))
+    rows = list(dict.fromkeys(tuple(point.row.values()) for point in points))
+    assert paper_rows == [row for row in rows if row in paper_rows]
+    beyond = {value for more in found.beyond_paper.values() if scale in more.scales for value in more.values}
+    assert all(beyond & set(row) for row in rows if row not in paper_rows)
 
 
 def test_there_is_a_file_for_each_experiment():
-    assert {file.stem for file in experiment.files()} >= {"sop-vs-nsp", "embedding-size", "sharing"}
+    assert {file.stem for file in experiment.files()} >= {
+        "model-sizes",
+        "embedding-size",
+        "sharing",
+        "sop-vs-nsp",
+        "same-wall-clock",
+        "extra-data",
+        "dropout",
+        "depth",
+        "width",
+        "wide-deep",
+    }
+
+
+def test_every_experiment_says_how_it_departs_from_the_paper_and_has_its_five_tasks():
+    for file in experiment.files():
+        found = experiment.read(file)
+        assert found.notes, file.stem
+        assert found.paper is not None
+        assert {"squad1", "squad2", "mnli", "sst2", "race", "average"} <= set(found.paper.columns), file.stem
+
+
+@pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
+def test_every_printed_average_follows_from_its_cells(file):
+    paper = experiment.read(file).paper
+    assert paper is not None
+    for row in paper.rows:
+        assert average_as_printed(row) == row["average"], row
+
+
+def run_of(name: str, scale: str, *overrides: str, **row: str) -> str:
+    """Name of the run that fills a row."""
+    points = experiment.points(experiment.named(name), [f"scale={scale}", "seed=0", *overrides])
+    (point,) = (point for point in points if row.items() <= {k.split(".")[-1]: v for k, v in point.row.items()}.items())
+    return graph.lineage(point)[-1][1].name
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+def test_a_row_that_stands_in_several_tables_is_one_run(scale):
+    of = partial(run_of, scale=scale)
+    bert = of("model-sizes", model="BERT-base")
+    assert of("embedding-size", sharing="not-shared", embedding_size="768") == bert
+    assert of("sharing", sharing="not-shared", embedding_size="768") == bert
+    albert = of("model-sizes", model="ALBERT-base")
+    assert of("embedding-size", sharing="all-shared", embedding_size="128") == albert
+    assert of("sharing", sharing="all-shared", embedding_size="128") == albert
+    assert of("width", hidden_size="1024") == of("depth", num_layers="3")
+    assert of("wide-deep", num_layers="12") == of("model-sizes", model="ALBERT-xxlarge")
+
+
+@pytest.mark.parametrize("scale", ["gpu", "paper"])
+def test_without_a_warm_start_the_24_layers_of_table_11_are_albert_large(scale):
+    cold = run_of("depth", scale, "warm_start=false", num_layers="24")
+    assert cold == run_of("model-sizes", scale, model="ALBERT-large")
+    assert cold != run_of("depth", scale, num_layers="24")
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+def test_sizes_keep_the_papers_proportions_at_every_scale(scale):
+    points = experiment.points(experiment.named("model-sizes"), [f"scale={scale}", "seed=0"])
+    shape = {point.row["model"].split("-")[1]: point.config.model for point in points}
+    assert Fraction(shape["large"].hidden_size, shape["base"].hidden_size) == Fraction(4, 3)
+    assert Fraction(shape["xlarge"].hidden_size, shape["base"].hidden_size) == Fraction(8, 3)
+    assert Fraction(shape["xxlarge"].hidden_size, shape["base"].hidden_size) == Fraction(16, 3)
+    layers = {size: model.num_layers // shape["base"].num_layers for size, model in shape.items()}
+    assert layers == {"base": 1, "large": 2, "xlarge": 2, "xxlarge": 1}
+
+
+def test_rows_beyond_the_paper_stand_at_their_scales_and_elsewhere_when_asked_for():
+    sentences = experiment.named("sop-vs-nsp")
+
+    def losses(*overrides):
+        return [point.row["inter_sentence"] for point in experiment.points(sentences, [*overrides, "seed=0"])]
+
+    assert losses("scale=laptop") == ["none", "nsp", "sop"]
+    assert losses("scale=gpu") == ["none", "nsp", "sop", "sop-release", "three-way"]
+    assert losses("scale=laptop", "inter_sentence=sop,three-way") == ["sop", "three-way"]
+
+
+def test_groups_of_layers_can_be_asked_for_by_their_names():
+    points = experiment.points(
+        experiment.named("sharing"), ["sharing=2-groups,3-groups", "model.num_layers=6", "embedding_size=8"]
+    )
+    assert [point.config.sharing.ffn_groups for point in points] == [2, 3]
+
+
+def test_a_label_may_stand_for_several_keys_and_is_chosen_by_its_name():
+    grid = {"model": {"BERT": ["sharing=not-shared", "embedding_size=48"], "ALBERT": ["sharing=all-shared"]}}
+    both = experiment.points(toy(grid=grid))
+    assert [(p.config.sharing.name, p.config.embedding_size) for p in both] == [("not-shared", 48), ("all-shared", 8)]
+    assert [point.row for point in experiment.points(toy(grid=grid), ["model=BERT"])] == [{"model": "BERT"}]
+    assert [point.config.embedding_size for point in experiment.points(toy(grid=grid), ["embedding_size=16"])] == [
+        48,
+        16,
+    ]
+    with pytest.raises(ConfigError, match="sharing=groups: it is what the rows set; choose among them by model=BERT"):
+        experiment.points(toy(grid=grid), ["sharing=groups"])
+
+
+def test_a_role_that_the_scale_does_not_have_is_named():
+    with pytest.raises(ConfigError, match=r"scale=smoke has nothing that stands for model=huge \(it has: base, large"):
+        experiment.points(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))
+
+
+def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
+    chain = toy(
+        grid={"model.num_layers": [1, 2, 4]},
+        start_from=[
+            {"row": {"model.num_layers": "2"}, "parent": {"model.num_layers": "1"}, "keep": "weights"},
+            {"row": {"model.num_layers": "4"}, "parent": {"model.num_layers": "2"}, "keep": "weights"},
+        ],
+    )
+    first, second, third = experiment.points(chain)
+    assert first.start is None
+    assert second.start == experiment.Start(first, "weights")
+    assert third.start == experiment.Start(second, "weights")
+    arms = toy(
+        grid={"dropout": [0.1, 0]},
+        start_from=[{"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}],
+    )
+    kept, removed = experiment.points(arms)
+    assert kept.start == removed.start
+    assert kept.start is not None
+    assert kept.start.point.config.budget.stop_at == 0.5
+    assert kept.start.point.start is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"start_from": [{"row": {"sharing": "a"}, "parent": {}, "keep": "weights"}]},
+            "start_from.row: sharing is no axis",
+        ),
+        ({"start_from": [{"row": {}, "parent": {}, "keep": "all"}]}, "'training' or 'weights'"),
+        (
+            {"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}},
+            "beyond_paper.sharing: sharing is no axis",
+        ),
+        ({"speed_relative_to": {"model": "BERT"}}, "speed_relative_to: model is no axis"),
+    ],
+)
+def test_links_and_rows_must_name_axes(changes, message):
+    with pytest.raises(ValidationError, match=message):
+        toy(**changes)
 
 
 def test_an_embedding_size_stands_by_its_role_at_every_hidden_size():

@@ -1,0 +1,63 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from albert_lab.config import load
+from albert_lab.errors import ConfigError
+from albert_lab.model.deepen import check_deepening, deepen
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.shape import EncoderShape
+
+
+def shape(layers: int, attention: int, ffn: int, **changes) -> EncoderShape:
+    base = EncoderShape.from_config(load(["scale=smoke"]))
+    return replace(base, num_layers=layers, attention_groups=attention, ffn_groups=ffn, **changes)
+
+
+def deepened(shallow: EncoderShape, deep: EncoderShape) -> tuple[PretrainingModel, PretrainingModel]:
+    before, after = PretrainingModel(shallow, 2, seed=0), PretrainingModel(deep, 2, seed=1)
+    after.load_state_dict(deepen(before.state_dict(), shallow, deep))  # strict: every tensor, and no other
+    return before, after
+
+
+def test_one_shared_block_serves_more_layers():
+    before, after = deepened(shape(1, 1, 1), shape(3, 1, 1))
+    assert all(torch.equal(tensor, after.state_dict()[name]) for name, tensor in before.state_dict().items())
+    assert len(after.encoder.layers) == 3
+
+
+def test_where_each_layer_has_its_own_block_it_stands_for_consecutive_ones():
+    before, after = deepened(shape(2, 2, 2), shape(6, 6, 6))
+    for layer in range(6):
+        for blocks in ("attention_blocks", "ffn_blocks"):
+            copied, source = getattr(after.encoder, blocks)[layer], getattr(before.encoder, blocks)[layer // 3]
+            assert all(torch.equal(a, b) for a, b in zip(copied.parameters(), source.parameters(), strict=True))
+
+
+def test_attention_and_ffn_are_handed_on_apart():
+    before, after = deepened(shape(2, 1, 2), shape(4, 1, 4))
+    assert torch.equal(after.encoder.attention_blocks[0].query.weight, before.encoder.attention_blocks[0].query.weight)
+    weights = [block.output.weight for block in after.encoder.ffn_blocks]
+    assert torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[2], weights[3])
+    assert not torch.equal(weights[1], weights[2])
+
+
+@pytest.mark.parametrize(
+    ("shallow", "deep", "message"),
+    [
+        (shape(2, 1, 1), shape(1, 1, 1), "weights of 2 layers cannot be handed on to only 1"),
+        (shape(2, 2, 2), shape(3, 3, 3), "attention_groups=2 to attention_groups=3"),
+        (shape(2, 1, 2), shape(2, 1, 1), "ffn_groups=2 to ffn_groups=1"),
+        (shape(1, 1, 1), shape(2, 1, 1, hidden_size=96), "hidden_size=48 to hidden_size=96"),
+        (shape(1, 1, 1), shape(2, 1, 1, vocab_size=700), "vocab_size=600 to vocab_size=700"),
+    ],
+)
+def test_shapes_without_a_map_are_refused(shallow, deep, message):
+    with pytest.raises(ConfigError, match=message):
+        check_deepening(shallow, deep)
+
+
+def test_another_dropout_is_no_other_shape():
+    check_deepening(shape(1, 1, 1), shape(2, 1, 1, dropout=0.5))
