@@ -264,6 +264,7 @@ class _Points:
 
     def __init__(self, experiment: Experiment, given: dict[str, list[str]]) -> None:
         self._links = experiment.start_from
+        self._made: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several is composed once
         axes(experiment.fixed)  # what it gives has the braces of interpolations escaped; the texts have not
         fixed = dict(text.split("=", 1) for text in experiment.fixed)
         fixed |= {key: values[0] for key, values in given.items() if len(values) == 1 and key != "seed"}
@@ -308,17 +309,24 @@ class _Points:
         return (f"{axis}={choice}",) if isinstance(choice, str) else choice
 
     def _point(self, row: dict[str, str], seed: str, trunk: Mapping[str, str] | None = None) -> Point:
+        key = (*row.items(), *(trunk or {}).items(), ("seed", seed))
+        if key not in self._made:
+            self._made[key] = self._make(row, seed, trunk or {})
+        return self._made[key]
+
+    def _make(self, row: dict[str, str], seed: str, trunk: Mapping[str, str]) -> Point:
         chosen = dict(self._fixed)
         for axis, label in row.items():
             chosen |= dict(text.split("=", 1) for text in self._overrides(axis, label))
-        chosen |= trunk or {}
-        where = " ".join(f"{axis}={label}" for axis, label in (row | dict(trunk or {})).items())
+        chosen |= trunk
+        label_of = row | dict(trunk)
+        where = " ".join(f"{axis}={label}" for axis, label in label_of.items())
         try:
             config = load([f"{key}={_in_role(value, self._scale)}" for key, value in (chosen | {"seed": seed}).items()])
             start = None if trunk else self._start(row, seed)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}" if where else str(error)) from error
-        return Point(row | dict(trunk or {}), config, start)
+        return Point(label_of, config, start)
 
     def _start(self, row: dict[str, str], seed: str) -> Start | None:
         for link in self._links:

@@ -107,7 +107,7 @@ def needed(lineages: Iterable[Sequence[runs.Run]], ended: Collection[str] = ()) 
 
 def has_weights(folder: Path) -> bool:
     """Whether a run can be started from: its last checkpoint was not freed."""
-    return any((folder / "checkpoint").glob("step-*"))
+    return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
 
 
 def parents_among(found: Sequence[runs.Run]) -> dict[Path, Path]:

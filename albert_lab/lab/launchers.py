@@ -54,7 +54,7 @@ def launch(
                 waiting.remove(folder)
                 failed.add(folder)
                 on_end(folder, PARENT_FAILED)
-            for folder in [folder for folder in waiting if parents.get(folder) not in {*waiting, *running}]:
+            for folder in [folder for folder in waiting if parents.get(folder) not in {*waiting, *running, *failed}]:
                 if len(running) >= jobs or received:
                     break
                 waiting.remove(folder)

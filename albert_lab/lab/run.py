@@ -105,7 +105,10 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
 
     fingerprints = {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)}
     if added := added_to(config.corpus, config.added_corpus):
-        fingerprints["added_corpus"] = fingerprint(added)
+        try:
+            fingerprints["added_corpus"] = fingerprint(added)
+        except MissingDataError as error:
+            raise MissingDataError(f"added_corpus={added.name}: {error}") from error
     return Run(config, fingerprints, start_from)
 
 

@@ -11,7 +11,7 @@ SHARES = st.floats(0, 1)
 
 
 def budget(unit: Any, value: float) -> Budget:
-    return Budget(BudgetConfig(name="toy", unit=unit, value=value))
+    return Budget(BudgetConfig(name="toy", unit=unit, value=value, stop_at=1.0))
 
 
 def test_the_papers_schedule_peaks_just_before_the_end_of_its_warm_up_and_then_drops():

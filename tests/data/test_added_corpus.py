@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+from toy import toy_config, write_corpus
+
+from albert_lab.data.corpus import Document, iterate, split_of
+from albert_lab.data.shards import find_shards, open_shards, prepare
+from albert_lab.data.tokenizer import find_tokenizer
+from albert_lab.errors import MissingDataError
+from albert_lab.lab import run as runs
+
+
+@pytest.fixture(scope="module")
+def base_and_both(corpus, tmp_path_factory):
+    """Configurations without and with added text, which holds a copy of the whole corpus too."""
+    added = write_corpus(tmp_path_factory.mktemp("added"), documents=40, seed=1)
+    (added / "copy.txt").write_text((corpus / "toy.txt").read_text())
+    base = toy_config(corpus)
+    more = ["added_corpus=files", f"added_corpus.path={added}", "added_corpus.sentences=line"]
+    return base, toy_config(corpus, *more), added
+
+
+def test_tokenizer_and_held_out_text_stay_those_of_the_corpus(base_and_both):
+    base, both, _ = base_and_both
+    assert find_tokenizer(base) == find_tokenizer(both)
+    assert find_shards(base) != find_shards(both)
+    one, other = (open_shards(prepare(config, print), "dev") for config in (base, both))
+    assert np.array_equal(one.tokens, other.tokens)
+    assert runs.plan(base).evaluation_set == runs.plan(both).evaluation_set
+    assert runs.plan(base).name != runs.plan(both).name
+
+
+def test_training_reads_the_corpus_and_what_is_new_in_the_added_text(base_and_both):
+    base, both, added = base_and_both
+    one, other = (open_shards(prepare(config, print), "train") for config in (base, both))
+    assert np.array_equal(other.tokens[: one.num_tokens], one.tokens)
+    own = {document.text for document in iterate(base.corpus)}
+    others: list[Document] = list(iterate(base.corpus.model_copy(update={"path": str(added / "toy.txt")})))
+    new = [document for document in others if document.text not in own]
+    trained = [document for document in new if split_of(document.text, base.corpus.dev_share) == "train"]
+    assert 0 < len(trained) < len(new), "the hash holds some of the added text out too"
+    assert other.num_documents == one.num_documents + len(trained)
+
+
+def test_added_text_that_is_not_there_is_named(corpus):
+    config = toy_config(corpus, "added_corpus=files", "added_corpus.path=/nowhere/texts")
+    with pytest.raises(MissingDataError, match="added_corpus=files.*/nowhere/texts"):
+        runs.plan(config)
