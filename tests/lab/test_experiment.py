@@ -32,7 +32,8 @@ def test_every_packaged_experiment_expands_at_every_scale(file, scale):
     points = points_of(file.stem, scale)
     assert len(points) == len({tuple(point.row.items()) for point in points})
     assert graph.lineage(points[-1])[-1][0] == points[-1]
-    assert found.paper is not None
+    if found.paper is None:  # a figure
+        return
     paper_rows = [tuple(row[axis] for axis in found.axes) for row in found.paper.rows]
     rows = list(dict.fromkeys(tuple(point.row.values()) for point in points))
     assert paper_rows == [row for row in rows if row in paper_rows]
@@ -59,15 +60,15 @@ def test_every_experiment_says_how_it_departs_from_the_paper_and_has_its_five_ta
     for file in experiment.files():
         found = experiment.read(file)
         assert found.notes, file.stem
-        assert found.paper is not None
+        if found.paper is None:
+            continue
         assert {"squad1", "squad2", "mnli", "sst2", "race", "average"} <= set(found.paper.columns), file.stem
 
 
 @pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
 def test_every_printed_average_follows_from_its_cells(file):
     paper = experiment.read(file).paper
-    assert paper is not None
-    for row in paper.rows:
+    for row in paper.rows if paper else ():
         assert average_as_printed(row) == row["average"], row
 
 
