@@ -16,7 +16,7 @@ demo: $(INSTALLED) ## install, then reproduce the SOP-vs-NSP table at laptop sca
 	$(BIN)/albert-lab sop-vs-nsp
 
 test: $(INSTALLED_DEV) ## install, then run the test suite
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses logical --dist worksteal
 
 check: $(INSTALLED_DEV) ## format, lint, types and tests: what must hold before a change goes in
 	$(BIN)/ruff format --check .

@@ -317,7 +317,7 @@ def test_a_run_goes_out_comes_in_and_is_scored(own_home, tmp_path):
     assert {trap["severity"] for trap in linted} == {"note"}
     imported = lab("import", out, "--name", "came-back")
     assert imported.returncode == 0, imported.stderr
-    assert "nsp_not-shared_came-back-E12" in imported.stdout
+    assert "nsp_not-shared_came-back-L3-E12" in imported.stdout
     text = write_corpus(tmp_path / "text, 'quoted'")
     options = ["scale=smoke", "corpus.sentences=line", "corpus.dev_share=0.25", "machine.device=cpu", "--json"]
     scored = lab("evaluate", Path(imported.stdout.strip()).name, "--corpus", str(text), *options)

@@ -205,6 +205,12 @@ OTHER_VALUES = {
     "corpus.documents": "blank-line",
     "corpus.sentences": "line",
     "corpus.datasets": [{"path": "wikimedia/wikipedia", "name": None, "split": "train"}],
+    "added_corpus.source": "files",
+    "added_corpus.documents": "blank-line",
+    "added_corpus.sentences": "line",
+    "added_corpus.datasets": [{"path": "wikimedia/wikipedia", "name": None, "split": "train"}],
+    "tokenizer.digit_commas": "split",
+    "projection": "always",
     "masking.max_predictions": 20,
     "optimizer.betas": [0.9, 0.99],
     "budget.unit": "tokens",
@@ -214,7 +220,7 @@ OTHER_VALUES = {
     "machine.workers": 2,
     "machine.micro_batch_size": 8,
 }
-NOT_PART_OF_THE_NAME = ("scale.", "corpus.path", "tokenizer.model_file", "machine.")
+NOT_PART_OF_THE_NAME = ("scale.", "corpus.path", "added_corpus.path", "tokenizer.model_file", "machine.")
 
 
 def leaves(content, prefix=""):
