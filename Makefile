@@ -12,7 +12,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) ## install, then reproduce the SOP-vs-NSP table at laptop scale (at most 10 minutes on 2 CPU cores)
+demo: $(INSTALLED) ## install, then reproduce the SOP-vs-NSP table at laptop scale (at most 15 minutes on 2 CPU cores)
 	$(BIN)/albert-lab sop-vs-nsp
 
 test: $(INSTALLED_DEV) ## install, then run the test suite

@@ -1,7 +1,8 @@
 """Toy records of runs, for tests of what is made of records."""
 
-from albert_lab.config import RunConfig, load
+from albert_lab.config import load
 from albert_lab.lab.results import Data, Provenance, RunRecord, Score, Training
+from albert_lab.sections import RunConfig
 
 
 def toy_score(value: float, by: str = "head") -> Score:

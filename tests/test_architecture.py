@@ -10,6 +10,7 @@ from albert_lab import paths
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
     ["paths", "errors", "storage"],
+    ["sections"],
     ["config"],
     ["data", "model"],
     ["training"],

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from albert_lab import config, paths
 from albert_lab.errors import ConfigError
+from albert_lab.sections import digest
 
 OPTION_FILES = sorted(
     file for file in paths.CONF.rglob("*.yaml") if file.parent not in (paths.CONF, paths.CONF / "task")
@@ -232,7 +233,7 @@ def leaves(content, prefix=""):
 
 
 def run_id(resolved):
-    return config.digest(resolved.identity())
+    return digest(resolved.identity())
 
 
 def with_other_value(resolved, key):
@@ -291,8 +292,8 @@ def test_a_number_hashes_the_same_however_it_is_written():
 
 
 def test_a_digest_does_not_depend_on_the_order_of_keys():
-    assert config.digest({"a": 1, "b": [2, 3]}) == config.digest({"b": [2, 3], "a": 1})
-    assert config.digest({"a": [2, 3]}) != config.digest({"a": [3, 2]})
+    assert digest({"a": 1, "b": [2, 3]}) == digest({"b": [2, 3], "a": 1})
+    assert digest({"a": [2, 3]}) != digest({"a": [3, 2]})
 
 
 # Grids

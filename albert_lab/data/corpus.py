@@ -1,17 +1,12 @@
 """Where text comes from: raw documents in a stable order, their split, their cleaned sentences, their fingerprint."""
 
-import gzip
 import hashlib
 import importlib.util
-import io
 import json
-import lzma
 import os
 import unicodedata
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from glob import glob, has_magic
 from itertools import chain
@@ -19,18 +14,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import sentencex
-import zstandard
 
 from albert_lab import paths
-from albert_lab.config import AddedCorpusConfig, CorpusConfig, HubDataset, digest
+from albert_lab.data.lines import COMPRESSION, lines_of, open_file, suffixes
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.sections import AddedCorpusConfig, CorpusConfig, HubDataset, digest
 
 Split = Literal["train", "dev"]
 
-# Suffix of a compressed file: bytes of text per byte of it, as English prose has it; only estimates rest on this.
-_COMPRESSION = {".gz": 2.7, ".xz": 3.8, ".zst": 3.0}
 _TEXT_SUFFIXES = {"", ".txt", ".jsonl"}
-_CHUNK_BYTES = 1 << 20
 _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
 
 
@@ -54,7 +46,7 @@ def iterate(corpus: CorpusConfig) -> Iterator[Document]:
             yield from _hub_documents(dataset, corpus.text_field)
         return
     for name, file in _files(corpus):
-        documents = _records(file, corpus.text_field) if _suffixes(file)[0] == ".jsonl" else _plain(file, corpus)
+        documents = _records(file, corpus.text_field) if suffixes(file)[0] == ".jsonl" else _plain(file, corpus)
         first = next(documents, None)
         if first is None:
             raise ConfigError(f"{file} is empty")
@@ -139,7 +131,7 @@ def raw_bytes(corpus: CorpusConfig) -> int | None:
         folders = [_local_folder(dataset) for dataset in _datasets(corpus)]
         files = [file for folder in folders if folder for _, file in _walk(folder)]
         return None if None in folders else sum(file.stat().st_size for file in files)
-    return int(sum(file.stat().st_size * _COMPRESSION.get(_suffixes(file)[1], 1) for _, file in _files(corpus)))
+    return int(sum(file.stat().st_size * COMPRESSION.get(suffixes(file)[1], 1) for _, file in _files(corpus)))
 
 
 def settings(corpus: CorpusConfig) -> dict[str, Any]:
@@ -162,11 +154,11 @@ def _files(corpus: CorpusConfig) -> list[tuple[str, Path]]:
         return [(root.name, root)]
     if not root.is_dir():
         raise MissingDataError(f"corpus.path={corpus.path}: there is no {root.absolute()}")
-    found = [(name, file) for name, file in _walk(root) if _suffixes(file)[0] in _TEXT_SUFFIXES]
+    found = [(name, file) for name, file in _walk(root) if suffixes(file)[0] in _TEXT_SUFFIXES]
     if not found:
         raise MissingDataError(
             f"corpus.path={corpus.path}: {root.absolute()} holds no .txt, .jsonl or extension-less file"
-            f" (plain, {', '.join(_COMPRESSION)}); other names can be given as a glob"
+            f" (plain, {', '.join(COMPRESSION)}); other names can be given as a glob"
         )
     return found
 
@@ -193,16 +185,10 @@ def _walk(folder: Path) -> list[tuple[str, Path]]:
     return sorted((name.as_posix(), file) for name, file in named if not any(p.startswith(".") for p in name.parts))
 
 
-def _suffixes(file: Path) -> tuple[str, str]:
-    """The suffix that tells the format, and that of the compression or none."""
-    compressed = file.suffix.lower() if file.suffix.lower() in _COMPRESSION else ""
-    return (Path(file.stem) if compressed else file).suffix.lower(), compressed
-
-
 def _plain(file: Path, corpus: CorpusConfig) -> Iterator[tuple[int, str]]:
     """First line and text of each document: WikiExtractor's `<doc>` sections, or what corpus.documents says."""
     start, lines, in_section = 1, [], False
-    for number, line in _lines(file):
+    for number, line in lines_of(file):
         tag = line.startswith(("<doc ", "</doc>"))
         if tag:
             in_section = line.startswith("<doc ")
@@ -220,7 +206,7 @@ def _plain(file: Path, corpus: CorpusConfig) -> Iterator[tuple[int, str]]:
 
 
 def _records(file: Path, field: str) -> Iterator[tuple[int, str]]:
-    for number, line in _lines(file):
+    for number, line in lines_of(file):
         if not line.strip():
             continue
         try:
@@ -242,63 +228,6 @@ def _text_of(record: Any, field: str, place: str) -> str:
     except UnicodeEncodeError as error:
         raise ConfigError(f"{place}: the text is badly encoded: {error}") from error
     return text
-
-
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Number and text of each line, decompressed and decoded as it is read."""
-    number = 0
-    try:
-        for number, line in enumerate(_split_lines(_chunks(file)), 1):
-            if b"\0" in line:
-                raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text")
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
-    except UnicodeDecodeError as error:
-        bad = error.object[error.start]
-        raise ConfigError(f"{file}:{number}: not UTF-8 (byte 0x{bad:02x} at {error.start} of the line)") from error
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
-        raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
-
-
-def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
-    if rest:
-        yield rest
-
-
-def _chunks(file: Path) -> Iterator[bytes]:
-    compression = _suffixes(file)[1]
-    with _open(file) as packed:
-        if compression == ".zst":
-            yield from _decompress_zstd(packed)
-            return
-        opener: Callable[..., Any] = {".gz": gzip.open, ".xz": lzma.open}.get(compression, nullcontext)
-        with opener(packed) as stream:
-            while chunk := stream.read(_CHUNK_BYTES):
-                yield chunk
-
-
-def _open(file: Path) -> io.BufferedReader:
-    try:
-        return open(file, "rb")
-    except OSError as error:
-        raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
-
-
-def _decompress_zstd(stream: io.BufferedReader) -> Iterator[bytes]:
-    # The package's own stream readers take a truncated file for a whole one.
-    decompressor = zstandard.ZstdDecompressor().decompressobj()
-    whole = False
-    while chunk := stream.read(_CHUNK_BYTES):
-        while chunk:
-            yield decompressor.decompress(chunk)
-            chunk, whole = decompressor.unused_data, decompressor.eof
-            if whole:
-                decompressor = zstandard.ZstdDecompressor().decompressobj()
-    if not whole:
-        raise EOFError("it ends within a frame")
 
 
 # ---- data sets of the Hub ----
@@ -394,7 +323,7 @@ def _digest_file(file: Path) -> str:
     state = file.stat()
     key = f"{file.absolute()}|{state.st_size}|{state.st_mtime_ns}"
     if key not in _digests:
-        with _open(file) as stream:
+        with open_file(file) as stream:
             _digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     return _digests[key]
 

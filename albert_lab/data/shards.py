@@ -19,12 +19,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from albert_lab import paths
-from albert_lab.config import CorpusConfig, RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError, Say, find_or_build, worker_pool
 from albert_lab.data.corpus import Document, Split
 from albert_lab.data.tokenizer import Tokenizer, find_or_train, find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.sections import CorpusConfig, RunConfig, digest
 
 __all__ = ["DiskFullError", "Shards", "describe", "find_shards", "open_shards", "prepare", "read_meta"]
 

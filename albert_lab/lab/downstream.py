@@ -8,9 +8,9 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from albert_lab import paths
-from albert_lab.config import RunConfig
 from albert_lab.data.build import Say
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.sections import RunConfig
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import data_folder, find_or_make, stand_in
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file, summarize

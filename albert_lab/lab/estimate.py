@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tabulate import tabulate
 
 from albert_lab import paths
-from albert_lab.config import RunConfig, axes, expand, load
+from albert_lab.config import axes, expand, load
 from albert_lab.lab import downstream, graph, results
 from albert_lab.model import parameters
+from albert_lab.sections import RunConfig
 from albert_lab.tasks.formats.race import LETTERS
 
 if TYPE_CHECKING:

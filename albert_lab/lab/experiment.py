@@ -13,11 +13,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from yaml import YAMLError
 
 from albert_lab import paths
-from albert_lab.config import Keep, RunConfig, ScaleConfig, axes, expand, load
+from albert_lab.config import axes, expand, load
 from albert_lab.errors import ConfigError
 from albert_lab.lab import results
 from albert_lab.lab.claim import Claim
 from albert_lab.lab.downstream import AVERAGE, AVERAGED
+from albert_lab.sections import Keep, RunConfig, ScaleConfig
 from albert_lab.tasks.task import task_names
 
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")

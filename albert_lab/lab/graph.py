@@ -6,12 +6,12 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from albert_lab.config import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.lab import run as runs
 from albert_lab.lab.experiment import Point
 from albert_lab.model.deepen import check_deepening
 from albert_lab.model.shape import EncoderShape
+from albert_lab.sections import RunConfig
 
 # What must not change where training goes on: the shape, the text's ids, the labels, the schedule, the curve.
 _SAME_IN_TRAINING = (

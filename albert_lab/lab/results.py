@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from albert_lab.config import RunConfig
 from albert_lab.errors import ConfigError
+from albert_lab.sections import RunConfig
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:

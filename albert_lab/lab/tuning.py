@@ -8,11 +8,11 @@ from typing import Any
 from tabulate import tabulate
 
 from albert_lab import paths
-from albert_lab.config import digest
 from albert_lab.data.build import Say
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.lab import downstream
 from albert_lab.lab import run as runs
+from albert_lab.sections import digest
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import TaskConfig, load_task

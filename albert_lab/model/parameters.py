@@ -6,8 +6,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from albert_lab.config import RunConfig
 from albert_lab.model.shape import EncoderShape
+from albert_lab.sections import RunConfig
 
 FLOAT32_BYTES = 4
 BF16_BYTES = 2

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from albert_lab.config import RunConfig
+from albert_lab.sections import RunConfig
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from albert_lab.config import digest
+from albert_lab.sections import digest
 from albert_lab.tasks.examples import Issue, describe
 from albert_lab.tasks.features import Features, TextEncoder, evaluation_items, training_items
 from albert_lab.tasks.kind import Outcome, Scores, TaskKind, decide, has_gold, judge, load_kind

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from albert_lab.config import InterSentenceConfig, RunConfig, load_option
+from albert_lab.config import load_option
 from albert_lab.data.batches import Batch, Vocabulary, fixed_set, micro_batches
 from albert_lab.data.shards import Shards
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.sections import InterSentenceConfig, RunConfig
 from albert_lab.training.transfer import inputs_of
 
 # What each pair accuracy tells apart from consecutive pairs, and the inter_sentence option whose pairs it is taken on.

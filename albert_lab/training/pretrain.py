@@ -13,10 +13,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from albert_lab.config import RunConfig
 from albert_lab.data.batches import Batch, Batches, micro_batches
 from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.sections import RunConfig
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.evaluate import PAIR_ACCURACIES, Accuracy, Evaluator, StoppedError

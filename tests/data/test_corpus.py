@@ -13,9 +13,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_lab.config import CorpusConfig, HubDataset, load
+from albert_lab.config import load
 from albert_lab.data import corpus as texts
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.sections import CorpusConfig, HubDataset
 
 TWO_DOCUMENTS = "One line.\nAnother, naïve one.\n\nA second document.\n"
 
@@ -306,8 +307,8 @@ def test_a_remembered_file_is_not_read_again_until_it_changes(files, tmp_path, m
 
     opened = []
     monkeypatch.setattr(texts, "_digests", {})
-    read_file = texts._open
-    monkeypatch.setattr(texts, "_open", lambda file: opened.append(file.name) or read_file(file))
+    read_file = texts.open_file
+    monkeypatch.setattr(texts, "open_file", lambda file: opened.append(file.name) or read_file(file))
     assert texts.fingerprint(corpus(files)) == first
     assert not opened
     (files / "b.txt").write_text("Six.")

@@ -9,6 +9,7 @@ from albert_lab import config
 from albert_lab.model.encoder import ACTIVATIONS, Encoder, initialize
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.model.shape import EncoderShape
+from albert_lab.sections import ModelConfig
 
 SHAPE = EncoderShape(
     vocab_size=31,
@@ -63,7 +64,7 @@ def test_the_shape_of_a_run_takes_every_size_from_its_configuration():
 
 
 def test_every_activation_that_the_configuration_allows_is_there():
-    allowed = get_args(config.ModelConfig.model_fields["hidden_act"].annotation)
+    allowed = get_args(ModelConfig.model_fields["hidden_act"].annotation)
     assert set(allowed) == set(ACTIVATIONS)
 
 

@@ -1,0 +1,90 @@
+"""Lines of text files, plain or compressed, decompressed and decoded as they are read."""
+
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from albert_lab.errors import ConfigError, MissingDataError
+
+# Suffix of a compressed file: bytes of text per byte of it, as English prose has it; only estimates rest on this.
+COMPRESSION = {".gz": 2.7, ".xz": 3.8, ".zst": 3.0}
+_CHUNK_BYTES = 1 << 20
+
+
+def suffixes(file: Path) -> tuple[str, str]:
+    """The suffix that tells the format, and that of the compression or none."""
+    compressed = file.suffix.lower() if file.suffix.lower() in COMPRESSION else ""
+    return (Path(file.stem) if compressed else file).suffix.lower(), compressed
+
+
+def lines_of(file: Path) -> Iterator[tuple[int, str]]:
+    """Number and text of each line, decompressed and decoded as it is read.
+
+    Raises:
+        ConfigError: binary, badly encoded or damaged; with file and line. MissingDataError: it cannot be opened.
+    """
+    number = 0
+    try:
+        for number, line in enumerate(_split_lines(_chunks(file)), 1):
+            if b"\0" in line:
+                raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text")
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+    except UnicodeDecodeError as error:
+        bad = error.object[error.start]
+        raise ConfigError(f"{file}:{number}: not UTF-8 (byte 0x{bad:02x} at {error.start} of the line)") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+        raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
+
+
+def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    compression = suffixes(file)[1]
+    with open_file(file) as packed:
+        if compression == ".zst":
+            yield from _decompress_zstd(packed)
+            return
+        opener: Callable[..., Any] = {".gz": gzip.open, ".xz": lzma.open}.get(compression, nullcontext)
+        with opener(packed) as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                yield chunk
+
+
+def open_file(file: Path) -> io.BufferedReader:
+    """The bytes of a file.
+
+    Raises:
+        MissingDataError: it cannot be opened.
+    """
+    try:
+        return open(file, "rb")
+    except OSError as error:
+        raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _decompress_zstd(stream: io.BufferedReader) -> Iterator[bytes]:
+    # The package's own stream readers take a truncated file for a whole one.
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
+    whole = False
+    while chunk := stream.read(_CHUNK_BYTES):
+        while chunk:
+            yield decompressor.decompress(chunk)
+            chunk, whole = decompressor.unused_data, decompressor.eof
+            if whole:
+                decompressor = zstandard.ZstdDecompressor().decompressobj()
+    if not whole:
+        raise EOFError("it ends within a frame")

@@ -1,0 +1,304 @@
+"""What a configuration holds: frozen pydantic models, strict and without defaults."""
+
+import hashlib
+import json
+import math
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+# Raise it with every change that moves numbers: it is part of every run's name.
+RESULTS_VERSION = 1
+
+# What a run keeps of the one it starts from. training: weights, optimizer, step, clock and curve, to go on under the
+# same schedule. weights: nothing else, for a schedule of its own.
+Keep = Literal["training", "weights"]
+
+PAPER_LEARNING_RATE = 0.00176
+PAPER_BATCH_SIZE = 4096
+
+
+class Section(BaseModel):
+    """A part of a configuration: frozen, typed strictly, without defaults and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+
+
+AnySection = TypeVar("AnySection", bound=Section)
+PositiveInt = Field(gt=0)
+Share = Field(ge=0, le=1)
+
+
+class ModelConfig(Section):
+    """Shape of the encoder. Sizes are in units (hidden_size H, intermediate_size of the FFN, heads, layers L)."""
+
+    name: str
+    num_layers: int = PositiveInt
+    hidden_size: int = PositiveInt
+    num_attention_heads: int = PositiveInt
+    intermediate_size: int = PositiveInt
+    max_position_embeddings: int = PositiveInt
+    hidden_act: Literal["gelu_new", "gelu", "relu"]
+    layer_norm_eps: float = Field(gt=0)
+    initializer_range: float = Field(gt=0)
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "ModelConfig":
+        if self.hidden_size % self.num_attention_heads:
+            divisors = [n for n in range(1, self.hidden_size + 1) if self.hidden_size % n == 0]
+            nearest = sorted(divisors, key=lambda n: abs(n - self.num_attention_heads))[:4]
+            raise ValueError(
+                f"num_attention_heads={self.num_attention_heads} does not divide hidden_size={self.hidden_size};"
+                f" nearest that do: {', '.join(map(str, sorted(nearest)))}"
+            )
+        return self
+
+
+class SharingConfig(Section):
+    """How many distinct attention and FFN blocks serve the layers; layer i of L uses block i * groups // L."""
+
+    name: str
+    attention_groups: int = PositiveInt
+    ffn_groups: int = PositiveInt
+
+
+class PairLabel(Section):
+    """One label of an inter-sentence objective: a kind of pair (a function in data/pairs.py) and its share."""
+
+    kind: str
+    share: float = Field(gt=0, le=1)
+
+
+class InterSentenceConfig(Section):
+    """Which segment pairs are made and told apart. No labels: consecutive pairs without a loss."""
+
+    name: str
+    labels: tuple[PairLabel, ...]
+    single_sentence_chunks: Literal["drop", "other-document"]
+
+    @model_validator(mode="after")
+    def _shares_sum_to_one(self) -> "InterSentenceConfig":
+        if self.labels and not math.isclose(sum(label.share for label in self.labels), 1.0, abs_tol=1e-6):
+            raise ValueError(f"the shares of labels sum to {sum(label.share for label in self.labels):g}, not to 1")
+        if len(self.labels) == 1:
+            raise ValueError("one label cannot be told apart from another: give none, or two and more")
+        if len({label.kind for label in self.labels}) < len(self.labels):
+            raise ValueError("a kind of pair stands twice among the labels")
+        return self
+
+
+class HubDataset(Section):
+    """A data set of the Hugging Face Hub, or a local folder in a format that `datasets` reads."""
+
+    path: str
+    name: str | None
+    split: str
+
+
+class CorpusConfig(Section):
+    """Where text comes from, how it falls into documents and sentences, and how it is cleaned."""
+
+    name: str
+    source: Literal["package", "files", "hub"]
+    path: str | None
+    documents: Literal["file", "blank-line"]
+    sentences: Literal["split", "line"]
+    text_field: str
+    language: str
+    lower_case: bool
+    strip_accents: bool
+    dev_share: float = Field(gt=0, lt=1)
+    datasets: tuple[HubDataset, ...]
+
+
+class AddedCorpusConfig(Section):
+    """Text that is trained on beside the corpus, and cleaned and split like it; source=none: there is none.
+
+    The tokenizer and the held-out documents stay those of the corpus.
+    """
+
+    name: str
+    source: Literal["none", "package", "files", "hub"]
+    path: str | None
+    documents: Literal["file", "blank-line"]
+    sentences: Literal["split", "line"]
+    text_field: str
+    datasets: tuple[HubDataset, ...]
+
+
+class TokenizerConfig(Section):
+    """A SentencePiece model: trained on the corpus, or an existing file; or an existing tokenizer.json.
+
+    digit_commas: keep pieces such as "2006,", or split the comma off as the release does.
+    """
+
+    name: str
+    model_file: str | None
+    digit_commas: Literal["keep", "split"]
+    vocab_size: int = Field(ge=32)
+    training_sentences: int | None = Field(ge=1)
+    character_coverage: float | None = Field(gt=0, le=1)
+
+
+class MaskingConfig(Section):
+    """n-gram masking. max_predictions counts pieces a sequence; null: no cap."""
+
+    name: str
+    probability: float = Field(gt=0, lt=1)
+    max_predictions: int | None = Field(gt=0)
+    max_ngram: int = PositiveInt
+    mask_share: float = Share
+    random_share: float = Share
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> "MaskingConfig":
+        if self.mask_share + self.random_share > 1 + 1e-9:
+            raise ValueError(f"mask_share + random_share is {self.mask_share + self.random_share:g}, more than 1")
+        return self
+
+
+_Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+class OptimizerConfig(Section):
+    """Optimizer and schedule. warmup is a share of the budget."""
+
+    name: str
+    learning_rate: float | None = Field(gt=0)
+    betas: tuple[_Decay, _Decay]
+    eps: float = Field(gt=0)
+    weight_decay: float = Field(ge=0)
+    warmup: float = Share
+    max_grad_norm: float = Field(gt=0)
+
+
+class BudgetConfig(Section):
+    """How long to train: value counts optimizer steps, seconds of the training clock, or pieces without padding.
+
+    The schedule is always that of the whole budget; stop_at is the share of it at which the run ends, below 1 for a
+    trunk that other runs go on from.
+    """
+
+    name: str
+    unit: Literal["steps", "seconds", "tokens"]
+    value: float = Field(gt=0)
+    stop_at: float = Field(gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _whole_steps(self) -> "BudgetConfig":
+        if self.unit != "seconds" and self.value != int(self.value):
+            raise ValueError(f"value={self.value} is not a whole number of {self.unit}")
+        return self
+
+
+class EvaluationConfig(Section):
+    """Intrinsic evaluation on held-out documents; sizes count segment pairs."""
+
+    num_pairs: int = PositiveInt
+    num_probe_pairs: int = PositiveInt
+    num_curve_points: int = Field(ge=0)
+    num_curve_pairs: int = PositiveInt
+    batch_size: int = PositiveInt
+    seed: int = Field(ge=0)
+
+
+class MachineConfig(Section):
+    """How a run is computed; must not change what is computed beyond rounding."""
+
+    device: Literal["auto", "cpu", "cuda"]
+    precision: Literal["auto", "bf16", "fp32"]
+    compile: bool
+    threads: int | None = Field(gt=0)
+    workers: int | None = Field(gt=0)
+    micro_batch_size: int | None = Field(gt=0)
+    checkpoint_seconds: float = Field(ge=0)
+    log_every_steps: int = PositiveInt
+    tensorboard: bool
+
+
+class ScaleBudget(Section):
+    """The scale's length of a run in each unit of budget."""
+
+    steps: float
+    seconds: float
+    tokens: float
+
+
+class ScaleConfig(Section):
+    """Name of the scale, its default seeds and its budgets; what it sets elsewhere stands there.
+
+    roles names by key what stands here for a value of the paper; experiment files ask for it as
+    `${scale.roles.KEY.VALUE}`.
+    """
+
+    name: str
+    seeds: tuple[int, ...]
+    budget: ScaleBudget
+    roles: dict[str, dict[str, str | int]]
+
+
+class RunConfig(Section):
+    """One run, resolved."""
+
+    scale: ScaleConfig
+    model: ModelConfig
+    sharing: SharingConfig
+    inter_sentence: InterSentenceConfig
+    corpus: CorpusConfig
+    added_corpus: AddedCorpusConfig
+    tokenizer: TokenizerConfig
+    masking: MaskingConfig
+    optimizer: OptimizerConfig
+    budget: BudgetConfig
+    embedding_size: int = PositiveInt
+    projection: Literal["auto", "always"]
+    max_sequence_length: int = Field(ge=8)
+    short_sequence_probability: float = Share
+    batch_size: int = PositiveInt
+    dropout: float = Field(ge=0, lt=1)
+    seed: int = Field(ge=0)
+    evaluation: EvaluationConfig
+    machine: MachineConfig
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "RunConfig":
+        if self.max_sequence_length > self.model.max_position_embeddings:
+            raise ValueError(
+                f"max_sequence_length={self.max_sequence_length} is more than"
+                f" model.max_position_embeddings={self.model.max_position_embeddings}"
+            )
+        for key in ("attention_groups", "ffn_groups"):
+            if getattr(self.sharing, key) > self.model.num_layers:
+                raise ValueError(
+                    f"sharing.{key}={getattr(self.sharing, key)} is more than model.num_layers={self.model.num_layers}"
+                )
+        micro = self.machine.micro_batch_size
+        if micro is not None and self.batch_size % min(micro, self.batch_size):
+            raise ValueError(f"machine.micro_batch_size={micro} does not divide batch_size={self.batch_size}")
+        return self
+
+    @property
+    def learning_rate(self) -> float:
+        """Peak learning rate: as set, or the paper's scaled by the square root of the batch."""
+        if self.optimizer.learning_rate is not None:
+            return self.optimizer.learning_rate
+        return PAPER_LEARNING_RATE * math.sqrt(self.batch_size / PAPER_BATCH_SIZE)
+
+    def identity(self) -> dict[str, Any]:
+        """What a run's name is made of: everything that decides its numbers.
+
+        Left out: the scale's name (all it sets stands elsewhere), paths (fingerprints of what they lead to take their
+        place), and machine.*, unless the budget is in seconds, where the machine decides how many steps there are.
+        """
+        content = self.model_dump(mode="json")
+        del content["scale"]
+        if self.budget.unit != "seconds":
+            del content["machine"]
+        del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
+        return content
+
+
+def digest(content: Any) -> str:
+    """Short stable hash (12 hex digits) of anything that JSON can hold."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
