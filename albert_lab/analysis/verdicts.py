@@ -210,7 +210,9 @@ def _spread(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
             values = [by_run[column, run["run"]] for run in row.runs if (column, run["run"]) in by_run]
             if not values:
                 continue
-            lines.append(f"- `{task}`, {name(row.labels)}: {_sources(components(values))}")
+            found = components(values)
+            if found.pretraining is not None or found.finetuning is not None:
+                lines.append(f"- `{task}`, {name(row.labels)}: {_sources(found)}")
     if not lines:
         return ""
     heading = "Standard deviations in points, told apart where runs were fine-tuned with several seeds:"
