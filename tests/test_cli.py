@@ -159,7 +159,7 @@ def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home):
 
 def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_text("title: Mine\nsource: none\ngrid: {sharing: [all-shared, groups]}\ncolumns: [mlm_accuracy]\n")
+    file.write_text("title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy]\n")
     done = lab("run", str(file), *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert "groups" in done.stdout
@@ -275,7 +275,7 @@ def test_layers_are_drawn_of_a_study_then_of_its_runs_and_a_figure_of_the_newest
     folder = own_home / "reports" / "smoke-files" / "layer-similarity"
     header, *lines = (folder / "layers.csv").read_text().splitlines()
     assert header.startswith("run,corpus,layer,token,l2_distance,")
-    assert len(lines) == 2 * 2 * 2  # runs, token choices, layers
+    assert len(lines) == 2 * 2 * 4  # runs, token choices, layers
     assert "![layer-similarity](layer-similarity.svg)" in (folder / "report.md").read_text()
     runs = sorted(path.name for path in (own_home / "runs").iterdir())
     again = lab("plot", "layer-similarity", "--run", runs[0], "--run", str(own_home / "runs" / runs[1]))
