@@ -137,7 +137,7 @@ def test_layer_similarity_has_the_layers_of_the_table_and_the_papers_own_panels(
         "paper, Figure 1 (read off the plot)",
     ]
     # Of the second row, seeds 0 and 1: 30 / layer + 5 + seed.
-    line = line_of(panels[3], "BERT (n = 2 seeds)")
+    line = line_of(panels[3], "BERT-large (n = 2 seeds)")
     assert heights(line) == pytest.approx([30 / layer + 5.5 for layer in (1, 2, 3, 4)])
     assert panels[3].get_ylabel() == "angle (degrees)"
     assert heights(line_of(panels[5], "ALBERT-large")) == [0, 22, 8.5, 10, 8.7]
