@@ -1,6 +1,7 @@
 """Claims: sentences of the paper, each with a check from a closed vocabulary that a table of runs can decide."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Literal
@@ -23,9 +24,9 @@ class _Claim(BaseModel):
     section: str = Field(min_length=1)
     metric: str
 
+    @abstractmethod
     def rows(self, grid: Grid) -> list[Labels]:
         """The rows that the claim speaks of, by the paper's labels of the axes."""
-        raise NotImplementedError
 
     def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
         """Check that the table can have what the claim names.
