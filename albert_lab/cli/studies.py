@@ -116,6 +116,16 @@ def _run(
     return read(file), overrides or []
 
 
+def _continue(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A finished or imported run, by name or folder.")],
+    overrides: Overrides = None,
+) -> "tuple[Experiment, Sequence[str]]":
+    """Go on with the pre-training of a run, an import for one, from its weights with fresh moments."""
+    from albert_lab.lab.continuing import experiment
+
+    return experiment(run, overrides or []), overrides or []
+
+
 def _named(name: str) -> "Callable[..., tuple[Experiment, Sequence[str]]]":
     def choose(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
         from albert_lab.lab.experiment import named
@@ -144,6 +154,12 @@ _add(
     "albert-lab sweep sharing=all-shared,not-shared seed=0,1,2 --jobs 2",
 )
 _add("run", _run, "albert-lab run my-study.yaml", "albert-lab run my-study.yaml scale=smoke --dry-run")
+_add(
+    "continue",
+    _continue,
+    "albert-lab continue RUN corpus=files corpus.path=my-texts budget.value=1000",
+    "albert-lab continue RUN optimizer.learning_rate=1e-4,1e-3 seed=0,1,2",
+)
 for _file in sorted(paths.EXPERIMENTS.glob("*.yaml")):
     _add(
         _file.stem,

@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 
 from albert_lab import paths
+from albert_lab.lab import graph
 from albert_lab.lab import run as runs
 
 
@@ -17,18 +18,23 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
 
     Args:
         cache: also prepared text and tokenizers.
-        checkpoints: also the checkpoints of finished runs.
+        checkpoints: also the checkpoints of finished runs, without those that an unfinished one starts from.
     """
     found = {
         path for path in paths.cache().glob("*/*.partial-*") if not psutil.pid_exists(int(path.name.split("-")[-1]))
     }
     wanted = {"failed", "done"} if checkpoints else {"failed"}
+    needed = {parent for child, parent in graph.parents(paths.runs()).items() if _is_unfinished(child)}
     for folder in paths.runs().glob("*/"):
-        if (folder / "checkpoint").is_dir() and runs.state(folder) in wanted:
+        if folder.name not in needed and (folder / "checkpoint").is_dir() and runs.state(folder) in wanted:
             found.add(folder / "checkpoint")
     if cache:
         found |= {path for path in paths.cache().glob("*/*") if path.suffix != ".lock" and ".partial-" not in path.name}
     return {path: _size(path) for path in sorted(found)}
+
+
+def _is_unfinished(name: str) -> bool:
+    return runs.state(paths.runs() / name) not in ("done", "failed")
 
 
 def _size(path: Path) -> int:

@@ -34,9 +34,10 @@ class Listing:
 
     def as_text(self) -> str:
         """The table with thousands marked, and the notes."""
-        header = list(self.rows[0])
+        header = list(dict.fromkeys(key for row in self.rows for key in row))
         body = [[_cell(row.get(key)) for key in header] for row in self.rows]
-        align = ["left" if isinstance(self.rows[0][key], str) else "right" for key in header]
+        are_text = [any(isinstance(row.get(key), str) for row in self.rows) for key in header]
+        align = ["left" if is_text else "right" for is_text in are_text]
         table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True, colalign=align)
         return "\n".join([table, "", *self.notes]).rstrip()
 
@@ -124,6 +125,9 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
                 {"point": f"{words} (the run of {shown[item.run.name]})", "seed": config.seed, "state": "shared"}
             )
             continue
+        if item.state == "imported":
+            rows.append({"point": f"{words} (no row: others start from it)", "seed": config.seed, "state": item.state})
+            continue
         counts, flops = parameters.count_parameters(config), parameters.count_flops(config)
         share = _own_share(item)
         tokens = _tokens(config) * share
@@ -151,8 +155,9 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     shards = sum(found["disk_bytes"] or 0 for found in data.values() if not found["is_prepared"])
     free = shutil.disk_usage(_existing(paths.home())).free
     tuned = _finetuning_seconds(planned, speed)
+    made = [row for row in rows if row["state"] not in ("shared", "imported")]
     notes = [
-        f"{len(shown)} runs. To make: {duration(total_seconds)} of training one after another,"
+        f"{len(made)} runs. To make: {duration(total_seconds)} of training one after another,"
         f" {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
         f" ({free / 2**20:,.0f} MiB are free).",
         f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned))} at the full length of every example.",

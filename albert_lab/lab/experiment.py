@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -20,6 +20,9 @@ from albert_lab.lab.claim import Claim
 from albert_lab.lab.downstream import AVERAGE, AVERAGED
 from albert_lab.sections import Keep, RunConfig, ScaleConfig
 from albert_lab.tasks.task import task_names
+
+if TYPE_CHECKING:
+    from albert_lab.lab.run import Run
 
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
 
@@ -88,7 +91,8 @@ class Experiment(_Part):
     """One table of the paper, or a user's own: what is fixed, what varies, what is shown.
 
     An axis of the grid maps the paper's value to the override that stands for it here, or to a list of overrides of
-    several keys; where value and override are the same it is written as a plain list.
+    several keys; where value and override are the same it is written as a plain list. continues names a run that is
+    there already and whose weights every row starts from.
     """
 
     name: str
@@ -98,6 +102,7 @@ class Experiment(_Part):
     grid: dict[str, dict[str, Choice]]
     beyond_paper: dict[str, BeyondPaper] = {}
     start_from: tuple[Link, ...] = ()
+    continues: str | None = None
     speed_relative_to: dict[str, str] | None = None
     columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
@@ -152,6 +157,12 @@ class Experiment(_Part):
                 raise ValueError(f"claim {number} ({claim.check}): {error}") from error
         return self
 
+    @model_validator(mode="after")
+    def _has_one_origin(self) -> "Experiment":
+        if self.continues and self.start_from:
+            raise ValueError("start_from and continues: a row starts from one run")
+        return self
+
     @property
     def axes(self) -> tuple[str, ...]:
         """The axes that make the rows of the table; seeds are averaged over."""
@@ -168,11 +179,15 @@ class Start:
 
 @dataclass(frozen=True)
 class Point:
-    """One run that an experiment asks for: its row, as labels of the axes, its configuration, what it starts from."""
+    """One run that an experiment asks for: its row, as labels of the axes, its configuration, what it starts from.
+
+    run is set where it is there already, whatever made it.
+    """
 
     row: dict[str, str]
     config: RunConfig
     start: Start | None = None
+    run: "Run | None" = None
 
 
 def read(file: Path) -> Experiment:

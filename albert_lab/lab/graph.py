@@ -6,6 +6,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from albert_lab.data.tokenizer import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.lab import run as runs
 from albert_lab.lab.experiment import Point
@@ -36,6 +37,8 @@ def lineage(point: Point) -> list[tuple[Point, runs.Run]]:
         ConfigError: a point that cannot start from its parent, or a configuration that does not fit.
         MissingDataError: text that is not there.
     """
+    if point.run:
+        return [(point, point.run)]
     if point.start is None:
         return [(point, runs.plan(point.config))]
     above = lineage(point.start.point)
@@ -67,7 +70,8 @@ def _check_training(run: runs.Run, parent: runs.Run) -> None:
 
 
 def _check_weights(run: runs.Run, parent: runs.Run) -> None:
-    if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"]:
+    same_file = find_tokenizer(run.config) == find_tokenizer(parent.config)
+    if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"] and not same_file:
         raise ConfigError("the weights are those of another tokenizer")
     if len(run.config.inter_sentence.labels) != len(parent.config.inter_sentence.labels):
         raise ConfigError("the pair heads have different labels")
@@ -95,7 +99,7 @@ def needed(lineages: Iterable[Sequence[runs.Run]], ended: Collection[str] = ()) 
     for line in lineages:
         wanted: list[runs.Run] = []
         for run in reversed(line):
-            finished = runs.state(run.folder) == "done"
+            finished = runs.state(run.folder) in runs.PRETRAINED
             if finished and (not wanted or has_weights(run.folder) or has_weights(wanted[-1].folder)):
                 break
             wanted.append(run)

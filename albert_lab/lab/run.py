@@ -307,7 +307,7 @@ def _start(run: Run) -> "Start | None":
     if run.start_from is None:
         return None
     folder = paths.runs() / run.start_from.run
-    if state(folder) != "done":
+    if state(folder) not in PRETRAINED:
         raise MissingDataError(f"{run.name} starts from {run.start_from.run}, which is not finished")
     shape = EncoderShape.from_config(read(folder).config)
     return Start(run.start_from.run, folder, shape, run.start_from.keep)

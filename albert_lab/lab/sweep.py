@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from albert_lab.errors import ConfigError
-from albert_lab.lab import downstream, graph, launchers, results
+from albert_lab.lab import continuing, downstream, graph, launchers, results
 from albert_lab.lab import run as runs
 from albert_lab.lab.experiment import Experiment, Point, points
 
@@ -75,6 +75,8 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
     from albert_lab.data.pairs import check_kinds
 
     found = points(experiment, overrides)
+    if experiment.continues:
+        found = continuing.start_from(found, experiment.continues, overrides)
     chosen = downstream.choose(experiment.columns, found[0].config, tasks)
     planned = [_planned(point, chosen) for point in found]
     _check_one_evaluation_set(planned)
@@ -120,6 +122,8 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     items = family(planned)
     outcome = Outcome()
     for item in items.values():
+        if item.point.run:  # what was there before the sweep is not the sweep's to make again
+            continue
         if (options.fresh and item.state != "running") or (item.state == "failed" and options.retry_failed):
             runs.forget(item.run.folder, keep_checkpoint=not options.fresh and runs.state(item.run.folder) == "done")
     states = {folder: item.state for folder, item in items.items()}
