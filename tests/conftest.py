@@ -2,8 +2,11 @@ import os
 from pathlib import Path
 
 import pytest
+from command import launch_here, own_signals
 from hypothesis import settings
 from toy import write_corpus
+
+from albert_lab.lab import launchers
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads cost more than they save
@@ -30,6 +33,14 @@ def own_home(tmp_path, monkeypatch, isolated_home):
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(isolated_home / "cache"))
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def runs_here(monkeypatch):
+    """Makes the runs of a sweep in this process, which takes no start of a child."""
+    monkeypatch.setattr(launchers, "launch", launch_here)
+    with own_signals():
+        yield
 
 
 @pytest.fixture(scope="session")

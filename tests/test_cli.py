@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import subprocess
 import sys
@@ -7,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command import here, there
 from parity import BERT, make_bert
 from records import toy_record
 from toy import toy_overrides, write_corpus
@@ -22,25 +22,14 @@ COMMANDS += ["export", "import", "evaluate", "lint"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
-def lab(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "albert_lab.cli", *arguments],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        env=os.environ | {"COLUMNS": "120", "NO_COLOR": "1"} | environment,
-        check=False,
-    )
-
-
 def test_it_tells_its_version():
-    done = lab("--version")
+    done = there("--version")
     assert (done.returncode, done.stdout) == (0, f"albert-lab {__version__}\n")
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_names_every_experiment_and_the_exit_codes(flag):
-    done = lab(flag)
+    done = here(flag)
     assert done.returncode == 0
     assert all(name in done.stdout for name in EXPERIMENTS)
     assert "75" in done.stdout
@@ -58,7 +47,7 @@ def test_help_loads_neither_torch_nor_pandas_nor_hydra():
 
 @pytest.mark.parametrize("command", [*EXPERIMENTS, *COMMANDS])
 def test_every_command_shows_two_examples(command):
-    shown = lab(*command.split(), "-h").stdout
+    shown = here(*command.split(), "-h").stdout
     assert len(re.findall(rf"albert-lab {command}\b", shown.split("Examples", 1)[1])) >= 2
 
 
@@ -91,7 +80,7 @@ def test_every_command_shows_two_examples(command):
     ],
 )
 def test_a_mistake_is_told_in_a_line_with_exit_code_2_and_nothing_is_written(arguments, said, own_home):
-    done = lab(*arguments)
+    done = here(*arguments)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -100,7 +89,7 @@ def test_a_mistake_is_told_in_a_line_with_exit_code_2_and_nothing_is_written(arg
 
 
 def test_missing_text_is_exit_code_4_and_names_where_it_was_looked_for(own_home):
-    done = lab("sop-vs-nsp", "corpus=files", "corpus.path=/nowhere/texts")
+    done = there("sop-vs-nsp", "corpus=files", "corpus.path=/nowhere/texts")
     assert done.returncode == 4
     assert "/nowhere/texts" in done.stderr
     assert not list(own_home.iterdir())
@@ -110,13 +99,13 @@ def test_text_that_is_not_utf8_is_named_with_its_line(own_home, tmp_path):
     folder = tmp_path / "bad"
     folder.mkdir()
     (folder / "a.txt").write_bytes(b"good line\nbad \xff line\n")
-    done = lab("data", "prepare", "scale=smoke", "corpus=files", f"corpus.path={folder}")
+    done = here("data", "prepare", "scale=smoke", "corpus=files", f"corpus.path={folder}")
     assert done.returncode == 2
     assert re.search(r"a\.txt.*2", done.stderr)
 
 
 def test_a_vocabulary_too_large_for_the_corpus_is_told_with_the_largest_that_works(corpus, own_home):
-    done = lab("sop-vs-nsp", *toy_overrides(corpus, "tokenizer.vocab_size=5000"))
+    done = here("sop-vs-nsp", *toy_overrides(corpus, "tokenizer.vocab_size=5000"))
     assert done.returncode == 2
     assert re.search(r"tokenizer\.vocab_size=5000 .* largest that works is \d+", done.stderr)
     assert not (own_home / "runs").exists()
@@ -124,7 +113,7 @@ def test_a_vocabulary_too_large_for_the_corpus_is_told_with_the_largest_that_wor
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_a_dry_run_of_every_experiment_prints_its_points_and_writes_nothing(experiment, own_home):
-    done = lab(experiment, "--dry-run", "--json", "scale=paper")
+    done = here(experiment, "--dry-run", "--json", "scale=paper")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
     assert rows
@@ -134,33 +123,33 @@ def test_a_dry_run_of_every_experiment_prints_its_points_and_writes_nothing(expe
 
 def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home):
     overrides = toy_overrides(corpus, "budget.value=3")
-    done = lab("sop-vs-nsp", *overrides, "--tasks", "none")
+    done = there("sop-vs-nsp", *overrides, "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["none", "nsp", "sop"]
     folder = own_home / "reports" / "smoke-files" / "sop-vs-nsp"
     written = (folder / "report.md").read_text()
     (folder / "report.md").unlink()
-    assert lab("report", str(folder)).returncode == 0
+    assert here("report", str(folder)).returncode == 0
     assert (folder / "report.md").read_text() == written
-    again = lab("sop-vs-nsp", *overrides, "--tasks", "none", "--json")
+    again = here("sop-vs-nsp", *overrides, "--tasks", "none", "--json")
     assert "3 finished before, 0 to make" in again.stderr
     rows = json.loads(again.stdout)["rows"]
     assert [row["mlm_accuracy"]["n"] for row in rows] == [1, 1, 1]
-    states = json.loads(lab("status", "--json").stdout)
+    states = json.loads(here("status", "--json").stdout)
     assert [row["state"] for row in states] == ["done"] * 3
 
 
-def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home):
-    done = lab("sweep", "embedding_size=64,128,256,768", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
+def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home, runs_here):
+    done = here("sweep", "embedding_size=64,128,256,768", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert (own_home / "reports" / "smoke-files" / "sweep-embedding_size" / "report.md").is_file()
     assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["64", "128", "256", "768"]
 
 
-def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path):
+def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path, runs_here):
     file = tmp_path / "mine.yaml"
     file.write_text("title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy]\n")
-    done = lab("run", str(file), *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
+    done = here("run", str(file), *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert "groups" in done.stdout
 
@@ -177,18 +166,18 @@ def test_a_claim_that_does_not_hold_is_exit_code_5_where_asked_for(corpus, own_h
         planned.run.folder.mkdir(parents=True)
         results.write(planned.run.folder, toy_record(planned.run.config, name=planned.run.name))
     command = ["run", str(file), *overrides]
-    assert lab(*command).returncode == 0
-    done = lab(*command, "--json", "--fail-on", "not-supported")
+    assert here(*command).returncode == 0
+    done = here(*command, "--json", "--fail-on", "not-supported")
     assert done.returncode == 5, done.stderr
     assert json.loads(done.stdout)["verdicts"][0]["verdict"] == "not supported"
     folder = str(own_home / "reports" / "smoke-files" / "mine")
-    beside = lab("compare", folder, folder)
+    beside = here("compare", folder, folder)
     assert beside.returncode == 0, beside.stderr
     assert "sharing=all-shared" in beside.stdout
 
 
 def test_every_paper_count_is_printed_beside_ours():
-    done = lab("params", "--paper", "--json")
+    done = here("params", "--paper", "--json")
     rows = json.loads(done.stdout)["rows"]
     assert len(rows) == 21
     base = next(row for row in rows if row["paper"] == "12M")
@@ -204,11 +193,11 @@ def test_clean_says_what_it_would_free_and_frees_only_with_yes(own_home):
     partial.mkdir(parents=True)
     (partial / "train.tokens").write_bytes(b"0" * 4096)
     cache = {"ALBERT_LAB_CACHE": str(own_home / "cache-of-its-own")}
-    asked = lab("clean", **cache)
+    asked = here("clean", **cache)
     assert asked.returncode == 2
     assert str(partial) in asked.stdout
     assert partial.exists()
-    assert lab("clean", "--yes", **cache).returncode == 0
+    assert here("clean", "--yes", **cache).returncode == 0
     assert not partial.exists()
 
 
@@ -221,26 +210,26 @@ def test_a_closed_pipe_is_no_traceback():
 def test_every_command_in_the_readme_is_a_command():
     readme = (Path(paths.PACKAGE).parent / "README.md").read_text()
     commands = set(re.findall(r"^\| `albert-lab ([a-z-]+)", readme, re.MULTILINE))
-    shown = lab("-h").stdout
+    shown = here("-h").stdout
     assert commands
     assert all(re.search(rf"\b{command}\b", shown) for command in commands)
 
 
 def test_a_corpus_brings_tasks_and_their_predictions_are_scored(corpus, own_home):
     overrides = toy_overrides(corpus)
-    made = json.loads(lab("data", "make-tasks", str(own_home / "tasks"), *overrides, "--json").stdout)
+    made = json.loads(here("data", "make-tasks", str(own_home / "tasks"), *overrides, "--json").stdout)
     assert made["pair-relation"]["dev"] > 0
     dev = (own_home / "tasks" / "corpus" / "pair-relation" / "dev.tsv").read_text().splitlines()[1:]
     answers = ["index\tprediction", *(f"{index}\t{line.split(chr(9))[-1]}" for index, line in enumerate(dev))]
     (own_home / "answers.tsv").write_text("\n".join(answers) + "\n")
     options = ["--data", str(own_home / "tasks"), "--json"]
-    done = lab("score", "pair-relation", str(own_home / "answers.tsv"), *options)
+    done = here("score", "pair-relation", str(own_home / "answers.tsv"), *options)
     assert json.loads(done.stdout) == {"accuracy": 100.0}
 
 
 def test_data_status_says_what_is_missing_and_where_it_is_looked_for(tmp_path):
     toy_task("mnli", tmp_path)
-    shown = lab("data", "status", ALBERT_LAB_TASKS=str(tmp_path)).stdout
+    shown = here("data", "status", ALBERT_LAB_TASKS=str(tmp_path)).stdout
     assert re.search(r"MNLI +train 16, dev 16 +dev_mismatched: glue/MNLI/dev_mismatched.tsv", shown)
     assert re.search(r"RACE +train: race/train; dev: race/dev; test: race/test", shown)
     assert f"looked for in {tmp_path}" in shown
@@ -261,16 +250,16 @@ def test_plot_has_a_command_for_each_figure_with_two_examples():
     from albert_lab.analysis.figures import FIGURES as DRAWN
 
     assert sorted(DRAWN) == sorted(FIGURES)
-    shown = lab("plot", "-h").stdout
+    shown = here("plot", "-h").stdout
     assert all(name in shown for name in FIGURES)
     for name in ("layer-similarity", "speed"):
-        examples = lab("plot", name, "-h").stdout.split("Examples", 1)[1]
+        examples = here("plot", name, "-h").stdout.split("Examples", 1)[1]
         assert len(re.findall(rf"albert-lab plot {name}", examples)) >= 2
 
 
-def test_layers_are_drawn_of_a_study_then_of_its_runs_and_a_figure_of_the_newest_report(corpus, own_home):
+def test_layers_are_drawn_of_a_study_then_of_its_runs_and_a_figure_of_the_newest_report(corpus, own_home, runs_here):
     overrides = toy_overrides(corpus, "budget.value=2")
-    done = lab("plot", "layer-similarity", *overrides)
+    done = here("plot", "layer-similarity", *overrides)
     assert done.returncode == 0, done.stderr
     folder = own_home / "reports" / "smoke-files" / "layer-similarity"
     header, *lines = (folder / "layers.csv").read_text().splitlines()
@@ -278,14 +267,14 @@ def test_layers_are_drawn_of_a_study_then_of_its_runs_and_a_figure_of_the_newest
     assert len(lines) == 2 * 2 * 4  # runs, token choices, layers
     assert "![layer-similarity](layer-similarity.svg)" in (folder / "report.md").read_text()
     runs = sorted(path.name for path in (own_home / "runs").iterdir())
-    again = lab("plot", "layer-similarity", "--run", runs[0], "--run", str(own_home / "runs" / runs[1]))
+    again = here("plot", "layer-similarity", "--run", runs[0], "--run", str(own_home / "runs" / runs[1]))
     assert again.returncode == 0, again.stderr
     assert "measuring" not in again.stderr
     drawn = own_home / "reports" / "layer-similarity"
     assert again.stdout.split() == [
         str(drawn / f"layer{end}") for end in ("s.csv", "-similarity.png", "-similarity.svg")
     ]
-    newest = lab("plot", "learning-curves")
+    newest = here("plot", "learning-curves")
     assert newest.stdout.split() == [str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")]
 
 
@@ -300,7 +289,7 @@ def test_layers_are_drawn_of_a_study_then_of_its_runs_and_a_figure_of_the_newest
     ],
 )
 def test_what_cannot_be_drawn_is_told_and_nothing_is_written(arguments, code, said, own_home):
-    done = lab(*arguments)
+    done = here(*arguments)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -311,16 +300,16 @@ def test_what_cannot_be_drawn_is_told_and_nothing_is_written(arguments, code, sa
 def test_a_run_goes_out_comes_in_and_is_scored(own_home, tmp_path):
     folder = toy_run(toy_tokenizer_file(tmp_path), replace(BERT, max_position_embeddings=128), "nsp")
     out = str(tmp_path / "out")
-    exported = lab("export", folder.name, out)
+    exported = here("export", folder.name, out)
     assert (exported.returncode, exported.stdout) == (0, f"{out}\n"), exported.stderr
-    linted = json.loads(lab("lint", out, "--json").stdout)
+    linted = json.loads(here("lint", out, "--json").stdout)
     assert {trap["severity"] for trap in linted} == {"note"}
-    imported = lab("import", out, "--name", "came-back")
+    imported = here("import", out, "--name", "came-back")
     assert imported.returncode == 0, imported.stderr
     assert "nsp_not-shared_came-back-L3-E12" in imported.stdout
     text = write_corpus(tmp_path / "text, 'quoted'")
     options = ["scale=smoke", "corpus.sentences=line", "corpus.dev_share=0.25", "machine.device=cpu", "--json"]
-    scored = lab("evaluate", Path(imported.stdout.strip()).name, "--corpus", str(text), *options)
+    scored = here("evaluate", Path(imported.stdout.strip()).name, "--corpus", str(text), *options)
     assert scored.returncode == 0, scored.stderr
     assert [row["by"] for row in json.loads(scored.stdout)["rows"]] == ["head"] * 3
 
@@ -334,7 +323,7 @@ def test_a_folder_with_pickled_code_is_refused_with_exit_code_2_and_nothing_is_r
     (own_home / "bad" / "pytorch_model.bin").write_bytes(
         b"cbuiltins\nopen\n(S'%b'\nS'w'\ntR." % bytes(own_home / "ran")
     )
-    done = lab(command, str(own_home / "bad"))
+    done = here(command, str(own_home / "bad"))
     assert done.returncode == 2
     assert "holds more than tensors" in done.stderr + done.stdout
     assert "Traceback" not in done.stderr

@@ -1,6 +1,5 @@
-import signal
-
 import pytest
+from command import own_signals
 from safetensors.numpy import load_file
 from toy import toy_overrides, write_corpus
 
@@ -12,12 +11,9 @@ from albert_lab.lab.experiment import Experiment
 
 
 @pytest.fixture(autouse=True)
-def own_signals():
-    """A run that is made in this process takes the signals; they are given back."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+def signals():
+    with own_signals():
+        yield
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command import own_signals
 from safetensors.numpy import load_file
 from toy import toy_overrides, write_corpus
 
@@ -16,12 +17,9 @@ from albert_lab.lab.experiment import Experiment
 
 
 @pytest.fixture(autouse=True)
-def own_signals():
-    """A run that is made in this process takes the signals; they are given back."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+def signals():
+    with own_signals():
+        yield
 
 
 ARMS = {"grid": {"dropout": [0.1, 0]}}
@@ -207,7 +205,7 @@ def test_a_child_is_started_only_after_its_parent_has_ended_well(tmp_path, monke
     assert len([what for what, _ in said if what == "begin"]) == 4
 
 
-def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_home):
+def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_home, runs_here):
     points = planned(ARMS, corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
     outcome = sweep.execute(points, sweep.Options())
     assert outcome.code == sweep.SOME_FAILED
@@ -255,7 +253,7 @@ def test_an_arm_that_changes_nothing_ends_as_a_run_without_a_trunk(corpus, own_h
     assert_same(made(arm.run), made(runs.plan(arm.run.config)))
 
 
-def test_a_chain_broken_in_the_middle_goes_on_from_there(corpus, own_home, tmp_path, monkeypatch):
+def test_a_chain_broken_in_the_middle_goes_on_from_there(corpus, own_home, tmp_path, monkeypatch, runs_here):
     points = planned(CHAIN, corpus, "budget.value=60", "machine.checkpoint_seconds=0")
     one, two, four = (item.run for item in points)
     made(one)

@@ -20,7 +20,7 @@ def test_a_plan_writes_nothing(corpus, own_home):
     assert not list(own_home.iterdir())
 
 
-def test_finished_runs_are_skipped_and_only_the_missing_made(corpus, own_home):
+def test_finished_runs_are_skipped_and_only_the_missing_made(corpus, own_home, runs_here):
     points = planned(corpus, "embedding_size=4,8")
     assert sweep.execute(points, sweep.Options()).code == 0
     written = {point.run.name: (point.run.folder / results.RECORD).stat().st_mtime_ns for point in points}
@@ -30,7 +30,7 @@ def test_finished_runs_are_skipped_and_only_the_missing_made(corpus, own_home):
     assert {name: (runs.paths.runs() / name / results.RECORD).stat().st_mtime_ns for name in written} == written
 
 
-def test_a_failed_run_leaves_the_others_and_is_made_again_only_when_asked(corpus, own_home):
+def test_a_failed_run_leaves_the_others_and_is_made_again_only_when_asked(corpus, own_home, runs_here):
     points = planned(corpus, "optimizer.learning_rate=0.01,1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
     outcome = sweep.execute(points, sweep.Options())
     assert outcome.code == sweep.SOME_FAILED

@@ -1,0 +1,83 @@
+"""The command line and its runs in this process: a process of its own is spared where it is not the point."""
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from unittest import mock
+
+from albert_lab import cli
+from albert_lab.lab import launchers
+from albert_lab.lab import run as runs
+
+PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
+
+
+@contextlib.contextmanager
+def own_signals() -> Iterator[None]:
+    """What is made in this process takes the signals; they are given back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What `albert-lab ARGUMENTS` prints and ends with, run in this process; its runs are processes as ever."""
+    out, err = io.StringIO(), io.StringIO()
+    code: object = 0
+    with (
+        own_signals(),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", ["albert-lab", *arguments]),
+        mock.patch.dict(os.environ, PLAIN | environment),
+    ):
+        try:
+            cli.main()
+        except SystemExit as ended:
+            code = ended.code or 0
+    assert isinstance(code, int)
+    return subprocess.CompletedProcess(list(arguments), code, out.getvalue(), err.getvalue())
+
+
+def there(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The same in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "albert_lab.cli", *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | PLAIN | environment,
+        check=False,
+    )
+
+
+def launch_here(
+    folders: Mapping[Path, Sequence[str]],
+    *,
+    jobs: int,
+    on_end: Callable[[Path, int], bool],
+    parents: Mapping[Path, Path],
+) -> int:
+    """What launchers.launch does, one run after another in this process."""
+    assert jobs
+    failed: set[Path] = set()
+    waiting = list(folders)
+    with own_signals():
+        while waiting:
+            folder = next(each for each in waiting if parents.get(each) not in waiting)
+            waiting.remove(folder)
+            is_orphan = parents.get(folder) in failed
+            code = launchers.PARENT_FAILED if is_orphan else runs.main(folder, folders[folder])
+            if code:
+                failed.add(folder)
+            if not on_end(folder, code):
+                break
+    return 0
