@@ -86,8 +86,8 @@ def execute(
     command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ("--fresh", "--retry-failed"))])
     points = sweep.points_table(planned, outcome, command)
     if any(points["state"] == "done"):
-        folder = paths.reports() / sweep.report_place(planned) / experiment.name
-        layers.keep(folder, experiment, [item.run.folder for item in planned if item.state == "done"], note)
+        folder = paths.reports() / sweep.report_place(planned[0].point.config) / experiment.name
+        layers.keep(folder, experiment, planned, note)
         file = report.write(folder, experiment, points, *sweep.tables(planned))
         print(report.as_json(folder) if as_json else report.scores(folder))
         note(f"report: {file}")

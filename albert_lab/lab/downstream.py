@@ -243,6 +243,7 @@ def table(run: "Run", chosen: Mapping[str, str]) -> list[dict[str, Any]]:
                     "total_seconds": record.total_seconds,
                     "examples_per_second": record.examples_per_second,
                     "padding_share": record.padding_share,
+                    "identity": record.identity,
                 }
             )
     return lines

@@ -12,6 +12,7 @@ from tabulate import tabulate
 from albert_lab import paths
 from albert_lab.config import axes, expand, load
 from albert_lab.lab import downstream, graph, results
+from albert_lab.lab import run as runs
 from albert_lab.model import parameters
 from albert_lab.sections import RunConfig
 from albert_lab.tasks.formats.race import LETTERS
@@ -133,7 +134,7 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
         tokens = _tokens(config) * share
         seconds = config.budget.value * share if config.budget.unit == "seconds" else tokens * flops.training / speed
         disk = counts.total * CHECKPOINT_BYTES_PER_PARAMETER
-        if item.state != "done":
+        if item.state not in runs.FINISHED:
             total_seconds += seconds
             total_disk += disk
         rows.append(

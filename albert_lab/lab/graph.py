@@ -85,7 +85,9 @@ def _value(config: RunConfig, key: str) -> Any:
     return value
 
 
-def needed(lineages: Iterable[Sequence[runs.Run]], ended: Collection[str] = ()) -> set[str]:
+def needed(
+    lineages: Iterable[Sequence[runs.Run]], ended: Collection[str] = (), recorded: Collection[str] = ()
+) -> set[str]:
     """Names of the runs that have to be pre-trained for what is asked.
 
     A parent that is finished is made again only where its weights were freed and an unfinished run starts from it; one
@@ -94,12 +96,13 @@ def needed(lineages: Iterable[Sequence[runs.Run]], ended: Collection[str] = ()) 
     Args:
         lineages: For each run that is asked for, its ancestors, oldest first, and itself last.
         ended: Names of runs that are not to be made, and with them none that starts from them.
+        recorded: Names of runs whose numbers are there without a folder.
     """
     found: set[str] = set()
     for line in lineages:
         wanted: list[runs.Run] = []
         for run in reversed(line):
-            finished = runs.state(run.folder) in runs.PRETRAINED
+            finished = runs.state(run.folder) in runs.PRETRAINED or run.name in recorded
             if finished and (not wanted or has_weights(run.folder) or has_weights(wanted[-1].folder)):
                 break
             wanted.append(run)

@@ -1,6 +1,6 @@
 """What each layer of a finished run changes: measured once on its final checkpoint and kept in its folder."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,20 +14,27 @@ from albert_lab.storage import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
+    from albert_lab.lab.sweep import PlannedPoint
     from albert_lab.training.layer_similarity import LayerChange
-
 
 FIGURE = "layer-similarity"
 
 
-def keep(folder: Path, experiment: Experiment, run_folders: Iterable[Path], say: Callable[[str], None]) -> None:
+def keep(folder: Path, experiment: Experiment, planned: "Sequence[PlannedPoint]", say: Callable[[str], None]) -> None:
     """Write the layers of finished runs into a report folder, where the experiment has a figure of them.
 
     Raises: see table().
     """
-    if FIGURE in experiment.figures:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / results.LAYERS, table(run_folders, say).to_csv(index=False))
+    if FIGURE not in experiment.figures:
+        return
+    import pandas as pd
+
+    items = {item.run.name: item for item in planned}.values()
+    recorded = [row for item in items if item.is_recorded for row in item.records.layers.get(item.run.name, ())]
+    found = table([item.run.folder for item in items if runs.state(item.run.folder) == "done"], say)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = pd.concat([found, pd.DataFrame(recorded)], ignore_index=True) if recorded else found
+    write_atomically(folder / results.LAYERS, found.to_csv(index=False))
 
 
 def table(folders: Iterable[Path], say: Callable[[str], None]) -> "pd.DataFrame":

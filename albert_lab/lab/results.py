@@ -1,7 +1,6 @@
 """The record of one run, and the records of many as one table."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from albert_lab.sections import RunConfig
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 RECORD = "results.json"
 METRICS = "metrics.jsonl"
@@ -182,13 +181,10 @@ def as_row(record: RunRecord) -> dict[str, Any]:
     return row
 
 
-def curves(folders: Iterable[Path]) -> "pd.DataFrame":
-    """Learning curves of runs: one row an evaluation along the way (accuracies on held-out text)."""
-    import pandas as pd
-
-    rows = []
-    for folder in folders:
-        for line in read_metrics(folder):
-            if line.get("event") == "evaluation":
-                rows.append({"run": folder.name} | {key: value for key, value in line.items() if key != "event"})
-    return pd.DataFrame(rows)
+def curve(folder: Path) -> list[dict[str, Any]]:
+    """The learning curve of a run: a row an evaluation along the way (accuracies on held-out text)."""
+    return [
+        {"run": folder.name} | {key: value for key, value in line.items() if key != "event"}
+        for line in read_metrics(folder)
+        if line.get("event") == "evaluation"
+    ]

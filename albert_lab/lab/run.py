@@ -27,10 +27,12 @@ from albert_lab.storage import write_atomically
 if TYPE_CHECKING:
     from albert_lab.training.start import Start
 
-State = Literal["done", "imported", "failed", "running", "stopped", "missing"]
+State = Literal["done", "recorded", "imported", "failed", "running", "stopped", "missing"]
 
 # States in which there are weights that nothing more is done to.
 PRETRAINED = ("done", "imported")
+# States in which all numbers are there: in the run's folder, or in reports alone.
+FINISHED = ("done", "recorded")
 
 RUN_FILE = "run.yaml"
 IMPORT = "import.json"

@@ -5,12 +5,15 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from albert_lab import paths
 from albert_lab.errors import ConfigError
-from albert_lab.lab import continuing, downstream, graph, launchers, results
+from albert_lab.lab import continuing, downstream, graph, launchers, recorded, results
 from albert_lab.lab import run as runs
 from albert_lab.lab.experiment import Experiment, Point, points
+from albert_lab.lab.recorded import Records
+from albert_lab.sections import RunConfig
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,13 +26,14 @@ class PlannedPoint:
     """A point of an experiment with the run that makes it; several points may share one.
 
     tasks has for each downstream column of the table the task that fills it; ancestors are the points that it starts
-    from, oldest first.
+    from, oldest first; records are the runs whose numbers stand in reports.
     """
 
     point: Point
     run: runs.Run
     tasks: dict[str, str]
     ancestors: tuple["PlannedPoint", ...] = ()
+    records: Records = field(default_factory=Records)
 
     @property
     def lineage(self) -> list[runs.Run]:
@@ -39,7 +43,13 @@ class PlannedPoint:
     @property
     def state(self) -> runs.State:
         """How far the run and its fine-tunings are."""
-        return runs.state_with(self.run, list(self.tasks.values()))
+        found = runs.state_with(self.run, list(self.tasks.values()))
+        return "recorded" if self.is_recorded and found != "running" else found
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether reports have all its numbers, and its folder has not."""
+        return runs.state(self.run.folder) != "done" and self.records.has(self.run, self.tasks.values())
 
 
 @dataclass(frozen=True)
@@ -78,16 +88,17 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
     if experiment.continues:
         found = continuing.start_from(found, experiment.continues, overrides)
     chosen = downstream.choose(experiment.columns, found[0].config, tasks)
-    planned = [_planned(point, chosen) for point in found]
+    records = recorded.read(paths.reports() / report_place(found[0].config))
+    planned = [_planned(point, chosen, records) for point in found]
     _check_one_evaluation_set(planned)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
     return planned
 
 
-def _planned(point: Point, tasks: dict[str, str]) -> PlannedPoint:
+def _planned(point: Point, tasks: dict[str, str], records: Records) -> PlannedPoint:
     *above, (_, run) = graph.lineage(point)
-    return PlannedPoint(point, run, tasks, tuple(PlannedPoint(*each, {}) for each in above))
+    return PlannedPoint(point, run, tasks, tuple(PlannedPoint(*each, {}) for each in above), records)
 
 
 def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
@@ -119,6 +130,8 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
 
     What failed before is left alone unless options.retry_failed; options.fresh makes everything again.
     """
+    if options.fresh:
+        planned = [replace(item, records=Records()) for item in planned]
     items = family(planned)
     outcome = Outcome()
     for item in items.values():
@@ -131,14 +144,18 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
         if state == "failed":
             for name, reason in _failures(items[folder]).items():
                 outcome.failures[name] = f"{reason} (--retry-failed makes it again)"
-    needed = graph.needed((item.lineage for item in planned), outcome.failures)
+    there = {item.run.name for item in items.values() if states[item.run.folder] == "recorded"}
+    needed = graph.needed((item.lineage for item in planned), outcome.failures, there)
     _note_orphans(items.values(), outcome)
     _reopen_freed(items, needed)
-    unfinished = [item for item in items.values() if item.tasks and states[item.run.folder] not in ("done", "failed")]
-    names = needed | {item.run.name for item in unfinished if runs.state(item.run.folder) == "done"}
+    ended = (*runs.FINISHED, "failed")
+    unfinished = [item.run for folder, item in items.items() if item.tasks and states[folder] not in ended]
+    names = needed | {run.name for run in unfinished if runs.state(run.folder) == "done"}
     todo = [item for item in items.values() if item.run.name in names]
-    counts = {state: list(states.values()).count(state) for state in ("done", "failed")}
-    _say(f"{len(items)} runs: {counts['done']} finished before, {len(todo)} to make, {counts['failed']} failed before")
+    finished, failed = (sum(state in found for state in states.values()) for found in (runs.FINISHED, ("failed",)))
+    _say(f"{len(items)} runs: {finished} finished before, {len(todo)} to make, {failed} failed before")
+    if there:
+        _say(f"{len(there)} of those finished stand in reports alone; --fresh makes them again")
     if todo:
         _prepare_data([item.run for item in todo if runs.state(item.run.folder) != "done"])
         _launch(todo, options, outcome)
@@ -232,9 +249,8 @@ def _describe_exit(code: int) -> str:
     return f"its process ended with exit code {code}; what it said stands above"
 
 
-def report_place(planned: Sequence[PlannedPoint]) -> str:
+def report_place(config: RunConfig) -> str:
     """Name of the folder for reports of this scale and corpus."""
-    config = planned[0].point.config
     return f"{config.scale.name}-{config.corpus.name}"
 
 
@@ -246,7 +262,7 @@ def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str
     for item in planned:
         row: dict[str, object] = {axis: _value(item.point, axis) for axis in item.point.row}
         row |= {f"paper_{axis}": label for axis, label in item.point.row.items()}
-        config, state = item.point.config, runs.state(item.run.folder)
+        config, state = item.point.config, "done" if item.is_recorded else runs.state(item.run.folder)
         reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
         row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
         row["failed_tasks"] = (
@@ -271,14 +287,20 @@ def tables(planned: Sequence[PlannedPoint]) -> tuple["pd.DataFrame", "pd.DataFra
     """The table of the finished runs, their learning curves, and their fine-tunings."""
     import pandas as pd
 
-    done = {item.run.folder: item for item in planned if runs.state(item.run.folder) == "done"}
-    rows = [
-        results.as_row(record) | downstream.row(item.run, item.tasks)
-        for folder, item in done.items()
-        if (record := results.read(folder))
-    ]
-    tunings = [line for item in done.values() for line in downstream.table(item.run, item.tasks)]
-    return pd.DataFrame(rows), results.curves(done), pd.DataFrame(tunings)
+    rows: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
+    tunings: list[dict[str, Any]] = []
+    for item in {item.run.name: item for item in planned}.values():
+        name, records = item.run.name, item.records
+        if record := results.read(item.run.folder):
+            rows.append(results.as_row(record) | downstream.row(item.run, item.tasks))
+            curves += results.curve(item.run.folder)
+            tunings += downstream.table(item.run, item.tasks)
+        elif item.is_recorded:
+            rows += records.results[name]
+            curves += records.curves.get(name, [])
+            tunings += [line for line in records.tunings.get(name, []) if line["task"] in item.tasks.values()]
+    return pd.DataFrame(rows), pd.DataFrame(curves), pd.DataFrame(tunings)
 
 
 def _say(line: str) -> None:

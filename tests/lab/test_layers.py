@@ -6,7 +6,7 @@ from toy import toy_config
 from albert_lab.data.shards import open_shards, prepare
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.lab import experiment, layers
+from albert_lab.lab import experiment, layers, sweep
 from albert_lab.lab import run as runs
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import checkpoint
@@ -66,8 +66,10 @@ def test_a_run_without_its_checkpoint_is_told(finished):
 
 
 def test_layers_are_kept_with_a_report_that_has_their_figure_and_no_other(finished, tmp_path):
+    run = runs.read(finished)
+    item = sweep.PlannedPoint(experiment.Point({}, run.config), run, {})
     for name in ("sop-vs-nsp", "layer-similarity"):
-        layers.keep(tmp_path / name, experiment.named(name), [finished], quiet)
+        layers.keep(tmp_path / name, experiment.named(name), [item, item], quiet)
     assert not (tmp_path / "sop-vs-nsp").exists()
     assert len(pd.read_csv(tmp_path / "layer-similarity" / "layers.csv")) == 4
 

@@ -36,5 +36,4 @@ def test_a_metrics_line_cut_short_by_a_kill_is_left_out(tmp_path):
 def test_curves_hold_the_evaluations_along_the_way(tmp_path):
     lines = ['{"event": "training", "step": 1}', '{"event": "evaluation", "step": 2, "mlm_accuracy": 0.5}']
     (tmp_path / results.METRICS).write_text("\n".join(lines))
-    curves = results.curves([tmp_path])
-    assert curves.to_dict("records") == [{"run": tmp_path.name, "step": 2, "mlm_accuracy": 0.5}]
+    assert results.curve(tmp_path) == [{"run": tmp_path.name, "step": 2, "mlm_accuracy": 0.5}]

@@ -1,0 +1,110 @@
+import shutil
+
+import pytest
+from toy import toy_overrides
+from toy_tasks import toy_task
+
+from albert_lab import paths
+from albert_lab.analysis import report
+from albert_lab.lab import downstream, layers, recorded, results, sweep
+from albert_lab.lab import run as runs
+from albert_lab.lab.experiment import Experiment
+from albert_lab.tasks.records import identity_of
+
+ROWS = {"dropout": ["0.1", "0"]}
+CHAIN = {"row": {"model.num_layers": "2"}, "parent": {"model.num_layers": "1"}, "keep": "weights"}
+
+
+def toy(grid, **content) -> Experiment:
+    return Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": grid} | content)
+
+
+def planned(experiment, corpus, *overrides, tasks=()):
+    return sweep.plan(experiment, toy_overrides(corpus, "budget.value=2", *overrides), list(tasks))
+
+
+def written(experiment, items) -> dict[str, str]:
+    """The files of the report on finished runs."""
+    assert sweep.execute(items, sweep.Options()).code == 0
+    points = sweep.points_table(items, sweep.Outcome(), "albert-lab toy")
+    folder = paths.reports() / sweep.report_place(items[0].point.config) / experiment.name
+    layers.keep(folder, experiment, items, lambda _line: None)
+    report.write(folder, experiment, points, *sweep.tables(items))
+    return {file.name: file.read_text() for file in folder.iterdir() if file.suffix in (".csv", ".md")}
+
+
+def test_runs_whose_numbers_stand_in_a_report_are_finished_and_give_the_same_report(corpus, own_home, runs_here, capfd):
+    experiment = toy(ROWS, figures=["learning-curves", "layer-similarity"])
+    before = written(experiment, planned(experiment, corpus))
+    shutil.rmtree(paths.runs())
+    items = planned(experiment, corpus)
+    assert [item.state for item in items] == ["recorded"] * 2
+    assert written(experiment, items) == before
+    assert not paths.runs().exists()
+    assert "2 finished before, 0 to make" in capfd.readouterr().err
+
+
+def test_another_seed_is_made_beside_them(corpus, own_home, runs_here):
+    experiment = toy(ROWS)
+    before = written(experiment, planned(experiment, corpus, "seed=0"))
+    shutil.rmtree(paths.runs())
+    items = planned(experiment, corpus, "seed=0,1")
+    assert [item.state for item in items] == ["recorded", "missing"] * 2
+    after = written(experiment, items)
+    assert {item.point.config.seed for item in items if item.run.folder.exists()} == {1}
+    old, new = (set(files["results.csv"].splitlines()) for files in (before, after))
+    assert old < new
+    assert len(new) == 5
+
+
+def test_a_fresh_start_makes_them_again(corpus, own_home, runs_here):
+    experiment = toy(ROWS)
+    written(experiment, planned(experiment, corpus))
+    shutil.rmtree(paths.runs())
+    items = planned(experiment, corpus)
+    assert sweep.execute(items, sweep.Options(fresh=True)).code == 0
+    assert [item.state for item in items] == ["done"] * 2
+
+
+def test_a_run_without_the_fine_tuning_that_is_asked_for_is_made(corpus, own_home, tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
+    toy_task("sst2", tmp_path / "tasks")
+    (item,) = planned(toy({"dropout": ["0"]}), corpus, tasks=["sst2"])
+    rows = {"results.csv": f"run\n{item.run.name}\n", "finetuning.csv": f"run,identity\n{item.run.name},of-others\n"}
+    folder = tmp_path / "reports" / "toy"
+    folder.mkdir(parents=True)
+    for name, text in rows.items():
+        (folder / name).write_text(text)
+    records = recorded.read(tmp_path / "reports")
+    assert records.has(item.run, [])
+    assert not records.has(item.run, ["sst2"])
+    ((task, seed),) = downstream.wanted(item.run.config, ["sst2"])
+    identity = identity_of(item.run.name, item.run.config, task, seed)
+    (folder / "finetuning.csv").write_text(f"run,identity\n{item.run.name},{identity}\n")
+    assert recorded.read(tmp_path / "reports").has(item.run, ["sst2"])
+
+
+def test_a_parent_that_is_only_recorded_is_made_again_for_its_child(corpus, own_home, runs_here):
+    experiment = toy({"model.num_layers": ["1", "2"]}, start_from=[CHAIN])
+    written(experiment, planned(experiment, corpus, "model.num_layers=1"))
+    shutil.rmtree(paths.runs())
+    parent, child = planned(experiment, corpus)
+    assert (parent.state, child.state) == ("recorded", "missing")
+    assert sweep.execute([parent, child], sweep.Options()).code == 0
+    assert (runs.state(parent.run.folder), runs.state(child.run.folder)) == ("done", "done")
+
+
+@pytest.mark.parametrize("name", ["results.csv", "curves.csv"])
+def test_of_a_run_in_several_reports_the_rows_of_one_are_taken(tmp_path, name):
+    for place in ("b", "a"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / name).write_text(f"run,from\nx,{place}\nx,{place}\n")
+    found = recorded.read(tmp_path)
+    rows = found.results if name == "results.csv" else found.curves
+    assert rows["x"] == [{"run": "x", "from": "a"}] * 2
+
+
+def test_an_empty_table_holds_no_run(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / results.LAYERS).write_text("\n")
+    assert recorded.read(tmp_path).layers == {}
