@@ -59,7 +59,7 @@ def arms(study: Study) -> Figure | None:
 def _parting(study: Study) -> float | None:
     """Up to where all rows have one curve, the trunk's; None where they never part or never were one."""
     tables = [table for row in study.rows if (table := parts_of(study.curves, [run["run"] for run in row.runs]))]
-    first, *others = [over_seeds("", parts, _along(study), "mlm_accuracy") for parts in tables]
+    first, *others = [over_seeds("", parts, along(study), "mlm_accuracy") for parts in tables]
     shared = list(zip(first.x, first.mean, strict=True))
     for line in others:
         equal = [a == b for a, b in zip(shared, zip(line.x, line.mean, strict=True), strict=False)]
@@ -68,14 +68,14 @@ def _parting(study: Study) -> float | None:
 
 
 def _draw_curves(study: Study, panel: Axes, column: str) -> None:
-    for index, line in study.lines(study.curves, _along(study), column, 100):
+    for index, line in study.lines(study.curves, along(study), column, 100):
         drawing.draw_line(panel, line, index)
     if column != "mlm_accuracy":
         drawing.draw_constant(panel, 100 * statistics.fmean(study.results[f"{column}_baseline"]))
-    panel.set(xlabel=ALONG[_along(study)], ylabel=AXES[column])
+    panel.set(xlabel=ALONG[along(study)], ylabel=AXES[column])
 
 
-def _along(study: Study) -> str:
+def along(study: Study) -> str:
     """What curves are drawn over: seconds under a budget in seconds, else steps."""
     return "training_seconds" if study.results["budget"].str.endswith(" seconds").any() else "step"
 

@@ -1,4 +1,4 @@
-"""A report as Markdown: a pure function of the CSV files and the experiment file in its folder."""
+"""A report as Markdown and as a page: pure functions of the CSV files and the experiment file in its folder."""
 
 import json
 import statistics
@@ -10,7 +10,8 @@ from pathlib import Path
 import pandas as pd
 from omegaconf import OmegaConf
 
-from albert_lab.analysis import finetuning, plots, verdicts
+from albert_lab.analysis import curves as learning_curves
+from albert_lab.analysis import finetuning, html, plots, verdicts
 from albert_lab.analysis.markdown import (
     MISSING,
     as_table,
@@ -36,7 +37,7 @@ from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.experiment import read as read_experiment
 from albert_lab.storage import write_atomically
 
-REPORT, EXPERIMENT = "report.md", "experiment.yaml"
+REPORT, PAGE, EXPERIMENT = "report.md", "report.html", "experiment.yaml"
 POINTS, RESULTS, CURVES, TUNINGS = "points.csv", "results.csv", "curves.csv", "finetuning.csv"
 PAPERS_SCALE = (
     "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
@@ -52,7 +53,7 @@ def write(
     curves: pd.DataFrame,
     tunings: pd.DataFrame,
 ) -> Path:
-    """Write the CSV files of a report and the report itself; the path of the report."""
+    """Write the CSV files of a report and the report itself, in both forms; the path of the Markdown."""
     folder.mkdir(parents=True, exist_ok=True)
     content = experiment.model_dump(mode="json", exclude={"name"})
     files = {
@@ -68,12 +69,15 @@ def write(
 
 
 def rebuild(folder: Path) -> Path:
-    """Write report.md again from the files beside it; its path.
+    """Write report.md and report.html again from the files beside them; the path of the first.
 
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    write_atomically(folder / REPORT, render(*read(folder), plots.section(folder)))
+    text = render(*read(folder), plots.section(folder))
+    page = html.page(text, folder, *learning_curves.sections(folder))
+    write_atomically(folder / REPORT, text)
+    write_atomically(folder / PAGE, page)
     return folder / REPORT
 
 
