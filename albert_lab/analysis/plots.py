@@ -1,15 +1,17 @@
 """Figures as files: drawn into a report's folder, shown in its text, found by name."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from albert_lab import paths
 from albert_lab.analysis import drawing, study
 from albert_lab.analysis.drawing import READ_OFF
 from albert_lab.analysis.figures import FIGURES, draw_layers
+from albert_lab.analysis.study import Study
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.lab import experiment as experiments
 from albert_lab.lab.results import LAYERS
@@ -36,19 +38,24 @@ def draw(folder: Path, name: str) -> list[Path]:
     Raises:
         ConfigError: an unknown figure, or a folder that is no report.
     """
+    figure = _figure(name)
+    return drawing.write(partial(figure, study.read(folder)), folder, name)
+
+
+def _figure(name: str) -> Callable[[Study], Figure | None]:
     if name not in FIGURES:
         raise ConfigError(f"figures: {name} is unknown (allowed: {', '.join(FIGURES)})")
-    found = study.read(folder)
-    return drawing.write(partial(FIGURES[name], found), folder, name)
+    return FIGURES[name]
 
 
 def section(folder: Path) -> str:
     """The text that shows a report's figures, drawn anew; names those for which nothing was recorded."""
-    experiment = experiments.read(folder / "experiment.yaml")
+    found = study.read(folder)
+    experiment = found.experiment
     parts = []
     for name in experiment.figures:
         caption = CAPTIONS.get(name, "")
-        if draw(folder, name):
+        if drawing.write(partial(_figure(name), found), folder, name):
             parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {caption}")
         else:
             parts.append(f"*{name}.* Nothing was recorded that it could show.")

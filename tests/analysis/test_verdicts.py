@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from golden import assert_golden
 from planted import claim, experiment, row, table
 
 from albert_lab.analysis import verdicts
@@ -46,7 +47,7 @@ def full_table():
 
 
 def test_the_verdicts_of_a_report_are_the_golden_ones():
-    assert verdicts.section(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS) + "\n" == GOLDEN.read_text()
+    assert_golden(verdicts.section(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS) + "\n", GOLDEN)
 
 
 def test_verdicts_are_plain_values_too():

@@ -1,0 +1,12 @@
+"""Golden files: what a text must be, letter by letter."""
+
+import os
+from pathlib import Path
+
+
+def assert_golden(text: str, file: Path) -> None:
+    """Fail where a text is not the file's; with ALBERT_LAB_GOLDEN=write, write the file."""
+    if os.environ.get("ALBERT_LAB_GOLDEN") == "write":
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    assert text == file.read_text(), f"{file.name} is another; `make golden` writes it anew, and git shows what moved"
