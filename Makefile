@@ -7,16 +7,22 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format clean
+.PHONY: help demo test browser-test golden check format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## install, then reproduce the SOP-vs-NSP table at laptop scale (at most 15 minutes on 2 CPU cores)
 	$(BIN)/albert-lab sop-vs-nsp
 
 test: $(INSTALLED_DEV) ## install, then run the test suite
 	$(BIN)/pytest --numprocesses logical --dist worksteal
+
+browser-test: $(INSTALLED_DEV) ## open reports in a headless Chromium, at the width of a phone and of a desktop
+	$(BIN)/pytest tests/browser
+
+golden: $(INSTALLED_DEV) ## write the golden reports of the tests anew; `git diff` then shows what moved
+	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/analysis -k golden
 
 check: $(INSTALLED_DEV) ## format, lint, types and tests: what must hold before a change goes in
 	$(BIN)/ruff format --check .

@@ -1,8 +1,15 @@
 """Toy records of runs, for tests of what is made of records."""
 
+from functools import cache
+
 from albert_lab.config import load
 from albert_lab.lab.results import Data, Provenance, RunRecord, Score, Training
 from albert_lab.sections import RunConfig
+
+
+@cache
+def _smoke() -> RunConfig:
+    return load(["scale=smoke"])
 
 
 def toy_score(value: float, by: str = "head") -> Score:
@@ -23,7 +30,7 @@ def toy_record(
     return RunRecord(
         name=name,
         results_version=1,
-        config=config or load(["scale=smoke"]),
+        config=config or _smoke(),
         fingerprints={"corpus": "c0ffee", "tokenizer": "bead"},
         evaluation_set=evaluation_set,
         parameters={"total": 31_000, "encoder": 30_000, "with_pooler": 30_500},

@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from albert_lab.analysis.markdown import MISSING
 
 TEMPLATES = Path(__file__).with_name("page")
+LONG_CELL = 60  # characters
 IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 # A number with its thousands marked, or two of them (F1/EM), then the end or what may follow a number.
 _DIGITS = r"[+−-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?"
@@ -46,12 +47,13 @@ def page(text: str, folder: Path, *sections: Section) -> str:
     """
     tokens = _parser().parse(text)
     starts = [place for place, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"]
+    starts.append(len(tokens))
     title = next(_plain(after) for token, after in pairwise(tokens) if token.tag == "h1")
     _name_headings(tokens)
     for part in _tables(tokens):
-        _mark_sortable(part)
+        _mark_columns(part)
     parts, contents = [], []
-    for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
+    for start, end in pairwise(starts):
         heading = _plain(tokens[start + 1])
         parts.append(_rendered(tokens[start:end], folder, heading))
         contents.append((tokens[start].attrs["id"], heading))
@@ -60,12 +62,12 @@ def page(text: str, folder: Path, *sections: Section) -> str:
                 name = _anchor(section.heading)
                 parts.append(Markup('<h2 id="{}">{}</h2>\n').format(name, section.heading) + section.body)
                 contents.append((name, section.heading))
-    assert len(parts) == len(starts) + len(sections), "a section comes after a heading that is there"
+    assert len(parts) == len(starts) - 1 + len(sections), "a section comes after a heading that is there"
     style, script = (TEMPLATES.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    return render(
+    whole = render(
         "page.html.j2",
         title=title,
-        opening=_rendered(tokens[: starts[0] if starts else None], folder, title),
+        opening=_rendered(tokens[: starts[0]], folder, title),
         contents=contents,
         parts=parts,
         style=Markup(style),
@@ -73,6 +75,7 @@ def page(text: str, folder: Path, *sections: Section) -> str:
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
+    return str(whole)
 
 
 def render(template: str, **values: object) -> Markup:
@@ -145,22 +148,22 @@ def _tables(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     return [tokens[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _mark_sortable(table: Sequence[Token]) -> None:
-    """Say of each column whether it holds numbers, and of each of its cells which."""
+def _mark_columns(table: Sequence[Token]) -> None:
+    """Say of each column whether it holds numbers, and which, or words that want several lines."""
     cells = [(token, table[place + 1].content) for place, token in enumerate(table) if token.type == "td_open"]
     headers = [token for token in table if token.type == "th_open"]
     for token in (*headers, *(cell for cell, _ in cells)):
-        # As a class, since the policy of the page allows no style in an attribute.
-        if "right" in str(token.attrs.pop("style", "")):
-            token.attrs["class"] = "right"
+        token.attrs.pop("style", None)  # the policy of the page allows no style in an attribute
     for place, header in enumerate(headers):
-        column = cells[place :: len(headers)]
-        values = [(cell, text, sort_value(text)) for cell, text in column]
-        if all(value is not None or _is_missing(text) for _, text, value in values):
-            header.attrs["data-kind"] = "number"
-            for cell, _, value in values:
-                if value is not None:
-                    cell.attrs["data-value"] = f"{value:.12g}"
+        column = [(cell, text, sort_value(text)) for cell, text in cells[place :: len(headers)]]
+        is_number = all(value is not None or _is_missing(text) for _, text, value in column)
+        is_long = max((len(text) for _, text, _ in column), default=0) > LONG_CELL
+        for token in (header, *(cell for cell, _, _ in column)):
+            if is_number or is_long:
+                token.attrs["class"] = "number" if is_number else "words"
+        for cell, _, value in column:
+            if is_number and value is not None:
+                cell.attrs["data-value"] = f"{value:.12g}"
 
 
 def _is_missing(cell: str) -> bool:

@@ -23,7 +23,7 @@ function makeSortable(table) {
     header.append(button);
     button.addEventListener("click", () => {
       const order = NEXT[header.getAttribute("aria-sort") ?? "none"];
-      const isNumber = header.dataset.kind === "number";
+      const isNumber = header.classList.contains("number");
       headers.forEach((other) => other.removeAttribute("aria-sort"));
       if (order !== "none") header.setAttribute("aria-sort", order);
       const sign = order === "descending" ? -1 : 1;
@@ -50,7 +50,7 @@ function makeReadable(curves) {
   const valuesOf = (line) => line.dataset.values.split(" ");
   const panelOf = (line) => line.closest("figure");
   const tell = (line, place) =>
-    `${panelOf(line).dataset.score} ${valuesOf(line)[place]} at ${line.dataset.places.split(" ")[place]} ${curves.dataset.unit}`;
+    `${panelOf(line).dataset.score} ${valuesOf(line)[place]} % at ${line.dataset.places.split(" ")[place]} ${curves.dataset.unit}`;
 
   function show(run, line, place) {
     curves.classList.toggle("is-chosen", run !== null);
