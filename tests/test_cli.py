@@ -127,10 +127,12 @@ def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home):
     assert done.returncode == 0, done.stderr
     assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["none", "nsp", "sop"]
     folder = own_home / "reports" / "smoke-files" / "sop-vs-nsp"
-    written = (folder / "report.md").read_text()
-    (folder / "report.md").unlink()
-    assert here("report", str(folder)).returncode == 0
-    assert (folder / "report.md").read_text() == written
+    forms = [folder / "report.md", folder / "report.html"]
+    written = [file.read_bytes() for file in forms]
+    for file in forms:
+        file.unlink()
+    assert here("report", str(folder)).stdout.split() == [str(file) for file in forms]
+    assert [file.read_bytes() for file in forms] == written
     again = here("sop-vs-nsp", *overrides, "--tasks", "none", "--json")
     assert "3 finished before, 0 to make" in again.stderr
     rows = json.loads(again.stdout)["rows"]

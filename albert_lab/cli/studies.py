@@ -90,7 +90,7 @@ def execute(
         layers.keep(folder, experiment, planned, note)
         file = report.write(folder, experiment, points, *sweep.tables(planned))
         print(report.as_json(folder) if as_json else report.scores(folder))
-        note(f"report: {file}")
+        note(f"report: {file}, and as a page {file.with_name(report.PAGE)}")
         if not outcome.code and fail_on and fail_on.replace("-", " ") in report.decisions(folder):
             note(f"a claim of the paper is {fail_on.replace('-', ' ')}")
             raise typer.Exit(NOT_SUPPORTED)
@@ -175,11 +175,12 @@ for _file in sorted(paths.EXPERIMENTS.glob("*.yaml")):
     epilog=examples("albert-lab report reports/laptop-sotu/sop-vs-nsp", "albert-lab report reports/*/*"),
 )
 def report(folders: Annotated[list[Path], typer.Argument(help="Folders with the CSV files of a report.")]) -> None:
-    """Rebuild reports from the CSV files beside them."""
-    from albert_lab.analysis.report import rebuild
+    """Rebuild reports, as Markdown and as HTML, from the CSV files beside them."""
+    from albert_lab.analysis.report import PAGE, rebuild
 
     for folder in folders:
-        print(rebuild(folder))
+        file = rebuild(folder)
+        print(file, file.with_name(PAGE), sep="\n")
 
 
 @app.command(

@@ -72,7 +72,7 @@ class Visit:
 
 @pytest.fixture(params=SIZES)
 def visit(request, browser, folder):
-    """The report's page on a phone and on a desktop; whatever a test does there, it asks for nothing and complains not."""
+    """The report's page on a phone and on a desktop, which asks for nothing and complains of nothing all along."""
     found = Visit(browser, folder / report.PAGE, request.param)
     yield found
     assert found.complaints == []

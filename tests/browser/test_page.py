@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from albert_lab.analysis import report
+from albert_lab.analysis import html, report
 
 ROWS = """table => [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => cell.textContent.trim()))"""
 
@@ -59,6 +59,24 @@ def test_every_table_sorts_by_every_column_up_and_down_and_back(visit):
             button.evaluate("button => button.click()")
             assert header.get_attribute("aria-sort") is None
             assert table.evaluate(ROWS) == own
+
+
+def test_decimals_thousands_and_signs_sort_as_numbers_and_equal_ones_stay_in_order(browser, tmp_path):
+    cells = ["9.5 ± 0.1", "—", "10.0", "9.25 ± 3", "1,000", "−3.0", "9.50 ± 0.2", "88.6/81.5"]
+    text = "# Numbers\n\n| number |\n|---:|\n" + "".join(f"| {cell} |\n" for cell in cells)
+    file = tmp_path / "numbers.html"
+    file.write_text(html.page(text, tmp_path))
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    table, up = (
+        page.locator("table"),
+        ["−3.0", "9.25 ± 3", "9.5 ± 0.1", "9.50 ± 0.2", "10.0", "88.6/81.5", "1,000", "—"],
+    )
+    down = ["1,000", "88.6/81.5", "10.0", "9.5 ± 0.1", "9.50 ± 0.2", "9.25 ± 3", "−3.0", "—"]
+    for order in (up, down, cells):
+        page.get_by_role("button", name="number").click()
+        assert column(table, 0) == order
+    page.close()
 
 
 @pytest.mark.parametrize("folder", ["sharing"], indirect=True)
