@@ -10,7 +10,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 .PHONY: help demo test browser-test golden check format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## install, then reproduce the SOP-vs-NSP table at laptop scale (at most 15 minutes on 2 CPU cores)
 	$(BIN)/albert-lab sop-vs-nsp

@@ -9,4 +9,5 @@ def assert_golden(text: str, file: Path) -> None:
     if os.environ.get("ALBERT_LAB_GOLDEN") == "write":
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
-    assert text == file.read_text(), f"{file.name} is another; `make golden` writes it anew, and git shows what moved"
+    golden = file.read_text() if file.exists() else None
+    assert text == golden, f"{file.name} is missing or another: `make golden` writes it, and git shows what moved"

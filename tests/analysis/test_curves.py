@@ -65,6 +65,8 @@ def test_runs_of_a_row_share_its_colour_and_dashes(folder):
 def test_a_constant_answer_is_drawn_beside_pair_accuracies_alone(folder):
     panels = section_of(folder).split("<figure ")[1:]
     assert ['class="constant"' in panel for panel in panels] == [False, True, True]
+    rewrite(folder, lambda table: table.drop(columns=["nsp_accuracy", "sop_accuracy"]))
+    assert "constant" not in section_of(folder)
 
 
 def test_a_run_without_a_curve_is_named(folder):

@@ -19,8 +19,9 @@ def numbers(cells):
     return [float(re.findall(r"[\d.]+", cell.replace(",", ""))[0]) for cell in cells if cell not in ("", "—")]
 
 
-def test_the_page_is_as_wide_as_the_screen_and_wide_tables_move_inside_their_box(visit):
+def test_the_page_is_as_wide_as_the_screen_and_wide_tables_move_inside_their_box(visit, folder):
     width = visit.page.evaluate("innerWidth")
+    visit.page.screenshot(path=folder / f"{width}.png", full_page=True)
     assert visit.page.evaluate("document.documentElement.scrollWidth") == width
     for box in visit.page.locator(".table, .figure").all():
         place = box.bounding_box()
