@@ -106,7 +106,7 @@ def count_flops(config: RunConfig) -> Flops:
     ffn = 2 * hidden * shape.intermediate_size
     encoder = sequence * (projection + len(shape.attention_blocks) * (attention + ffn))
     pooler = hidden**2
-    mlm_head = _masked_per_sequence(config) * (hidden * embedding + embedding * shape.vocab_size)
+    mlm_head = masked_per_sequence(config) * (hidden * embedding + embedding * shape.vocab_size)
     num_labels = len(config.inter_sentence.labels)
     # Without labels nothing flows back through the pooler.
     pair = 3 * (pooler + hidden * num_labels) if num_labels else pooler
@@ -123,30 +123,24 @@ def estimate_training_memory(config: RunConfig) -> Memory:
     are, for each token and layer: the inputs of the linear maps (under autocast query, key and value hold a copy each),
     query, key, value, the context, the FFN before and after its activation and, in float32, the inputs of both
     LayerNorms; for each masked position, over the vocabulary: logits, log-probabilities and the gradients of both.
-    Fused attention is taken to keep no probabilities (the CPU kernel does keep them when there is dropout). The
-    temporaries of the optimizer come later and are smaller.
+    Fused attention is taken to keep no probabilities; with dropout and machine.device=cpu there is none, and they are
+    counted. The temporaries of the optimizer come later and are smaller.
     """
-    shape = EncoderShape.from_config(config)
-    hidden, embedding = shape.hidden_size, shape.embedding_size
-    size, copies = _precision_bytes(config)
-    inputs = (4 if copies else 2) * hidden
-    layer = size * (inputs + 4 * hidden + 2 * shape.intermediate_size) + 2 * FLOAT32_BYTES * hidden
-    if shape.dropout:
-        layer += 2 * hidden  # the masks after attention and FFN, a byte an element
-    embeddings = (FLOAT32_BYTES + size) * embedding
-    masked = size * (hidden + 3 * embedding) + (size + 3 * FLOAT32_BYTES) * shape.vocab_size
-    per_sequence = (
-        config.max_sequence_length * (embeddings + len(shape.attention_blocks) * layer)
-        + _masked_per_sequence(config) * masked
-    )
+    copies = _precision_bytes(config)[1]
     batch = min(config.machine.micro_batch_size or config.batch_size, config.batch_size)
     parameters = count_parameters(config).total
     return Memory(
         weights=(FLOAT32_BYTES + copies) * parameters,
         gradients=FLOAT32_BYTES * parameters,
         moments=2 * FLOAT32_BYTES * parameters,
-        activations=batch * per_sequence,
+        activations=batch * _activations_per_sequence(config),
     )
+
+
+def largest_batch(config: RunConfig, memory_bytes: int) -> int:
+    """The most sequences a forward and backward pass for which the estimate fits into memory; 0 where none does."""
+    memory = estimate_training_memory(config)
+    return max(0, (memory_bytes - memory.total + memory.activations) // _activations_per_sequence(config))
 
 
 def estimate_inference_memory(config: RunConfig) -> Memory:
@@ -193,6 +187,27 @@ def _precision_bytes(config: RunConfig) -> tuple[int, int]:
     return (BF16_BYTES, BF16_BYTES) if config.machine.precision == "bf16" else (FLOAT32_BYTES, 0)
 
 
-def _masked_per_sequence(config: RunConfig) -> int:
+def _activations_per_sequence(config: RunConfig) -> int:
+    """Bytes that the backward pass needs of one sequence of full length."""
+    shape = EncoderShape.from_config(config)
+    hidden, embedding, sequence = shape.hidden_size, shape.embedding_size, config.max_sequence_length
+    size, copies = _precision_bytes(config)
+    inputs = (4 if copies else 2) * hidden
+    layer = size * (inputs + 4 * hidden + 2 * shape.intermediate_size) + 2 * FLOAT32_BYTES * hidden
+    if shape.dropout and config.machine.device == "cpu":
+        # Attention with dropout is not fused on CPU and computes in float32: it keeps the probabilities, their mask and
+        # what comes of both. The masks after attention and FFN are numbers, not bytes.
+        layer += 3 * FLOAT32_BYTES * shape.num_attention_heads * sequence
+        layer += 3 * (FLOAT32_BYTES - size) * hidden + 2 * size * hidden
+    elif shape.dropout:
+        layer += 2 * hidden  # the masks after attention and FFN, a byte an element
+    embeddings = (FLOAT32_BYTES + size) * embedding
+    masked = size * (hidden + 3 * embedding) + (size + 3 * FLOAT32_BYTES) * shape.vocab_size
+    layers = len(shape.attention_blocks) * layer
+    return sequence * (embeddings + layers) + masked_per_sequence(config) * masked
+
+
+def masked_per_sequence(config: RunConfig) -> int:
+    """Positions that are predicted in a sequence of full length."""
     wanted = max(1, round(config.masking.probability * config.max_sequence_length))
     return min(wanted, config.masking.max_predictions or wanted)

@@ -5,6 +5,8 @@ import weakref
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -154,6 +156,7 @@ class PeakMemory(TorchDispatchMode):
         [],
         ["sharing=not-shared", "embedding_size=48"],
         ["model.num_layers=1", "model.hidden_size=96", "max_sequence_length=64"],
+        ["dropout=0.1", "machine.device=cpu", "max_sequence_length=64"],
     ],
     ids=" ".join,
 )
@@ -169,6 +172,7 @@ def test_memory_is_within_a_quarter_of_what_tensors_take(overrides, precision):
     # The moments are two more copies of the weights, which no step here makes.
     assert estimated.total - estimated.moments == pytest.approx(weights + training.peak, rel=0.25)
     assert estimated.moments == 2 * weights
+    model.eval()
     input_ids = torch.zeros(4, run.max_sequence_length, dtype=torch.long)
     autocast = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
     with torch.no_grad(), autocast, PeakMemory(model) as inference:
@@ -182,6 +186,40 @@ def test_micro_batches_bound_the_activations_alone():
     one, four = parameters.estimate_training_memory(parts), parameters.estimate_training_memory(whole)
     assert one.activations * 4 == four.activations
     assert (one.weights, one.gradients, one.moments) == (four.weights, four.gradients, four.moments)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_on_a_cpu_dropout_keeps_the_probabilities_of_attention_and_elsewhere_it_does_not(precision):
+    long = [*SMALL, "max_sequence_length=256", f"machine.precision={precision}"]
+
+    def activations(*overrides):
+        return parameters.estimate_training_memory(config.load([*long, *overrides])).activations
+
+    plain = activations("machine.device=cpu")
+    assert activations("machine.device=cuda") == plain
+    probabilities = 4 * 4 * 2 * 256 * 256 * 4  # sequences, layers, heads, positions, positions, bytes
+    assert activations("machine.device=cpu", "dropout=0.1") - plain > 3 * probabilities
+    assert activations("machine.device=cuda", "dropout=0.1") - plain < probabilities / 4
+
+
+@settings(max_examples=20)
+@given(memory=st.integers(0, 1 << 32), dropout=st.sampled_from([0, 0.1]), precision=st.sampled_from(["fp32", "bf16"]))
+def test_the_largest_batch_fits_and_one_more_does_not(memory, dropout, precision):
+    overrides = [*SMALL, f"dropout={dropout}", f"machine.precision={precision}"]
+    largest = parameters.largest_batch(config.load(overrides), memory)
+
+    def estimate(batch):
+        return parameters.estimate_training_memory(config.load([*overrides, f"batch_size={batch}"])).total
+
+    assert largest == 0 or estimate(largest) <= memory
+    assert estimate(largest + 1) > memory
+
+
+def test_a_micro_batch_does_not_change_the_largest_batch():
+    found = {
+        parameters.largest_batch(config.load([*SMALL, f"machine.micro_batch_size={size}"]), 1 << 26) for size in (1, 4)
+    }
+    assert len(found) == 1
 
 
 def test_counting_does_not_import_torch():
