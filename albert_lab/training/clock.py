@@ -7,6 +7,12 @@ from contextlib import contextmanager
 import torch
 
 
+def synchronize(device: torch.device) -> None:
+    """Wait for a device that runs behind the host."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 class Clock:
     """Counts training seconds inside `training()`, and total seconds from its making on.
 
@@ -26,11 +32,11 @@ class Clock:
     def training(self) -> Iterator[None]:
         """Context in which the training clock runs."""
         assert self._training_since is None, "the training clock runs already"
-        self._synchronize()
+        synchronize(self._device)
         self._training_since = self._time()
         try:
             yield
-            self._synchronize()
+            synchronize(self._device)
         finally:
             self._training_seconds = self.training_seconds
             self._training_since = None
@@ -54,7 +60,3 @@ class Clock:
         """Carry on from another clock's state; the seconds since this one was made count on top."""
         self._training_seconds = state["training_seconds"]
         self._earlier_seconds = state["total_seconds"]
-
-    def _synchronize(self) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)

@@ -1,8 +1,6 @@
 """Pre-training: the loop from batches to a trained model, under a budget, with checkpoints and learning curves."""
 
 import math
-import resource
-import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -11,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
 
-from albert_lab.data.batches import Batch, Batches, micro_batches
+from albert_lab.data.batches import Batch, Batches
 from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.sections import RunConfig
@@ -21,10 +18,11 @@ from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.evaluate import PAIR_ACCURACIES, Accuracy, Evaluator, StoppedError
 from albert_lab.training.log import MetricsLog
+from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.schedule import Budget, learning_rate_factor
 from albert_lab.training.start import Start
-from albert_lab.training.transfer import inputs_of, labels_of
+from albert_lab.training.step import Step
 
 
 class DivergedError(RuntimeError):
@@ -97,36 +95,6 @@ def autocast(precision: str, device: torch.device) -> Callable[[], AbstractConte
     return nullcontext
 
 
-def losses(
-    model: Callable[..., PretrainingOutput],
-    inputs: dict[str, torch.Tensor],
-    labels: dict[str, torch.Tensor],
-    whole: Batch,
-) -> dict[str, torch.Tensor]:
-    """Losses of a micro-batch as its share of the whole batch's, and counts of right answers.
-
-    mlm_loss is the cross-entropy summed over the micro-batch's masked pieces and divided by those of the whole batch,
-    pair_loss likewise by its pairs, so that micro-batches add up to the loss of the batch (weights 1 : 1, as released).
-    """
-    output = model(**inputs)
-    mlm_logits = output.mlm_logits.float()
-    found = {
-        "mlm_loss": F.cross_entropy(mlm_logits, labels["masked_labels"], reduction="sum") / len(whole.masked_labels),
-        "mlm_correct": (mlm_logits.argmax(-1) == labels["masked_labels"]).sum(),
-    }
-    if output.pair_logits is not None:
-        pair_logits = output.pair_logits.float()
-        pair_loss = F.cross_entropy(pair_logits, labels["pair_labels"], reduction="sum") / len(whole.pair_labels)
-        found["pair_loss"] = pair_loss
-        found["pair_correct"] = (pair_logits.argmax(-1) == labels["pair_labels"]).sum()
-    return found
-
-
-def _total(found: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The loss to minimise; its parts weigh the same, as released."""
-    return found["mlm_loss"] + found["pair_loss"] if "pair_loss" in found else found["mlm_loss"]
-
-
 class _Interval:
     """Sums over the steps since the last line of the log, kept on the device."""
 
@@ -181,6 +149,7 @@ class Pretrainer:
         self.device = evaluator.device
         self.model = PretrainingModel.from_config(config).to(self.device)
         self.optimizer = build_optimizer(self.model, config.optimizer, config.learning_rate)
+        self.step = Step(config, self.model, self.optimizer, self.device, evaluator.autocast)
         self.budget = Budget(config.budget)
         self.clock = Clock(self.device)
         self.steps = 0
@@ -263,7 +232,8 @@ class Pretrainer:
         self.saved_at = self.steps
 
     def _train(self) -> None:
-        step_model = self._compiled() if self.config.machine.compile else self.model
+        # Compiled before the clock starts.
+        forward = self.step.compiled(self.batches.batch(self.steps)) if self.config.machine.compile else self.model
         self.model.train()
         save_at = time.perf_counter() + self.config.machine.checkpoint_seconds
         with closing(self.batches.prefetch(self.steps)) as stream:
@@ -283,7 +253,7 @@ class Pretrainer:
                         waited = time.perf_counter()
                         batch = next(stream)
                         self.wait_seconds += time.perf_counter() - waited
-                        interval.add(batch, self._step(step_model, batch))
+                        interval.add(batch, self._step(forward, batch))
                         self.steps += 1
                         self.tokens += batch.num_tokens
                         self.shown.add(batch)
@@ -297,35 +267,14 @@ class Pretrainer:
         reached = math.floor(min(self.share, 1.0) * self.config.evaluation.num_curve_points + 1e-9)
         return reached > self.curve_points
 
-    def _step(self, step_model: Callable[..., PretrainingOutput], batch: Batch) -> dict[str, torch.Tensor]:
+    def _step(self, forward: Callable[..., PretrainingOutput], batch: Batch) -> dict[str, torch.Tensor]:
         config = self.config
         learning_rate = config.learning_rate * learning_rate_factor(self.share, config.optimizer.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         # Dropout depends on (seed, step) alone, so that a resumed run needs no generator state.
         torch.manual_seed(int(np.random.SeedSequence([config.seed, self.steps]).generate_state(1)[0]))
-        sums: dict[str, torch.Tensor] = {}
-        for part in micro_batches(batch, config.machine.micro_batch_size or config.batch_size):
-            with self.evaluator.autocast():
-                found = losses(step_model, inputs_of(part, self.device), labels_of(part, self.device), batch)
-            _total(found).backward()
-            for key, value in found.items():
-                sums[key] = sums[key] + value.detach() if key in sums else value.detach()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.optimizer.max_grad_norm)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        return sums | {"gradient_norm": norm.detach()}
-
-    def _compiled(self) -> Callable[..., PretrainingOutput]:
-        """The compiled model, compiled before the clock starts by one pass that changes nothing."""
-        compiled = torch.compile(self.model, dynamic=True)
-        batch = self.batches.batch(self.steps)
-        part = next(micro_batches(batch, self.config.machine.micro_batch_size or self.config.batch_size))
-        with self.evaluator.autocast():
-            found = losses(compiled, inputs_of(part, self.device), labels_of(part, self.device), batch)
-        _total(found).backward()
-        self.optimizer.zero_grad(set_to_none=True)
-        return compiled
+        return self.step.take(forward, batch)
 
     def _end_interval(self, interval: _Interval) -> None:
         means = interval.means()
@@ -377,9 +326,4 @@ class Pretrainer:
                 self.say(f"ALARM: {alarm}")
 
     def _peak_memory(self) -> int:
-        if self.device.type == "cuda":
-            now = torch.cuda.max_memory_allocated()
-        else:
-            unit = 1 if sys.platform == "darwin" else 1024
-            now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        return max(self.peak_memory_bytes, now)
+        return max(self.peak_memory_bytes, peak_memory_bytes(self.device))
