@@ -14,9 +14,9 @@ from toy_folders import toy_run, toy_tokenizer_file
 from toy_tasks import toy_task
 
 from albert_lab import __version__, paths
-from albert_lab.lab import experiment, results, sweep
+from albert_lab.lab import experiment, results, rounds, sweep
 
-COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
+COMMANDS = ["sweep", "run", "params", "speed", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "data make-tasks", "tokenizer train", "config show"]
 COMMANDS += ["export", "import", "evaluate", "lint"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
@@ -62,6 +62,7 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "model.num_attention_heads=7"], "does not divide"),
         (["sop-vs-nsp", "corpus=files"], "corpus.path must be given"),
         (["sweep"], "several values"),
+        (["speed", "scale=smoke", "--memory=12cards"], "--memory=12cards is no size"),
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
         (["report", "nowhere"], "experiment.yaml"),
@@ -176,6 +177,22 @@ def test_a_claim_that_does_not_hold_is_exit_code_5_where_asked_for(corpus, own_h
     beside = here("compare", folder, folder)
     assert beside.returncode == 0, beside.stderr
     assert "sharing=all-shared" in beside.stdout
+
+
+def test_speed_prints_two_tables_or_all_its_numbers_and_what_was_not_measured_is_exit_code_3(own_home, monkeypatch):
+    turns = (rounds.Turn(training=100.0, inference=300.0, matrix_products=1e9),) * 2
+    measured = [rounds.Measured("cpu", "fp32", 1, 5 << 20, turns), rounds.Measured(failure="no memory")]
+    monkeypatch.setattr(rounds, "measure", lambda configs, **given: measured)
+    shown = here("speed", "scale=smoke", "sharing=all-shared,not-shared")
+    assert shown.returncode == 3
+    assert "sharing=not-shared was not measured: no memory" in shown.stdout
+    assert "100 [100, 100]" in shown.stdout
+    found = here("speed", "scale=smoke", "sharing=all-shared,not-shared", "--json", "--memory=1GiB")
+    shared, own = json.loads(found.stdout)["rows"]
+    assert shared["parameters"] < own["parameters"]
+    assert shared["inference_flops_per_token"] == own["inference_flops_per_token"]
+    assert shared["memory_bytes"] == 2**30
+    assert list(own_home.iterdir()) == []
 
 
 def test_every_paper_count_is_printed_beside_ours():

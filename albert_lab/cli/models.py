@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import MODELS, Json, Overrides, examples
+from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
+
+SOME_FAILED = 3
 
 app = typer.Typer()
 config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
@@ -26,6 +28,32 @@ def params(
 
     found = estimate.paper_counts() if paper else estimate.sizes(overrides or [])
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+
+
+@app.command(
+    rich_help_panel=MODELS,
+    epilog=examples("albert-lab speed", "albert-lab speed sharing=all-shared,not-shared --memory 24GB"),
+)
+def speed(
+    overrides: Overrides = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often each configuration is measured.")] = 7,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.01, help="Of training and of inference, in each round.")
+    ] = 0.5,
+    memory: Annotated[str, typer.Option("--memory", help="For the largest batch that fits: 12GB, 11GiB.")] = "12GB",
+    as_json: Json = False,
+) -> None:
+    """Training and inference throughput, utilisation and memory of configurations, measured by turns.
+
+    Without a sweep: BERT-base and ALBERT-base, as the scale has them; others by their names, as in
+    `model=BERT-large,ALBERT-large`. All are held in memory at once. Where a step is slow, lower batch_size.
+    """
+    from albert_lab.lab import benchmark
+
+    found = benchmark.run(overrides or [], memory=memory, number=rounds, seconds=seconds, say=note)
+    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+    if found.num_failed:
+        raise typer.Exit(SOME_FAILED if found.num_failed < len(found.lines) else 1)
 
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))

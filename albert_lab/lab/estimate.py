@@ -70,20 +70,29 @@ def _size(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def sizes(overrides: Sequence[str]) -> Listing:
-    """Parameters, FLOPs and memory of one configuration or of a sweep of them.
+def configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
+    """One configuration or a sweep of them, by a label of what differs.
 
     Raises:
         ConfigError: a configuration that does not fit.
     """
     given = axes(overrides)
     swept = [key for key, values in given.items() if len(values) > 1]
-    rows = []
+    found = {}
     for point in expand(given):
         config = load([f"{key}={value}" for key, value in point.items()])
         label = " ".join(f"{key}={point[key]}" for key in swept)
-        label = label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
-        rows.append({"configuration": label} | _size(config))
+        found[label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"] = config
+    return found
+
+
+def sizes(overrides: Sequence[str]) -> Listing:
+    """Parameters, FLOPs and memory of one configuration or of a sweep of them.
+
+    Raises:
+        ConfigError: a configuration that does not fit.
+    """
+    rows = [{"configuration": label} | _size(config) for label, config in configurations(overrides).items()]
     notes = [
         "layers counts each shared block once; heads are those of pre-training. FLOPs count matrix products,",
         "a multiply-add as two, at the full length of the configuration. Memory holds the tensors of its batch:",
