@@ -46,6 +46,7 @@ def toy_record(
             training_seconds=2.0,
             total_seconds=3.5,
             tokens_per_second=3_000.0,
+            inference_tokens_per_second=9_000.0,
             data_wait_share=0.001,
             peak_memory_bytes=300 * 2**20,
             final_loss=6.125,

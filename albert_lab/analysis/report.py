@@ -22,7 +22,7 @@ from albert_lab.analysis.markdown import (
     percent,
     scores_table,
 )
-from albert_lab.analysis.speed import speedups
+from albert_lab.analysis.speed import INFERENCE, TRAINING, speedups
 from albert_lab.analysis.tables import (
     Row,
     Run,
@@ -187,8 +187,9 @@ def _how_to_read(table: Sequence[Row]) -> str:
 
 def _costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
     header = axis_names(axes)
-    header += ["parameters", "training FLOPs a piece", "steps", "pieces", "training seconds", "pieces/s", "peak MiB"]
-    columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", "tokens_per_second"]
+    header += ["parameters", "training FLOPs a piece", "steps", "pieces", "training seconds", "pieces/s"]
+    header += ["inference pieces/s", "peak MiB"]
+    columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", TRAINING, INFERENCE]
     body = []
     for row in table:
         line = axis_labels(row, axes)
@@ -199,12 +200,11 @@ def _costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) ->
         line.append(MISSING if memory is None else number(memory.mean / 2**20))
         body.append(line)
     if experiment.speed_relative_to:
-        header += ["speed-up", "paper speed-up"]
-        for line, row, ratio in zip(body, table, speedups(table, experiment.speed_relative_to), strict=True):
-            line += [
-                MISSING if ratio is None else f"{ratio:.1f}x",
-                paper_cells(experiment, row).get("speedup", MISSING),
-            ]
+        header += ["speed-up", "paper speed-up", "inference speed-up"]
+        ratios = [speedups(table, experiment.speed_relative_to, column) for column in (TRAINING, INFERENCE)]
+        for line, row, *both in zip(body, table, *ratios, strict=True):
+            training, inference = (MISSING if ratio is None else f"{ratio:.1f}x" for ratio in both)
+            line += [training, paper_cells(experiment, row).get("speedup", MISSING), inference]
     return as_table(header, body)
 
 

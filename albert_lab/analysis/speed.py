@@ -1,18 +1,21 @@
-"""Training throughput relative to one row of a table."""
+"""Throughput relative to one row of a table."""
 
 from collections.abc import Mapping, Sequence
 
 from albert_lab.analysis.tables import Row
 
+TRAINING, INFERENCE = "tokens_per_second", "inference_tokens_per_second"
 
-def speedups(table: Sequence[Row], reference: Mapping[str, str]) -> list[float | None]:
-    """Pieces a second of each row over those of the reference row, means over seeds; None where either has no run.
+
+def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = TRAINING) -> list[float | None]:
+    """Pieces a second of each row over those of the reference row, means over seeds; None where either has none.
 
     Args:
         table: rows of a report.
         reference: labels, by axis, of the row that the others are compared with.
+        column: of the table of runs: TRAINING or INFERENCE.
     """
-    speeds = [row.spread("tokens_per_second") for row in table]
+    speeds = [row.spread(column) for row in table]
     base = next(
         (speed for row, speed in zip(table, speeds, strict=True) if reference.items() <= row.labels.items()), None
     )

@@ -63,6 +63,7 @@ def make_record(
             training_seconds=trained.training_seconds,
             total_seconds=trained.total_seconds,
             tokens_per_second=trained.tokens / trained.training_seconds,
+            inference_tokens_per_second=trained.inference_tokens_per_second,
             data_wait_share=trained.data_wait_share,
             peak_memory_bytes=trained.peak_memory_bytes,
             final_loss=trained.final_loss,

@@ -37,13 +37,19 @@ class Score(_Part):
 
 
 class Training(_Part):
-    """What the training took. training_seconds leaves evaluation, checkpoints and compilation out."""
+    """What the training took. training_seconds leaves evaluation, checkpoints and compilation out.
+
+    Pieces a second count no padding. Those of inference are of forward passes through encoder and heads, never
+    compiled, over the held-out set for masked language modelling in the final evaluation; None in records of before
+    they were timed.
+    """
 
     steps: int
     tokens: int
     training_seconds: float
     total_seconds: float
     tokens_per_second: float
+    inference_tokens_per_second: float | None = None
     data_wait_share: float
     peak_memory_bytes: int
     final_loss: float

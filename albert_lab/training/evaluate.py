@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import perf_counter
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from albert_lab.data.batches import Batch, Vocabulary, fixed_set, micro_batches
 from albert_lab.data.shards import Shards
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.sections import InterSentenceConfig, RunConfig
+from albert_lab.training.clock import synchronize
 from albert_lab.training.transfer import inputs_of
 
 # What each pair accuracy tells apart from consecutive pairs, and the inter_sentence option whose pairs it is taken on.
@@ -105,6 +107,14 @@ def make_sets(train: Shards, dev: Shards, vocabulary: Vocabulary, config: RunCon
     )
 
 
+@dataclass
+class Forwarded:
+    """Pieces without padding that went through encoder and heads, and the seconds of their forward passes."""
+
+    tokens: int = 0
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """Scores a model on fixed sets.
@@ -116,6 +126,8 @@ class Evaluator:
         device: where the model is.
         autocast: makes the context of a forward pass.
         is_stopped: polled before every forward pass; when true, StoppedError ends the evaluation.
+        forwarded: what went through on the set for masked language modelling. The others need not be alike from run to
+            run: a model without a pair head is probed on more of them.
     """
 
     sets: EvaluationSets
@@ -124,6 +136,7 @@ class Evaluator:
     device: torch.device
     autocast: Callable[[], AbstractContextManager[object]]
     is_stopped: Callable[[], bool]
+    forwarded: Forwarded = field(default_factory=Forwarded)
 
     def scores(
         self, model: PretrainingModel, num_pairs: int | None = None, only: Collection[str] = ACCURACIES
@@ -157,7 +170,14 @@ class Evaluator:
             if not mlm:
                 inputs["masked_positions"] = inputs["masked_positions"][:0]
             with torch.inference_mode(), self.autocast():
-                yield part, model(**inputs)
+                synchronize(self.device)
+                start = perf_counter()
+                output = model(**inputs)
+                if mlm:
+                    synchronize(self.device)
+                    self.forwarded.seconds += perf_counter() - start
+                    self.forwarded.tokens += part.num_tokens
+                yield part, output
 
     def _mlm(self, model: PretrainingModel, batch: Batch) -> Accuracy:
         correct = 0

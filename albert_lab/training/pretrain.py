@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.sections import RunConfig
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
-from albert_lab.training.evaluate import PAIR_ACCURACIES, Accuracy, Evaluator, StoppedError
+from albert_lab.training.evaluate import PAIR_ACCURACIES, Accuracy, Evaluator, Forwarded, StoppedError
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
@@ -51,6 +51,7 @@ class Shown:
 class Pretraining:
     """A finished pre-training: the model, its final scores, and what it took.
 
+    inference_tokens_per_second is of the final evaluation on the set for masked language modelling.
     peak_memory_bytes is of the process (CPU) or of the allocator (CUDA). data_wait_share is the part of the training
     seconds in which the loop waited for a batch.
     """
@@ -61,6 +62,7 @@ class Pretraining:
     tokens: int
     training_seconds: float
     total_seconds: float
+    inference_tokens_per_second: float
     data_wait_share: float
     peak_memory_bytes: int
     final_loss: float
@@ -178,7 +180,8 @@ class Pretrainer:
         try:
             self._train()
             self._save()
-            scores = self.evaluator.scores(self.model)
+            final = replace(self.evaluator, forwarded=Forwarded())
+            scores = final.scores(self.model)
         except StoppedError:
             self._save()
             return None
@@ -190,6 +193,7 @@ class Pretrainer:
             tokens=self.tokens,
             training_seconds=self.clock.training_seconds,
             total_seconds=self.clock.total_seconds,
+            inference_tokens_per_second=final.forwarded.tokens / final.forwarded.seconds,
             data_wait_share=self.wait_seconds / max(self.clock.training_seconds, 1e-9),
             peak_memory_bytes=self._peak_memory(),
             final_loss=self.final_loss,

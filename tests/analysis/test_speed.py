@@ -1,4 +1,8 @@
-from albert_lab.analysis.speed import speedups
+import math
+
+import pytest
+
+from albert_lab.analysis.speed import INFERENCE, speedups
 from albert_lab.analysis.tables import Row
 
 
@@ -15,3 +19,13 @@ def test_a_speed_up_is_the_ratio_of_mean_throughputs():
 def test_without_the_reference_row_there_is_no_speed_up():
     assert speedups([row("ALBERT-large", 340.0)], {"model": "BERT-large"}) == [None]
     assert speedups([row("BERT-large"), row("ALBERT-large", 340.0)], {"model": "BERT-large"}) == [None, None]
+
+
+def test_the_speed_up_of_inference_is_its_own_and_missing_where_a_run_did_not_time_it():
+    timed = {"run": "timed", "tokens_per_second": 100.0, INFERENCE: 300.0}
+    table = [
+        Row({"model": model}, {"model": model}, [timed | {INFERENCE: speed}], {})
+        for model, speed in (("BERT-large", 300.0), ("ALBERT-large", 330.0), ("ALBERT-xxlarge", math.nan))
+    ]
+    table.append(row("BERT-base", 100.0))
+    assert speedups(table, {"model": "BERT-large"}, INFERENCE) == [1.0, pytest.approx(1.1), None, None]

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from records import toy_record
 
@@ -9,6 +11,17 @@ def test_a_record_reads_back_as_it_was_written(tmp_path):
     record = toy_record()
     results.write(tmp_path, record)
     assert results.read(tmp_path) == record
+
+
+def test_a_record_of_before_inference_was_timed_reads_and_has_none(tmp_path):
+    record = toy_record()
+    content = json.loads(record.model_dump_json())
+    del content["training"]["inference_tokens_per_second"]
+    (tmp_path / results.RECORD).write_text(json.dumps(content))
+    found = results.read(tmp_path)
+    assert found is not None
+    assert found.training.inference_tokens_per_second is None
+    assert results.as_row(found) == results.as_row(record) | {"inference_tokens_per_second": None}
 
 
 def test_a_folder_without_a_record_is_not_finished(tmp_path):

@@ -6,6 +6,7 @@ from toy import toy_config
 from albert_lab.data.shards import open_shards, prepare
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.training import evaluate
 from albert_lab.training.evaluate import Accuracy, Evaluator, StoppedError, choose, make_sets
 from albert_lab.training.pretrain import autocast
 
@@ -81,6 +82,18 @@ def test_an_evaluation_leaves_the_model_as_it_was(corpus):
     evaluator(config, ["consecutive", "swapped"]).scores(model)
     assert model.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("kinds", [["consecutive", "swapped"], []])
+def test_forward_passes_are_timed_on_the_set_of_masked_language_modelling_alone(corpus, kinds, monkeypatch):
+    objective = "sop" if kinds else "none"
+    config = toy_config(corpus, f"inter_sentence={objective}", "evaluation.num_pairs=40")
+    ticks = iter(range(10_000))
+    monkeypatch.setattr(evaluate, "perf_counter", lambda: next(ticks))
+    found = evaluator(config, kinds)
+    found.scores(PretrainingModel.from_config(config))
+    assert found.forwarded.tokens == found.sets.mlm.num_tokens
+    assert found.forwarded.seconds == 3, "40 pairs, 16 a pass, each between two ticks"
 
 
 def test_a_probe_finds_what_the_pooled_output_holds(corpus):

@@ -54,6 +54,7 @@ def test_every_objective_trains_and_is_scored_on_all_three(corpus, tmp_path, obj
     assert done.scores["sop_accuracy"].by == ("linear probe" if objective == "none" else "head")
     assert math.isfinite(done.final_loss)
     assert done.steps == 3
+    assert done.inference_tokens_per_second > 0
 
 
 def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
@@ -90,6 +91,14 @@ def test_stopped_and_resumed_ends_with_the_weights_of_one_never_stopped(corpus, 
     straight_log, resumed_log = ((tmp_path / name / "metrics.jsonl").read_text() for name in ("straight", "stopped"))
     evaluations = [line for line in straight_log.splitlines() if '"evaluation"' in line]
     assert len(evaluations) == len([line for line in resumed_log.splitlines() if '"evaluation"' in line]) == 2
+
+
+def test_inference_is_timed_in_the_final_evaluation_apart_from_those_along_the_way(corpus, tmp_path):
+    config = toy_config(corpus, "budget.value=2", "evaluation.num_curve_points=2", "evaluation.num_curve_pairs=5")
+    trainer = pretrainer(config, tmp_path)
+    assert trainer.run() is not None
+    along_the_way = trainer.evaluator.sets.head(5).mlm.num_tokens
+    assert trainer.evaluator.forwarded.tokens == 2 * along_the_way
 
 
 def test_asked_to_stop_before_the_first_step_leaves_nothing_to_resume(corpus, tmp_path):
