@@ -11,7 +11,7 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from albert_lab.analysis import curves as learning_curves
-from albert_lab.analysis import finetuning, html, plots, verdicts
+from albert_lab.analysis import finetuning, html, plots, transitions, verdicts
 from albert_lab.analysis.markdown import (
     MISSING,
     as_table,
@@ -115,13 +115,15 @@ def decisions(folder: Path) -> set[str]:
 def read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """What a report is made of: the experiment, the points, the table of runs and that of fine-tunings.
 
+    The table of runs is results.csv with what their layers come to.
+
     Raises:
         ConfigError: a file is missing or cannot be read.
     """
     # As text: a label such as 0.10 is printed as it was written.
     points = read_csv(folder / POINTS, dtype=str)
     results, tunings = (read_csv(folder / name) for name in (RESULTS, TUNINGS))
-    return read_experiment(folder / EXPERIMENT), points, results, tunings
+    return read_experiment(folder / EXPERIMENT), points, transitions.joined(results, folder), tunings
 
 
 def render(
@@ -145,6 +147,8 @@ def render(
         parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
     if experiment.claims:
         parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
+    if layers := transitions.section(axes, table):
+        parts += ["## Layers", layers]
     parts += [
         "## Cost",
         _costs(experiment, axes, table),

@@ -50,7 +50,7 @@ def layer_similarity(
     if not run and not model:
         from albert_lab.cli.studies import execute
 
-        execute(experiment.named(layers.FIGURE), overrides or [], jobs=jobs)
+        execute(experiment.named(experiment.LAYERS_FIGURE), overrides or [], jobs=jobs)
     from albert_lab.analysis.plots import compare_layers
     from albert_lab.config import load
     from albert_lab.interop import encoders
@@ -59,7 +59,7 @@ def layer_similarity(
     folders = [folder if folder.is_dir() else paths.runs() / folder for folder in run or []]
     tables = [layers.table(folders, note)] if folders else []
     tables += [encoders.layers(folder, config) for folder in model or []]
-    for file in compare_layers(tables, out or paths.reports() / layers.FIGURE):
+    for file in compare_layers(tables, out or paths.reports() / experiment.LAYERS_FIGURE):
         print(file)
 
 

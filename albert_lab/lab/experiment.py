@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from albert_lab.lab.run import Run
 
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
+# The figure for which the layers of runs are measured.
+LAYERS_FIGURE = "layer-similarity"
 
 
 class _Part(BaseModel):
@@ -150,6 +152,7 @@ class Experiment(_Part):
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
         metrics = {*scores(), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
+        metrics |= set(results.LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
         for number, claim in enumerate(self.claims, 1):
             try:
                 claim.fit(grid, metrics)

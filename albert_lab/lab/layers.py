@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from albert_lab.errors import ConfigError
 from albert_lab.lab import results
 from albert_lab.lab import run as runs
-from albert_lab.lab.experiment import Experiment
+from albert_lab.lab.experiment import LAYERS_FIGURE, Experiment
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -17,15 +17,13 @@ if TYPE_CHECKING:
     from albert_lab.lab.sweep import PlannedPoint
     from albert_lab.training.layer_similarity import LayerChange
 
-FIGURE = "layer-similarity"
-
 
 def keep(folder: Path, experiment: Experiment, planned: "Sequence[PlannedPoint]", say: Callable[[str], None]) -> None:
     """Write the layers of finished runs into a report folder, where the experiment has a figure of them.
 
     Raises: see table().
     """
-    if FIGURE not in experiment.figures:
+    if LAYERS_FIGURE not in experiment.figures:
         return
     import pandas as pd
 

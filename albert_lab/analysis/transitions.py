@@ -1,0 +1,74 @@
+"""What the layers of each run come to in single numbers: how rough their course is, and where it ends."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from albert_lab.analysis.markdown import MISSING, as_table, axis_labels, axis_names
+from albert_lab.analysis.tables import Row, read_csv
+from albert_lab.lab.results import LAYER_NUMBERS, LAYERS
+
+TOKEN = "mean"  # over all real pieces, which is steadier than [CLS] alone
+_HEADINGS = {
+    "l2_roughness": "roughness of L2",
+    "degrees_roughness": "roughness of the angle",
+    "last_l2_distance": "last layer: L2",
+    "last_degrees": "last layer: degrees",
+}
+
+
+def summarise(layers: pd.DataFrame) -> pd.DataFrame:
+    """One row a run with its LAYER_NUMBERS, of the mean over tokens; a single layer has no roughness.
+
+    Roughness is the mean change from a layer to the next (of its L2 distance, or of its angle) over the mean of all
+    layers: 0 where all layers change their input alike, and the same in any unit.
+
+    Args:
+        layers: one row a run, token choice and layer, as in layers.csv.
+    """
+    found = []
+    ours = layers.loc[layers["token"] == TOKEN, :].sort_values("layer")
+    for run, part in ours.groupby("run", sort=False):
+        roughness = {
+            column: part[column].diff().abs().mean() / part[column].mean() for column in ("l2_distance", "degrees")
+        }
+        last = part.iloc[-1]
+        numbers = (roughness["l2_distance"], roughness["degrees"], last["l2_distance"], last["degrees"])
+        found.append({"run": run} | dict(zip(LAYER_NUMBERS, numbers, strict=True)))
+    return pd.DataFrame(found, columns=["run", *LAYER_NUMBERS])
+
+
+def joined(results: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    """The table of runs of a report folder with the numbers of their layers, where layers.csv has them.
+
+    Raises:
+        ConfigError: a layers.csv that is no table.
+    """
+    if "run" not in results or not (folder / LAYERS).is_file():
+        return results
+    layers = read_csv(folder / LAYERS)
+    return results if layers.empty else results.merge(summarise(layers), on="run", how="left")
+
+
+def section(axes: Sequence[str], table: Sequence[Row]) -> str:
+    """The numbers of each row's layers as Markdown, mean and spread over seeds; empty where none were measured."""
+    if not any(row.spread(LAYER_NUMBERS[-1]) for row in table):
+        return ""
+    header = [*axis_names(axes), "seeds", *(_HEADINGS[number] for number in LAYER_NUMBERS)]
+    body = [
+        [*axis_labels(row, axes), str(len(row.runs)), *(_cell(row, number) for number in LAYER_NUMBERS)]
+        for row in table
+    ]
+    words = (
+        "Over all real pieces of the held-out set. Roughness: the mean change from a layer to the next, over the mean"
+        " of all layers."
+    )
+    return as_table(header, body) + "\n\n" + words
+
+
+def _cell(row: Row, number: str) -> str:
+    spread = row.spread(number)
+    if spread is None:
+        return MISSING
+    return f"{spread.mean:.2f}" + ("" if spread.sd is None else f" ± {spread.sd:.2f}")
