@@ -56,7 +56,7 @@ class Training(_Part):
 
 
 # What the layers of a run come to, where they were measured (analysis/transitions.py).
-LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_l2_distance", "last_degrees")
+LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
 # Columns of the table of runs that are neither scores nor settings.
 NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
 
