@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -29,7 +30,11 @@ def _register_resolvers() -> None:
             raise ConfigError(f"model.hidden_size={hidden_size} does not divide by {divisor}")
         return hidden_size // divisor
 
+    def scale_budgets(times: float, *, _root_: Any) -> float:
+        return times * _root_.scale.budget[_root_.budget.unit]
+
     OmegaConf.register_new_resolver("hidden_over", hidden_over, replace=True)
+    OmegaConf.register_new_resolver("scale_budgets", scale_budgets, replace=True)
     OmegaConf.register_new_resolver("multiply", lambda a, b: a * b, replace=True)
 
 
@@ -59,6 +64,11 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         ConfigError: an unknown key or option, a wrong type, a value that does not fit; the text names key and value.
     """
+    return _compose(tuple(overrides))
+
+
+@cache  # a tenth of a second each, and tables ask for many configurations again; what is frozen can be shared
+def _compose(overrides: tuple[str, ...]) -> RunConfig:
     with _hydra():
         for override in parse(overrides):
             if override.is_sweep_override():

@@ -8,6 +8,7 @@ import pandas as pd
 
 from albert_lab.analysis.markdown import as_table, number
 from albert_lab.lab.experiment import Experiment
+from albert_lab.tasks.task import task_names
 
 Line = dict[str, Any]  # one line of finetuning.csv
 
@@ -53,6 +54,13 @@ def _tunings(lines: Sequence[Line]) -> str:
     return as_table(header, body)
 
 
+def absent_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
+    """Titles of the experiment's downstream columns that no run has a score for."""
+    filled = set(tunings["column"]) if len(tunings) else set()
+    titles = experiment.paper.columns if experiment.paper else {}
+    return [titles.get(name, name) for name in experiment.columns if name in task_names() and name not in filled]
+
+
 def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
     """Footnotes: what stands in for an official task, subsampling, files that are not the official ones, cuts."""
     lines = tunings.to_dict("records")
@@ -64,6 +72,11 @@ def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
         " and counts as their mean. Intervals hold the chance of the dev examples alone, not that of seeds."
     ]
     titles = experiment.paper.columns if experiment.paper else {}
+    if absent := absent_columns(experiment, tunings):
+        found.append(
+            f"Not in the table: {', '.join(absent)}. Their data is not here and the corpus brings nothing in their"
+            " place, or they were not asked for, or no run has finished them."
+        )
     for line in {line["task"]: line for line in lines}.values():
         title = line["title"]
         if line["column"] != line["task"]:

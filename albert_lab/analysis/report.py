@@ -11,7 +11,7 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from albert_lab.analysis import curves as learning_curves
-from albert_lab.analysis import finetuning, html, plots, transitions, verdicts
+from albert_lab.analysis import ensembles, finetuning, html, plots, transitions, verdicts
 from albert_lab.analysis.markdown import (
     MISSING,
     as_table,
@@ -74,7 +74,7 @@ def rebuild(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    text = render(*read(folder), plots.section(folder))
+    text = render(*read(folder), plots.section(folder), ensembles.lines(folder))
     page = html.page(text, folder, *learning_curves.sections(folder))
     write_atomically(folder / REPORT, text)
     write_atomically(folder / PAGE, page)
@@ -127,9 +127,14 @@ def read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataF
 
 
 def render(
-    experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame, tunings: pd.DataFrame, figures: str
+    experiment: Experiment,
+    points: pd.DataFrame,
+    results: pd.DataFrame,
+    tunings: pd.DataFrame,
+    figures: str,
+    averaged: Sequence[ensembles.Line] = (),
 ) -> str:
-    """The text of a report; figures is the text that shows them."""
+    """The text of a report; figures is the text that shows them, averaged the lines of its ensembles."""
     table = rows(experiment, points, results)
     axes = axes_of(experiment, points)
     finished = _finished(table)
@@ -145,6 +150,7 @@ def render(
     ]
     if columns := task_columns(experiment, tunings):
         parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
+    parts += ensembles.sections(experiment, averaged)
     if experiment.claims:
         parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
     if layers := transitions.section(axes, table):

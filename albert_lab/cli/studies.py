@@ -67,7 +67,7 @@ def execute(
 ) -> None:
     """Make the runs of an experiment that are missing, write its report and print its table; exits with its code."""
     from albert_lab.analysis import report
-    from albert_lab.lab import estimate, layers, sweep
+    from albert_lab.lab import ensembles, estimate, layers, sweep
 
     names = None if tasks is None else [name for name in tasks.split(",") if name not in ("", "none")]
     planned = sweep.plan(experiment, overrides, names)
@@ -88,6 +88,7 @@ def execute(
     if any(points["state"] == "done"):
         folder = paths.reports() / sweep.report_place(planned[0].point.config) / experiment.name
         layers.keep(folder, experiment, planned, note)
+        ensembles.keep(folder, experiment, planned, note)
         file = report.write(folder, experiment, points, *sweep.tables(planned))
         print(report.as_json(folder) if as_json else report.scores(folder))
         note(f"report: {file}, and as a page {file.with_name(report.PAGE)}")

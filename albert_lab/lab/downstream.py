@@ -24,25 +24,24 @@ if TYPE_CHECKING:
 AVERAGE = "average"
 AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
 FAILURE = "failure.json"
+# Fine-tuning seeds; None: those that each task's file has for the scale.
+Seeds = Sequence[int] | None
 
 
 def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | None = None) -> dict[str, str]:
     """The task that fills each downstream column of a table.
 
-    The official one where its data is there; elsewhere the one that the corpus brings in its place. With names given,
-    these tasks and no other.
+    The official one where its data is there; elsewhere the one that the corpus brings in its place; where there is
+    neither, the column has no task. With names given, these tasks and no other.
 
     Raises:
         ConfigError: no task of that name.
         MissingDataError: a task that was asked for by its name has no data.
     """
     if names is None:
-        found = {}
-        for column in columns:
-            if column in task_names():
-                own = None if _has_data(load_task(column)) else stand_in(column, config.corpus)
-                found[column] = own or column
-        return found
+        official = [column for column in columns if column in task_names()]
+        filled = {name: name if _has_data(load_task(name)) else stand_in(name, config.corpus) for name in official}
+        return {column: name for column, name in filled.items() if name}
     for task in map(load_task, names):
         if task.hub is not None and not _has_data(task):
             task.read(paths.tasks_data(), "train")  # says what is missing, and where
@@ -76,14 +75,14 @@ def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[st
     return found
 
 
-def wanted(config: RunConfig, tasks: Iterable[str]) -> list[tuple[TaskConfig, int]]:
-    """Every task with every fine-tuning seed of the run's scale."""
-    return [(task, seed) for task in map(load_task, tasks) for seed in task.fitted(config).seeds]
+def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
+    """Every task with every fine-tuning seed: those given, or those of the run's scale."""
+    return [(task, seed) for task in map(load_task, tasks) for seed in seeds or task.fitted(config).seeds]
 
 
-def missing(run: "Run", tasks: Iterable[str]) -> list[tuple[TaskConfig, int]]:
+def missing(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
     """The fine-tunings without a record of these very settings, failed ones among them."""
-    return [(task, seed) for task, seed in wanted(run.config, tasks) if _record(run, task, seed) is None]
+    return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _record(run, task, seed) is None]
 
 
 def _record(run: "Run", task: TaskConfig, seed: int) -> FinetuningRecord | None:
@@ -92,10 +91,10 @@ def _record(run: "Run", task: TaskConfig, seed: int) -> FinetuningRecord | None:
     return record if is_current else None
 
 
-def failures(run: "Run", tasks: Iterable[str]) -> dict[str, str]:
+def failures(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> dict[str, str]:
     """Why fine-tunings failed, by task and seed."""
     found = {}
-    for task, seed in missing(run, tasks):
+    for task, seed in missing(run, tasks, seeds):
         file = _failure_file(run.folder, task.name, seed)
         if file.exists():
             found[f"{task.name}, seed {seed}"] = json.loads(file.read_text())["error"]
@@ -129,23 +128,27 @@ def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "Start":
     return Start(run.name, run.config, tokenizer, latest_weights(run.folder / "checkpoint"), run.folder)
 
 
-def make(run: "Run", tasks: Iterable[str], say: Say, is_stopped: Callable[[], bool]) -> bool:
+def make(run: "Run", tasks: Iterable[str], say: Say, is_stopped: Callable[[], bool], seeds: Seeds = None) -> bool:
     """Fine-tune a finished run on what is missing, but not on what has failed before; False when stopped.
 
     A fine-tuning that fails leaves its reason beside the records, and the others are made.
     """
     todo = [
-        (task, seed) for task, seed in missing(run, tasks) if not _failure_file(run.folder, task.name, seed).exists()
+        (task, seed)
+        for task, seed in missing(run, tasks, seeds)
+        if not _failure_file(run.folder, task.name, seed).exists()
     ]
     if not todo:
         return True
     from albert_lab.tasks.finetune import finetune
 
     start = start_of(run, say)
+    starts = {task.start_from for task, _ in todo}  # fine-tuned once, with weights that the others begin from
     for task, seed in todo:
         try:
             data = data_folder(task, run.config, say)
-            record = finetune(start, task, seed, data=data, say=say, is_stopped=is_stopped)
+            is_start = task.name in starts
+            record = finetune(start, task, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=is_start)
         except (ConfigError, MissingDataError, RuntimeError) as error:
             say(f"{task.title}, seed {seed}: FAILED: {error}")
             file = _failure_file(run.folder, task.name, seed)
@@ -166,7 +169,7 @@ def describe(record: FinetuningRecord) -> str:
     )
 
 
-def row(run: "Run", chosen: Mapping[str, str]) -> dict[str, Any]:
+def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str, Any]:
     """The downstream columns of a run's row in the table of runs, as shares: the median over fine-tuning seeds.
 
     A task that is not finished has no column. The interval is Wilson's 95 % for a share of n answers, which for the F1
@@ -175,7 +178,7 @@ def row(run: "Run", chosen: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     values: dict[str, float] = {}
     for column, name in chosen.items():
-        records = finished(run, name)
+        records = finished(run, name, seeds)
         if not records:
             continue
         value, n = summarize(records).best / 100, records[0].dev.used
@@ -183,16 +186,16 @@ def row(run: "Run", chosen: Mapping[str, str]) -> dict[str, Any]:
         values[column] = value
         found |= {name: value, f"{name}_n": n, f"{name}_low": low, f"{name}_high": high}
         found |= {f"{name}_baseline": records[0].baseline_main / 100, f"{name}_by": f"{len(records)} fine-tuned"}
-        for part in load_task(name).main:
+        for part in records[0].best.scores:
             found[f"{name}_{part}"] = median(record.best.scores[part] for record in records) / 100
     if set(AVERAGED) <= set(values):
         found[AVERAGE] = fmean(values[column] for column in AVERAGED)
     return found
 
 
-def finished(run: "Run", name: str) -> list[FinetuningRecord]:
+def finished(run: "Run", name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
     """The records of a task by seed; none where one of its seeds is missing."""
-    records = [_record(run, task, seed) for task, seed in wanted(run.config, [name])]
+    records = [_record(run, task, seed) for task, seed in wanted(run.config, [name], seeds)]
     return [record for record in records if record is not None] if all(records) else []
 
 
@@ -204,11 +207,11 @@ def wilson(share: float, n: int) -> tuple[float, float]:
     return max(0.0, (centre - width) / scale), min(1.0, (centre + width) / scale)
 
 
-def table(run: "Run", chosen: Mapping[str, str]) -> list[dict[str, Any]]:
+def table(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> list[dict[str, Any]]:
     """A line a finished fine-tuning: what was trained on what, and what came of it (scores in percent)."""
     lines = []
     for column, name in chosen.items():
-        for record in finished(run, name):
+        for record in finished(run, name, seeds):
             task = load_task(name)
             settings = record.settings
             lines.append(

@@ -183,7 +183,7 @@ def _finetuning_seconds(planned: "Sequence[PlannedPoint]", speed: float) -> list
     for item in {item.run.name: item for item in planned}.values():
         config = item.run.config
         flops = parameters.count_flops(config)
-        for task, _ in downstream.missing(item.run, item.tasks.values()):
+        for task, _ in downstream.missing(item.run, item.tasks.values(), item.seeds):
             settings = task.fitted(config)
             # A multiple-choice example is a sequence for each option.
             sequences = settings.batch_size * (len(LETTERS) if task.format.name == "race" else 1)

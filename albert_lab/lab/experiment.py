@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from yaml import YAMLError
 
 from albert_lab import paths
@@ -89,12 +89,20 @@ class Link(_Part):
     keep: Keep
 
 
+class Ensemble(_Part):
+    """That the fine-tunings of the best run are averaged, at most so many of them; paper has the paper's cells."""
+
+    members: int = Field(gt=1)
+    paper: dict[str, str] = {}
+
+
 class Experiment(_Part):
     """One table of the paper, or a user's own: what is fixed, what varies, what is shown.
 
     An axis of the grid maps the paper's value to the override that stands for it here, or to a list of overrides of
-    several keys; where value and override are the same it is written as a plain list. continues names a run that is
-    there already and whose weights every row starts from.
+    several keys; where value and override are the same it is written as a plain list. finetuning_seeds take the place
+    of those that each task has for the scale. continues names a run that is there already and whose weights every row
+    starts from.
     """
 
     name: str
@@ -108,6 +116,8 @@ class Experiment(_Part):
     speed_relative_to: dict[str, str] | None = None
     columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
+    finetuning_seeds: tuple[int, ...] | None = None
+    ensemble: Ensemble | None = None
     claims: tuple[Claim, ...] = ()
     figures: tuple[str, ...] = ("learning-curves",)
     paper_figure: PaperFigure | None = None

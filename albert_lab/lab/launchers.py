@@ -32,7 +32,7 @@ def launch(
     SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end.
 
     Args:
-        folders: run folders in order, each with the tasks to fine-tune on.
+        folders: run folders in order, each with what its process is told besides: tasks to fine-tune on, seeds.
         jobs: number of children at once; the cores are shared out among them.
         on_end: called with a run's folder and its child's exit code; False starts no further run. With PARENT_FAILED
             where there was no child, because the run it starts from did not end well.

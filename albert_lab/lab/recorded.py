@@ -28,12 +28,12 @@ class Records:
     tunings: dict[str, list[Row]] = field(default_factory=_by_run)
     layers: dict[str, list[Row]] = field(default_factory=_by_run)
 
-    def has(self, run: Run, tasks: Iterable[str]) -> bool:
+    def has(self, run: Run, tasks: Iterable[str], seeds: downstream.Seeds = None) -> bool:
         """Whether a run stands there with every fine-tuning that these tasks ask for."""
         if run.name not in self.results:
             return False
         tuned = {row.get("identity") for row in self.tunings.get(run.name, ())}
-        wanted = downstream.wanted(run.config, tasks)
+        wanted = downstream.wanted(run.config, tasks, seeds)
         return tuned.issuperset(identity_of(run.name, run.config, task, seed) for task, seed in wanted)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 RECORD = "results.json"
 METRICS = "metrics.jsonl"
 LAYERS = "layers.csv"
+ENSEMBLES = "ensembles.csv"
 
 
 class _Part(BaseModel):

@@ -1,5 +1,6 @@
 """One run, from its folder: `python -m albert_lab.lab.run FOLDER [TASK]...` trains, evaluates, records, fine-tunes."""
 
+import argparse
 import json
 import os
 import shutil
@@ -161,14 +162,14 @@ def state(folder: Path) -> State:
     return "stopped" if (folder / MACHINE).exists() else "missing"
 
 
-def state_with(run: Run, tasks: Sequence[str]) -> State:
+def state_with(run: Run, tasks: Sequence[str], seeds: downstream.Seeds = None) -> State:
     """How far a run with its fine-tunings is."""
     pretrained = state(run.folder)
-    if pretrained != "done" or not (missing := downstream.missing(run, tasks)):
+    if pretrained != "done" or not (missing := downstream.missing(run, tasks, seeds)):
         return pretrained
     if is_locked(run.folder):
         return "running"
-    return "failed" if len(downstream.failures(run, tasks)) == len(missing) else "stopped"
+    return "failed" if len(downstream.failures(run, tasks, seeds)) == len(missing) else "stopped"
 
 
 def is_locked(folder: Path) -> bool:
@@ -208,7 +209,7 @@ def use_threads(folder: Path, config: RunConfig) -> int:
     return threads
 
 
-def main(folder: Path, tasks: Sequence[str] = ()) -> int:
+def main(folder: Path, tasks: Sequence[str] = (), seeds: downstream.Seeds = None) -> int:
     """Make one run and its fine-tunings on tasks, or finish them, and return the exit code.
 
     0 done (a fine-tuning that failed has left its reason); 1 failed; 2 a configuration that does not fit; 4 missing
@@ -220,7 +221,7 @@ def main(folder: Path, tasks: Sequence[str] = ()) -> int:
     with FileLock(folder / LOCK):
         progress = RunProgress(folder.name.rpartition("_")[0] or folder.name)
         try:
-            if _make(read(folder), folder, tasks, progress, lambda: bool(stopped_by)):
+            if _make(folder, tasks, seeds, progress, lambda: bool(stopped_by)):
                 return 0
             progress.say("stopped; its state is saved, and the same command goes on from there")
             return INTERRUPTED if stopped_by[0] == signal.SIGINT else STOPPED
@@ -247,12 +248,19 @@ def _fail(folder: Path, progress: RunProgress, error: Exception, code: int) -> i
     return code
 
 
-def _make(run: Run, folder: Path, tasks: Sequence[str], progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
+def _make(
+    folder: Path,
+    tasks: Sequence[str],
+    seeds: downstream.Seeds,
+    progress: RunProgress,
+    is_stopped: Callable[[], bool],
+) -> bool:
     """Pre-train where there is no record yet, then fine-tune; False when stopped before the end."""
+    run = read(folder)
     use_threads(folder, run.config)
     if state(folder) not in PRETRAINED and not _pretrain(run, folder, progress, is_stopped):
         return False
-    return downstream.make(run, tasks, progress.say, is_stopped)
+    return downstream.make(run, tasks, progress.say, is_stopped, seeds)
 
 
 def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
@@ -316,7 +324,8 @@ def _start(run: Run) -> "Start | None":
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        print("usage: python -m albert_lab.lab.run FOLDER [TASK]...", file=sys.stderr)
-        sys.exit(2)
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
+    parser = argparse.ArgumentParser(prog="python -m albert_lab.lab.run")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("tasks", nargs="*")
+    parser.add_argument("--seeds", type=int, nargs="+")
+    sys.exit(main(**vars(parser.parse_args())))

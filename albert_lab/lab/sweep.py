@@ -25,8 +25,9 @@ SOME_FAILED = 3
 class PlannedPoint:
     """A point of an experiment with the run that makes it; several points may share one.
 
-    tasks has for each downstream column of the table the task that fills it; ancestors are the points that it starts
-    from, oldest first; records are the runs whose numbers stand in reports.
+    tasks has for each downstream column of the table the task that fills it, seeds those of its fine-tunings (None: as
+    each task has them); ancestors are the points that it starts from, oldest first; records are the runs whose numbers
+    stand in reports.
     """
 
     point: Point
@@ -34,6 +35,7 @@ class PlannedPoint:
     tasks: dict[str, str]
     ancestors: tuple["PlannedPoint", ...] = ()
     records: Records = field(default_factory=Records)
+    seeds: downstream.Seeds = None
 
     @property
     def lineage(self) -> list[runs.Run]:
@@ -43,13 +45,13 @@ class PlannedPoint:
     @property
     def state(self) -> runs.State:
         """How far the run and its fine-tunings are."""
-        found = runs.state_with(self.run, list(self.tasks.values()))
+        found = runs.state_with(self.run, list(self.tasks.values()), self.seeds)
         return "recorded" if self.is_recorded and found != "running" else found
 
     @property
     def is_recorded(self) -> bool:
         """Whether reports have all its numbers, and its folder has not."""
-        return runs.state(self.run.folder) != "done" and self.records.has(self.run, self.tasks.values())
+        return runs.state(self.run.folder) != "done" and self.records.has(self.run, self.tasks.values(), self.seeds)
 
 
 @dataclass(frozen=True)
@@ -89,16 +91,16 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
         found = continuing.start_from(found, experiment.continues, overrides)
     chosen = downstream.choose(experiment.columns, found[0].config, tasks)
     records = recorded.read(paths.reports() / report_place(found[0].config))
-    planned = [_planned(point, chosen, records) for point in found]
+    planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in found]
     _check_one_evaluation_set(planned)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
     return planned
 
 
-def _planned(point: Point, tasks: dict[str, str], records: Records) -> PlannedPoint:
+def _planned(point: Point, tasks: dict[str, str], records: Records, seeds: downstream.Seeds) -> PlannedPoint:
     *above, (_, run) = graph.lineage(point)
-    return PlannedPoint(point, run, tasks, tuple(PlannedPoint(*each, {}) for each in above), records)
+    return PlannedPoint(point, run, tasks, tuple(PlannedPoint(*each, {}) for each in above), records, seeds)
 
 
 def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
@@ -204,7 +206,7 @@ def _failures(item: PlannedPoint) -> dict[str, str]:
     """Why a run, or some of its fine-tunings, failed: by name."""
     if runs.state(item.run.folder) == "failed":
         return {item.run.name: runs.failure(item.run.folder)}
-    found = downstream.failures(item.run, item.tasks.values())
+    found = downstream.failures(item.run, item.tasks.values(), item.seeds)
     return {f"{item.run.name}, {name}": reason for name, reason in found.items()}
 
 
@@ -236,9 +238,15 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
     jobs = 1 if any(item.run.config.budget.unit == "seconds" for item in todo) else options.jobs
     if jobs < options.jobs:
         _say("a budget in seconds: runs go one at a time, whatever --jobs says")
-    tasks = {folder: list(item.tasks.values()) for folder, item in items.items()}
+    words = {folder: _words(item) for folder, item in items.items()}
     parents = graph.parents_among([item.run for item in todo])
-    outcome.code = launchers.launch(tasks, jobs=jobs, on_end=on_end, parents=parents)
+    outcome.code = launchers.launch(words, jobs=jobs, on_end=on_end, parents=parents)
+
+
+def _words(item: PlannedPoint) -> list[str]:
+    """What the child process of a run is told besides its folder."""
+    seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
+    return [*item.tasks.values(), *seeds]
 
 
 def _describe_exit(code: int) -> str:
@@ -293,9 +301,9 @@ def tables(planned: Sequence[PlannedPoint]) -> tuple["pd.DataFrame", "pd.DataFra
     for item in {item.run.name: item for item in planned}.values():
         name, records = item.run.name, item.records
         if record := results.read(item.run.folder):
-            rows.append(results.as_row(record) | downstream.row(item.run, item.tasks))
+            rows.append(results.as_row(record) | downstream.row(item.run, item.tasks, item.seeds))
             curves += results.curve(item.run.folder)
-            tunings += downstream.table(item.run, item.tasks)
+            tunings += downstream.table(item.run, item.tasks, item.seeds)
         elif item.is_recorded:
             rows += records.results[name]
             curves += records.curves.get(name, [])
