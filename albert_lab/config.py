@@ -30,8 +30,8 @@ def _register_resolvers() -> None:
             raise ConfigError(f"model.hidden_size={hidden_size} does not divide by {divisor}")
         return hidden_size // divisor
 
-    def scale_budgets(times: float, *, _root_: Any) -> float:
-        return times * _root_.scale.budget[_root_.budget.unit]
+    def scale_budgets(papers: int, *, _root_: Any) -> float:
+        return _root_.scale.roles.budgets[str(papers)] * _root_.scale.budget[_root_.budget.unit]
 
     OmegaConf.register_new_resolver("hidden_over", hidden_over, replace=True)
     OmegaConf.register_new_resolver("scale_budgets", scale_budgets, replace=True)

@@ -12,7 +12,7 @@ from albert_lab.analysis.tables import Row
 from albert_lab.lab.claim import AtChance, Claim, Greater, Labels, Monotone, Ordered, PeakAt, Ratio, Within
 from albert_lab.lab.experiment import AVERAGE, INTRINSIC, Experiment, scores
 
-_HOW_TO_READ = (
+HOW_TO_READ = (
     "Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at"
     " this scale. Supported: the check holds at a"
     f" level of {100 * ALPHA:.0f} % after Holm's correction over the claims of this table, with its whole 95 %"
@@ -43,7 +43,7 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
         lines += [f"   - {line}" for line in _details(verdict, columns)]
     counts = Counter(verdict.decision for verdict in decided)
     summary = ", ".join(f"{counts[decision]} {decision}" for decision in Decision if counts[decision])
-    parts = [f"{_HOW_TO_READ} Here: {summary}.", "\n".join(lines)]
+    parts = [f"{HOW_TO_READ} Here: {summary}.", "\n".join(lines)]
     if {claim.metric for claim in experiment.claims}.intersection(scores()).difference(INTRINSIC):
         parts.append(PAPERS_NOISE)
     if spread := _spread(experiment, table, finetunings):
@@ -133,6 +133,21 @@ def _short(rows: Sequence[Labels]) -> list[str]:
     """The rows by the labels in which they differ."""
     same = {axis for axis, label in rows[0].items() if all(row.get(axis) == label for row in rows)}
     return ["/".join(label for axis, label in row.items() if axis not in same) for row in rows]
+
+
+def effect(verdict: Verdict) -> str:
+    """What was measured of a claim in one cell, with its interval; empty where nothing was."""
+    if verdict.effect is None:
+        return ""
+    shown = _number(verdict.effect, verdict)
+    if verdict.interval:
+        shown += f" [{_number(verdict.interval[0], verdict)}, {_number(verdict.interval[1], verdict)}]"
+    return f"{shown} {unit(verdict.claim)}"
+
+
+def papers_effect(verdict: Verdict) -> str:
+    """The same of the paper's own cells; empty where it prints none."""
+    return "" if verdict.papers_effect is None else _number(verdict.papers_effect, verdict)
 
 
 def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:

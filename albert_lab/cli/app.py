@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from albert_lab import __version__
-from albert_lab.cli import data, downstream, interop, keeping, models, plot, studies
+from albert_lab.cli import data, downstream, interop, keeping, models, paper, plot, studies
 from albert_lab.cli.options import note
 
 EXIT_CODES = """Exit codes: 0 done, 1 a run failed, 2 wrong usage or configuration, 3 some runs of a sweep failed,
@@ -24,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for _part in (studies, plot, models, downstream, data, interop, keeping):
+for _part in (studies, paper, plot, models, downstream, data, interop, keeping):
     app.add_typer(_part.app)
 
 

@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +29,7 @@ from albert_lab.cli.options import (
 
 if TYPE_CHECKING:
     from albert_lab.lab.experiment import Experiment
+    from albert_lab.lab.sweep import Options, PlannedPoint
 
 NOT_SUPPORTED = 5
 
@@ -67,37 +68,59 @@ def execute(
 ) -> None:
     """Make the runs of an experiment that are missing, write its report and print its table; exits with its code."""
     from albert_lab.analysis import report
-    from albert_lab.lab import ensembles, estimate, layers, sweep
+    from albert_lab.lab import estimate, sweep
 
-    names = None if tasks is None else [name for name in tasks.split(",") if name not in ("", "none")]
-    planned = sweep.plan(experiment, overrides, names)
+    planned = sweep.plan(experiment, overrides, task_names(tasks))
     if dry_run:
         costs = estimate.costs(planned)
         print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())
         return
     if list_folders:
-        rows = [{"folder": str(item.run.folder), "state": item.state, **item.point.row} for item in planned]
-        print(
-            json.dumps(rows, indent=2) if as_json else "\n".join(f"{row['state']:<8} {row['folder']}" for row in rows)
-        )
+        print_folders(planned, as_json=as_json)
         return
+    code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast, fresh, retry_failed))
+    if folder:
+        print(report.as_json(folder) if as_json else report.scores(folder))
+        exit_on(fail_on, report.decisions(folder), code)
+    raise typer.Exit(code)
+
+
+def task_names(given: str | None) -> list[str] | None:
+    """The tasks that --tasks names; None where it was not given."""
+    return None if given is None else [name for name in given.split(",") if name not in ("", "none")]
+
+
+def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
+    """Print the folder of each point's run with its state."""
+    rows = [{"folder": str(item.run.folder), "state": item.state, **item.point.row} for item in planned]
+    print(json.dumps(rows, indent=2) if as_json else "\n".join(f"{row['state']:<8} {row['folder']}" for row in rows))
+
+
+def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
+    """Make the runs that are missing and write the report; the exit code, and the report's folder if a run is done."""
+    from albert_lab.analysis import report
+    from albert_lab.lab import ensembles, layers, sweep
+
     planned = sweep.with_available_tasks(planned)
-    outcome = sweep.execute(planned, sweep.Options(jobs, fail_fast, fresh, retry_failed))
+    outcome = sweep.execute(planned, options)
     command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ("--fresh", "--retry-failed"))])
     points = sweep.points_table(planned, outcome, command)
-    if any(points["state"] == "done"):
-        folder = paths.reports() / sweep.report_place(planned[0].point.config) / experiment.name
-        layers.keep(folder, experiment, planned, note)
-        ensembles.keep(folder, experiment, planned, note)
-        file = report.write(folder, experiment, points, *sweep.tables(planned))
-        print(report.as_json(folder) if as_json else report.scores(folder))
-        note(f"report: {file}, and as a page {file.with_name(report.PAGE)}")
-        if not outcome.code and fail_on and fail_on.replace("-", " ") in report.decisions(folder):
-            note(f"a claim of the paper is {fail_on.replace('-', ' ')}")
-            raise typer.Exit(NOT_SUPPORTED)
-    else:
+    if not any(points["state"] == "done"):
         note("no run is finished: no report")
-    raise typer.Exit(outcome.code)
+        return outcome.code, None
+    folder = paths.reports() / sweep.report_place(planned[0].point.config) / experiment.name
+    layers.keep(folder, experiment, planned, note)
+    ensembles.keep(folder, experiment, planned, note)
+    file = report.write(folder, experiment, points, *sweep.tables(planned))
+    note(f"report: {file}, and as a page {file.with_name(report.PAGE)}")
+    return outcome.code, folder
+
+
+def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
+    """Exit with the code of --fail-on where nothing else went wrong and a claim has its verdict."""
+    if not code and fail_on and fail_on.replace("-", " ") in decisions:
+        note(f"a claim of the paper is {fail_on.replace('-', ' ')}")
+        raise typer.Exit(NOT_SUPPORTED)
 
 
 def _sweep(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
@@ -173,15 +196,24 @@ for _file in sorted(paths.EXPERIMENTS.glob("*.yaml")):
 
 @app.command(
     rich_help_panel=STUDIES,
-    epilog=examples("albert-lab report reports/laptop-sotu/sop-vs-nsp", "albert-lab report reports/*/*"),
+    epilog=examples("albert-lab report reports/laptop-sotu/sop-vs-nsp", "albert-lab report reports/*/* reports"),
 )
-def report(folders: Annotated[list[Path], typer.Argument(help="Folders with the CSV files of a report.")]) -> None:
-    """Rebuild reports, as Markdown and as HTML, from the CSV files beside them."""
+def report(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders with the CSV files of a report; a folder of such folders gets the page of all."),
+    ],
+) -> None:
+    """Rebuild reports, as Markdown and as HTML, from the CSV files beside them, and the paper on one page from them."""
+    from albert_lab.analysis import chapters, page
     from albert_lab.analysis.report import PAGE, rebuild
 
     for folder in folders:
-        file = rebuild(folder)
-        print(file, file.with_name(PAGE), sep="\n")
+        if chapters.holds_reports(folder):
+            print(page.write(folder))
+        else:
+            file = rebuild(folder)
+            print(file, file.with_name(PAGE), sep="\n")
 
 
 @app.command(

@@ -118,11 +118,31 @@ def paper_counts() -> Listing:
     return Listing(rows, [parameters.paper_footnote()])
 
 
+@dataclass(frozen=True)
+class Price:
+    """What the pre-training of one run takes: FLOPs, seconds, bytes of its checkpoints."""
+
+    flops: float
+    seconds: float
+    disk_bytes: int
+
+
+def price(item: "PlannedPoint", speed: float) -> Price:
+    """What a point's run takes at so many FLOPs a second; of an arm its own part alone."""
+    config, share = item.point.config, _own_share(item)
+    disk = parameters.count_parameters(config).total * CHECKPOINT_BYTES_PER_PARAMETER
+    if config.budget.unit == "seconds":
+        seconds = config.budget.value * share
+        return Price(seconds * speed, seconds, disk)
+    flops = _tokens(config) * share * parameters.count_flops(config).training
+    return Price(flops, flops / speed, disk)
+
+
 def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     """What each point of a sweep would cost: parameters, FLOPs, time, disk and memory; writes nothing."""
     from albert_lab.data.shards import describe
 
-    speed, source = _flops_per_second()
+    speed, source = flops_per_second()
     rows: list[dict[str, Any]] = []
     shown: dict[str, str] = {}
     is_row = {item.run.name for item in planned}
@@ -138,14 +158,10 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
         if item.state == "imported":
             rows.append({"point": f"{words} (no row: others start from it)", "seed": config.seed, "state": item.state})
             continue
-        counts, flops = parameters.count_parameters(config), parameters.count_flops(config)
-        share = _own_share(item)
-        tokens = _tokens(config) * share
-        seconds = config.budget.value * share if config.budget.unit == "seconds" else tokens * flops.training / speed
-        disk = counts.total * CHECKPOINT_BYTES_PER_PARAMETER
+        cost = price(item, speed)
         if item.state not in runs.FINISHED:
-            total_seconds += seconds
-            total_disk += disk
+            total_seconds += cost.seconds
+            total_disk += cost.disk_bytes
         rows.append(
             {
                 "point": graph.branch(depth)
@@ -153,45 +169,45 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
                 + ("" if item.run.name in is_row else " (no row: others start from it)"),
                 "seed": config.seed,
                 "state": item.state,
-                "parameters": counts.total,
-                "FLOPs/piece": round(flops.training),
-                "FLOPs": f"{tokens * flops.training:.1e}" if config.budget.unit != "seconds" else None,
-                "training time": duration(seconds),
-                "disk MiB": disk / 2**20,
+                "parameters": parameters.count_parameters(config).total,
+                "FLOPs/piece": round(parameters.count_flops(config).training),
+                "FLOPs": f"{cost.flops:.1e}" if config.budget.unit != "seconds" else None,
+                "training time": duration(cost.seconds),
+                "disk MiB": cost.disk_bytes / 2**20,
                 "memory MiB": parameters.estimate_training_memory(config).total / 2**20,
             }
         )
     data = {item.run.evaluation_set: describe(item.point.config) for item in planned}
     shards = sum(found["disk_bytes"] or 0 for found in data.values() if not found["is_prepared"])
     free = shutil.disk_usage(_existing(paths.home())).free
-    tuned = _finetuning_seconds(planned, speed)
+    tuned = finetuning_seconds(planned, speed)
     made = [row for row in rows if row["state"] not in ("shared", "imported")]
     notes = [
         f"{len(made)} runs. To make: {duration(total_seconds)} of training one after another,"
         f" {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
         f" ({free / 2**20:,.0f} MiB are free).",
-        f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned))} at the full length of every example.",
+        f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned.values()))} at the full length of every example.",
         f"Time: {source}.",
         "Evaluation, checkpoints and the preparation of text come on top; memory holds tensors alone.",
     ]
     return Listing(rows, notes)
 
 
-def _finetuning_seconds(planned: "Sequence[PlannedPoint]", speed: float) -> list[float]:
-    """Seconds of each fine-tuning that is not done, at the length of its settings."""
-    found = []
+def finetuning_seconds(planned: "Sequence[PlannedPoint]", speed: float) -> dict[tuple[str, str, int], float]:
+    """Seconds of each fine-tuning that is not done, by run, task and seed, at the length of its settings."""
+    found = {}
     for item in {item.run.name: item for item in planned}.values():
         config = item.run.config
         flops = parameters.count_flops(config)
-        for task, _ in downstream.missing(item.run, item.tasks.values(), item.seeds):
+        for task, seed in downstream.missing(item.run, item.tasks.values(), item.seeds):
             settings = task.fitted(config)
             # A multiple-choice example is a sequence for each option.
             sequences = settings.batch_size * (len(LETTERS) if task.format.name == "race" else 1)
             trained = settings.steps * sequences * settings.max_sequence_length
             evaluated = settings.steps // settings.checkpoint_steps * (settings.dev_examples or 0)
-            found.append(
-                (trained * flops.training + evaluated * settings.max_sequence_length * flops.inference) / speed
-            )
+            found[item.run.name, task.name, seed] = (
+                trained * flops.training + evaluated * settings.max_sequence_length * flops.inference
+            ) / speed
     return found
 
 
@@ -228,7 +244,7 @@ def _tokens(config: RunConfig) -> float:
     return config.budget.value * config.batch_size * config.max_sequence_length
 
 
-def _flops_per_second() -> tuple[float, str]:
+def flops_per_second() -> tuple[float, str]:
     """FLOPs a second that training reaches here, and how that is known."""
     folders = sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime)
     if folders:

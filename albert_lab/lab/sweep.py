@@ -127,20 +127,26 @@ def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
     return [replace(item, tasks=tasks) for item in planned]
 
 
+def forget(planned: Sequence[PlannedPoint], options: Options) -> list[PlannedPoint]:
+    """The points, now to be made again: what failed before with options.retry_failed, everything with options.fresh."""
+    if options.fresh:
+        planned = [replace(item, records=Records()) for item in planned]
+    for item in family(planned).values():
+        if item.point.run:  # what was there before the sweep is not the sweep's to make again
+            continue
+        if (options.fresh and item.state != "running") or (item.state == "failed" and options.retry_failed):
+            runs.forget(item.run.folder, keep_checkpoint=not options.fresh and runs.state(item.run.folder) == "done")
+    return list(planned)
+
+
 def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     """Make every run that is not finished, in child processes, and tell how each ended on stderr.
 
     What failed before is left alone unless options.retry_failed; options.fresh makes everything again.
     """
-    if options.fresh:
-        planned = [replace(item, records=Records()) for item in planned]
+    planned = forget(planned, options)
     items = family(planned)
     outcome = Outcome()
-    for item in items.values():
-        if item.point.run:  # what was there before the sweep is not the sweep's to make again
-            continue
-        if (options.fresh and item.state != "running") or (item.state == "failed" and options.retry_failed):
-            runs.forget(item.run.folder, keep_checkpoint=not options.fresh and runs.state(item.run.folder) == "done")
     states = {folder: item.state for folder, item in items.items()}
     for folder, state in states.items():
         if state == "failed":

@@ -1,0 +1,88 @@
+"""The command that re-makes the whole paper."""
+
+import json
+
+import typer
+
+from albert_lab import paths
+from albert_lab.cli import studies
+from albert_lab.cli.options import (
+    STUDIES,
+    DryRun,
+    FailFast,
+    FailOn,
+    Fresh,
+    Jobs,
+    Json,
+    ListFolders,
+    Overrides,
+    RetryFailed,
+    Tasks,
+    examples,
+    note,
+)
+
+app = typer.Typer()
+
+
+@app.command(
+    rich_help_panel=STUDIES, epilog=examples("albert-lab paper --dry-run", "albert-lab paper scale=smoke --jobs 2")
+)
+def paper(
+    overrides: Overrides = None,
+    *,
+    tasks: Tasks = None,
+    jobs: Jobs = 1,
+    fail_fast: FailFast = False,
+    fresh: Fresh = False,
+    retry_failed: RetryFailed = False,
+    dry_run: DryRun = False,
+    list_folders: ListFolders = False,
+    as_json: Json = False,
+    fail_on: FailOn = None,
+) -> None:
+    """Run or resume every table and figure of the paper, and write them with all claims on one page.
+
+    A dry run prices each experiment at the scale, and all of them at every scale.
+    """
+    from albert_lab.analysis import chapters, page
+    from albert_lab.errors import ConfigError, MissingDataError
+    from albert_lab.lab import paper as whole
+    from albert_lab.lab import sweep
+    from albert_lab.lab.launchers import INTERRUPTED, STOPPED
+
+    given, names = overrides or [], studies.task_names(tasks)
+    if dry_run:
+        costs = whole.costs(given, names, note)
+        print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())
+        return
+    found = whole.plan(given, names)
+    together = [item for study in found for item in study.planned]
+    if list_folders:
+        studies.print_folders(list({item.run.name: item for item in together}.values()), as_json=as_json)
+        return
+    # Once for all: a run that several tables share is made again once.
+    sweep.forget(together, sweep.Options(fresh=fresh, retry_failed=retry_failed))
+    code = 0
+    for number, study in enumerate(found, 1):
+        note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")
+        try:
+            ended, _ = studies.make(study.experiment, study.planned, sweep.Options(jobs, fail_fast))
+        except (ConfigError, MissingDataError) as error:
+            note(f"FAILED {study.experiment.name}: {error}")
+            ended = sweep.SOME_FAILED
+        if ended in (STOPPED, INTERRUPTED):
+            raise typer.Exit(ended)
+        code = sweep.SOME_FAILED if ended else code
+        if ended and fail_fast:
+            break
+    config = found[0].planned[0].point.config
+    sections = {(section.scale, section.corpus): section for section in chapters.read(paths.reports())}
+    section = sections.get((config.scale.name, config.corpus.name))
+    if section is None:
+        note("no run is finished: no page")
+        raise typer.Exit(code)
+    note(f"page: {page.write(paths.reports())}")
+    print(json.dumps(section.as_dict(), indent=2) if as_json else page.overview(section))
+    studies.exit_on(fail_on, section.decisions, code)
+    raise typer.Exit(code)
