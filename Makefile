@@ -7,13 +7,16 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser-test golden check format clean
+.PHONY: help demo paper-smoke test browser-test golden check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## install, then reproduce the SOP-vs-NSP table at laptop scale (at most 15 minutes on 2 CPU cores)
 	$(BIN)/albert-lab sop-vs-nsp
+
+paper-smoke: $(INSTALLED) ## install, then re-make every table and figure at smoke scale, in full, and reports/README.md
+	$(BIN)/albert-lab paper scale=smoke --jobs 2
 
 test: $(INSTALLED_DEV) ## install, then run the test suite
 	$(BIN)/pytest --numprocesses logical --dist worksteal

@@ -18,7 +18,7 @@ from albert_lab.lab import experiment, results, rounds, sweep
 
 COMMANDS = ["sweep", "run", "params", "speed", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "data make-tasks", "tokenizer train", "config show"]
-COMMANDS += ["export", "import", "evaluate", "lint"]
+COMMANDS += ["export", "import", "evaluate", "lint", "paper"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 

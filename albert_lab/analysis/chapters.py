@@ -14,8 +14,8 @@ from albert_lab.analysis.claims import Decision, Verdict, decide
 from albert_lab.analysis.finetuning import absent_columns
 from albert_lab.analysis.tables import Row, Run, rows
 from albert_lab.config import load
+from albert_lab.lab import paper
 from albert_lab.lab.experiment import Experiment
-from albert_lab.lab.paper import experiments
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def read(root: Path) -> list[Section]:
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
     """
-    known = {experiment.name: experiment for experiment in experiments()}
+    known = {experiment.name: experiment for experiment in paper.experiments()}
     found: dict[tuple[str, str], dict[str, Chapter]] = {}
     for file in _experiment_files(root):
         if file.parent.name in known:
@@ -149,8 +149,9 @@ def read(root: Path) -> list[Section]:
             scale, corpus = str(points["scale"].iloc[0]), str(points["corpus"].iloc[0])
             if f"corpus={corpus}" in experiment.fixed:
                 corpus = load().corpus.name
-            chapter = Chapter(experiment, file.parent, points, results, tunings)
-            found.setdefault((scale, corpus), {})[experiment.name] = chapter
+            name = file.parent.name
+            chapter = Chapter(experiment.model_copy(update={"name": name}), file.parent, points, results, tunings)
+            found.setdefault((scale, corpus), {})[name] = chapter
     nothing = pd.DataFrame()
     sections = [
         Section(

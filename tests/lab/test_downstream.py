@@ -29,6 +29,11 @@ def test_a_column_is_filled_by_the_official_task_where_its_data_is_there(tmp_pat
     }
 
 
+def test_a_column_without_data_and_without_a_stand_in_has_no_task(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    assert downstream.choose(["qnli", "mnli", "wnli"], load(["scale=smoke"])) == {"mnli": "pair-relation"}
+
+
 def test_a_corpus_without_years_has_no_era(corpus):
     assert downstream.choose(["sst2"], toy_config(corpus)) == {"sst2": "document-half"}
 
