@@ -45,7 +45,7 @@ def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:
         members = json.loads(line["members"])
         low, high = wilson(min(1.0, max(0.0, line["ensemble"] / 100)), line["n"])
         shown = f"{_score(line, 'ensemble')} [{100 * low:.1f}, {100 * high:.1f}]"
-        cells = [line["title"], line["row"], str(line["seed"]), f"{len(members)} of {line['finetunings']}"]
+        cells = [line["title"], str(line["row"]), str(line["seed"]), f"{len(members)} of {line['finetunings']}"]
         cells += [_score(line, "single"), shown, ", ".join(f"{score:.1f}" for score in members)]
         if paper:  # of the official task, and of no other
             cells.append(paper.get(line["task"], MISSING))
