@@ -75,7 +75,7 @@ def launch_here(
             folder = next(each for each in waiting if parents.get(each) not in waiting)
             waiting.remove(folder)
             is_orphan = parents.get(folder) in failed
-            code = launchers.PARENT_FAILED if is_orphan else runs.main(folder, folders[folder])
+            code = launchers.PARENT_FAILED if is_orphan else runs.command([str(folder), *folders[folder]])
             if code:
                 failed.add(folder)
             if not on_end(folder, code):

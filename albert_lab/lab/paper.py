@@ -140,7 +140,7 @@ def _bill(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> Bill
             bill += Bill(shared=1)
             continue
         seen.add(item.run.name)
-        if runs.state(item.run.folder) == "done":
+        if runs.state(item.run.folder) in runs.PRETRAINED:
             bill += Bill(runs=1, finished=1)
             continue
         price = estimate.price(item, speed)

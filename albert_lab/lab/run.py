@@ -323,9 +323,14 @@ def _start(run: Run) -> "Start | None":
     return Start(run.start_from.run, folder, shape, run.start_from.keep)
 
 
-if __name__ == "__main__":
+def command(words: Sequence[str]) -> int:
+    """Make the run that a child process is told to, FOLDER [TASK]... [--seeds SEED...], and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m albert_lab.lab.run")
     parser.add_argument("folder", type=Path)
     parser.add_argument("tasks", nargs="*")
-    parser.add_argument("--seeds", type=int, nargs="+")
-    sys.exit(main(**vars(parser.parse_args())))
+    parser.add_argument("--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given")
+    return main(**vars(parser.parse_args(words)))
+
+
+if __name__ == "__main__":
+    sys.exit(command(sys.argv[1:]))

@@ -54,7 +54,7 @@ def test_the_interval_of_a_share_is_scipys(counts):
 
 
 @pytest.fixture
-def planned(corpus, own_home, monkeypatch):
+def planned(corpus, own_home, monkeypatch, runs_here):
     """A run of a second, to be fine-tuned on two tasks of a few examples."""
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     for name in ("mnli", "squad1"):

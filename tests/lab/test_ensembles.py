@@ -23,7 +23,7 @@ CONTENT = {
 
 
 @pytest.fixture
-def made(corpus, own_home, monkeypatch):
+def made(corpus, own_home, monkeypatch, runs_here):
     """An experiment that asks for three fine-tunings, and its points, made."""
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     toy_task("mnli", own_home / "data")

@@ -58,7 +58,9 @@ def test_scales_come_smallest_first():
     assert paper.scales() == ["smoke", "laptop", "gpu", "paper"]
 
 
-def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(corpus, own_home, monkeypatch, capsys):
+def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
+    corpus, own_home, runs_here, monkeypatch, capsys
+):
     broken = {"name": "broken", "source": "Table 9", "grid": {"optimizer.learning_rate": ["1e30"]}}
     broken["fixed"] = ["optimizer.warmup=0", "machine.log_every_steps=1"]
     monkeypatch.setattr(paper, "experiments", lambda: tables(broken))
