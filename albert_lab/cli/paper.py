@@ -1,6 +1,7 @@
 """The command that re-makes the whole paper."""
 
 import json
+from dataclasses import replace
 
 import typer
 
@@ -45,7 +46,7 @@ def paper(
 
     A dry run prices each experiment at the scale, and all of them at every scale.
     """
-    from albert_lab.analysis import chapters, page
+    from albert_lab.analysis import chapters, overview
     from albert_lab.errors import ConfigError, MissingDataError
     from albert_lab.lab import paper as whole
     from albert_lab.lab import sweep
@@ -61,8 +62,9 @@ def paper(
     if list_folders:
         studies.print_folders(list({item.run.name: item for item in together}.values()), as_json=as_json)
         return
-    # Once for all: a run that several tables share is made again once.
-    sweep.forget(together, sweep.Options(fresh=fresh, retry_failed=retry_failed))
+    # Ahead of all: a run that several tables share is made again once.
+    again = sweep.Options(fresh=fresh, retry_failed=retry_failed)
+    found = [replace(study, planned=sweep.forget(study.planned, again)) for study in found]
     code = 0
     for number, study in enumerate(found, 1):
         note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")
@@ -82,7 +84,7 @@ def paper(
     if section is None:
         note("no run is finished: no page")
         raise typer.Exit(code)
-    note(f"page: {page.write(paths.reports())}")
-    print(json.dumps(section.as_dict(), indent=2) if as_json else page.overview(section))
+    note(f"page: {overview.write(paths.reports())}")
+    print(json.dumps(section.as_dict(), indent=2) if as_json else overview.contents(section))
     studies.exit_on(fail_on, section.decisions, code)
     raise typer.Exit(code)

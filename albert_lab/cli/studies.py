@@ -205,12 +205,12 @@ def report(
     ],
 ) -> None:
     """Rebuild reports, as Markdown and as HTML, from the CSV files beside them, and the paper on one page from them."""
-    from albert_lab.analysis import chapters, page
+    from albert_lab.analysis import chapters, overview
     from albert_lab.analysis.report import PAGE, rebuild
 
     for folder in folders:
         if chapters.holds_reports(folder):
-            print(page.write(folder))
+            print(overview.write(folder))
         else:
             file = rebuild(folder)
             print(file, file.with_name(PAGE), sep="\n")

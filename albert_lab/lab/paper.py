@@ -140,13 +140,14 @@ def _bill(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> Bill
             bill += Bill(shared=1)
             continue
         seen.add(item.run.name)
-        if runs.state(item.run.folder) in runs.PRETRAINED:
+        if item.is_recorded or runs.state(item.run.folder) in runs.PRETRAINED:
             bill += Bill(runs=1, finished=1)
             continue
         price = estimate.price(item, speed)
         bill += Bill(runs=1, flops=price.flops, seconds=price.seconds, disk_bytes=price.disk_bytes)
     bill += Bill(shared=len(planned) - len({item.run.name for item in planned}))
-    for (run, task, seed), seconds in estimate.finetuning_seconds(planned, speed).items():
+    missing = [item for item in planned if not item.is_recorded]
+    for (run, task, seed), seconds in estimate.finetuning_seconds(missing, speed).items():
         key = f"{run}, {task}, seed {seed}"
         if key not in seen:
             seen.add(key)

@@ -5,7 +5,7 @@ import pytest
 from test_report import toy_points, toy_results, toy_tunings, written
 
 from albert_lab import paths
-from albert_lab.analysis import chapters, page, report
+from albert_lab.analysis import chapters, overview, report
 from albert_lab.analysis.claims import Decision
 from albert_lab.lab import experiment, paper
 
@@ -21,7 +21,7 @@ def put(root: Path, place: str, name: str = "sop-vs-nsp", **changes) -> Path:
 
 def test_the_page_has_every_claim_and_names_every_table_whether_made_or_not(tmp_path):
     put(tmp_path, "smoke-sotu")
-    text = page.write(tmp_path).read_text()
+    text = overview.write(tmp_path).read_text()
     known = paper.experiments()
     for found in known:
         assert found.title in text
@@ -44,7 +44,7 @@ def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     claims = sum(len(found.claims) for found in paper.experiments())
     assert section.decisions.total() == claims
     assert section.decisions[Decision.NOT_RUN] >= claims - len(chapter.verdicts)
-    text = page.write(tmp_path).read_text()
+    text = overview.write(tmp_path).read_text()
     line = next(line for line in text.splitlines() if "brings no discriminative power" in line)
     # The NSP row on SOP: 51 and 53 %, two seeds.
     assert re.search(r"\*\*undecided\*\* .* 52\.0 \[39\.3, 64\.7\] points +\| +52\.0 +\| +2 \|", line)
@@ -53,7 +53,7 @@ def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
 def test_links_lead_to_files_from_both_pages(tmp_path):
     put(tmp_path, "smoke-sotu")
     put(tmp_path, "smoke-sotu-before-1900", "sop-vs-nsp", corpus="sotu-before-1900")
-    page.write(tmp_path)
+    overview.write(tmp_path)
     for file in (tmp_path / "README.md", tmp_path / "smoke-sotu" / "README.md"):
         links = re.findall(r"\]\(([^)]+)\)", file.read_text())
         assert any(link.endswith(".svg") for link in links)
@@ -91,9 +91,9 @@ def toy_curves():
 
 def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
     put(tmp_path, "smoke-sotu")
-    first = page.write(tmp_path).read_text()
-    (tmp_path / page.PAGE).unlink()
-    assert page.write(tmp_path).read_text() == first
+    first = overview.write(tmp_path).read_text()
+    (tmp_path / overview.PAGE).unlink()
+    assert overview.write(tmp_path).read_text() == first
     (section,) = chapters.read(tmp_path)
     assert section.cost.runs == 6
     assert section.cost.tokens == 36_000
@@ -104,7 +104,7 @@ def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
 def test_what_is_missing_is_named_with_its_reason(tmp_path):
     points = toy_points(missing=("nsp-1",))
     written(tmp_path / "smoke-sotu", points)
-    text = page.write(tmp_path).read_text().split("### What is missing")[1]
+    text = overview.write(tmp_path).read_text().split("### What is missing")[1]
     assert "- `nsp-1`: the loss is nan at step 3" in text
     assert "- `sop-0, fine-tuning`: race, seed 0: the loss is nan at step 2" in text
     assert "- `sop-vs-nsp, columns`: no scores of SQuAD2.0, MNLI, RACE" in text

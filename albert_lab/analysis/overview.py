@@ -47,7 +47,7 @@ def render(sections: Sequence[Section], at: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def overview(section: Section) -> str:
+def contents(section: Section) -> str:
     """What a section has, in a table: an experiment a line, with its claims by verdict."""
     return "\n\n".join([_summary(section), _contents(section, None)])
 
