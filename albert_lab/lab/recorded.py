@@ -38,21 +38,28 @@ class Records:
 
 
 def read(folder: Path) -> Records:
-    """The runs in the reports of a folder; where several reports have one, its rows are those of the first by name.
+    """The runs in the reports of a folder.
 
-    What a report lacks (layers, learning curves) may stand in another.
+    Reports of other tasks have other columns and fine-tunings of a run, which are joined; of everything else that
+    several reports have, the first by name is taken.
     """
     found = Records()
-    files = {RESULTS: found.results, CURVES: found.curves, TUNINGS: found.tunings, results.LAYERS: found.layers}
-    for name, rows in files.items():
-        for file in sorted(folder.glob(f"*/{name}")):
-            for run, lines in _lines(file).items():
-                rows.setdefault(run, lines)
+    for report in sorted(folder.glob("*/")):
+        for run, rows in _lines(report / RESULTS).items():
+            found.results[run] = [row | was for row, was in zip(rows, found.results.get(run, rows), strict=True)]
+        for run, rows in _lines(report / TUNINGS).items():
+            known = {row.get("identity") for row in found.tunings[run]}
+            found.tunings[run] += [row for row in rows if row.get("identity") not in known]
+        for name, kept in ((CURVES, found.curves), (results.LAYERS, found.layers)):
+            for run, rows in _lines(report / name).items():
+                kept.setdefault(run, rows)
     return found
 
 
 def _lines(file: Path) -> dict[str, list[Row]]:
     lines = _by_run()
+    if not file.is_file():
+        return lines
     with file.open(newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             if "run" in row:

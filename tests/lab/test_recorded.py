@@ -1,6 +1,5 @@
 import shutil
 
-import pytest
 from toy import toy_overrides
 from toy_tasks import toy_task
 
@@ -94,14 +93,21 @@ def test_a_parent_that_is_only_recorded_is_made_again_for_its_child(corpus, own_
     assert (runs.state(parent.run.folder), runs.state(child.run.folder)) == ("done", "done")
 
 
-@pytest.mark.parametrize("name", ["results.csv", "curves.csv"])
-def test_of_a_run_in_several_reports_the_rows_of_one_are_taken(tmp_path, name):
+def test_of_a_curve_in_several_reports_one_is_taken(tmp_path):
     for place in ("b", "a"):
         (tmp_path / place).mkdir()
-        (tmp_path / place / name).write_text(f"run,from\nx,{place}\nx,{place}\n")
+        (tmp_path / place / "curves.csv").write_text(f"run,from\nx,{place}\nx,{place}\n")
+    assert recorded.read(tmp_path).curves["x"] == [{"run": "x", "from": "a"}] * 2
+
+
+def test_the_tasks_of_a_run_in_several_reports_are_joined(tmp_path):
+    for place, task in (("a", "mnli"), ("b", "race")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "results.csv").write_text(f"run,sop_accuracy,{task}\nx,0.5,0.25\n")
+        (tmp_path / place / "finetuning.csv").write_text(f"run,task,identity\nx,{task},{task}-0\nx,rte,rte-0\n")
     found = recorded.read(tmp_path)
-    rows = found.results if name == "results.csv" else found.curves
-    assert rows["x"] == [{"run": "x", "from": "a"}] * 2
+    assert found.results["x"] == [{"run": "x", "sop_accuracy": "0.5", "mnli": "0.25", "race": "0.25"}]
+    assert [row["task"] for row in found.tunings["x"]] == ["mnli", "rte", "race"]
 
 
 def test_an_empty_table_holds_no_run(tmp_path):
