@@ -1,5 +1,6 @@
 """Tables, and numbers with their spread, as Markdown."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
@@ -8,13 +9,17 @@ from albert_lab.analysis.tables import Column, Row, Run, paper_cells
 from albert_lab.lab.experiment import Experiment
 
 MISSING = "—"
+_NUMBER = re.compile(r"[-+±]?\d")  # with what follows it: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
 NAMES = {"embedding_size": "E", "inter_sentence": "loss"}
 
 
 def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """A table; its cells are printed as they are."""
+    """A table; its cells are printed as they are, columns of numbers to the right."""
     cells = [[cell.replace("|", "\\|") for cell in line] for line in body]
-    align = ["left" if index == 0 else "right" for index in range(len(header))]
+    are_numbers = [
+        all(cell == MISSING or _NUMBER.match(cell) for cell in column) for column in zip(*cells, strict=True)
+    ]
+    align = ["right" if are else "left" for are in are_numbers]
     # Numbers are text: 81.30 must not become 81.3.
     return tabulate(
         cells, headers=list(header), tablefmt="pipe", disable_numparse=True, colalign=align if cells else None
