@@ -12,7 +12,7 @@ from albert_lab.data.build import Say
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.sections import RunConfig
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.corpus_tasks import data_folder, find_or_make, stand_in
+from albert_lab.tasks.corpus_tasks import STANDS_FOR, data_folder, find_or_make, stand_in
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file, summarize
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
@@ -68,10 +68,13 @@ def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[st
         return {column: name for column, name in chosen.items() if tasks[column].hub is not None}
     found = {}
     for column, task in tasks.items():
-        if task.hub is not None or task.file(folder, "train").exists():
-            found[column] = task.name
-        else:
-            say(f"{task.title}: the corpus brings no such task; its column stays empty")
+        others = [load_task(name) for name, official in STANDS_FOR.items() if official == column != task.name]
+        brought = [each for each in (task, *others) if each.hub is not None or each.file(folder, "train").exists()]
+        if brought:
+            found[column] = brought[0].name
+        if task not in brought:
+            instead = f"{brought[0].title} takes its place" if brought else "its column stays empty"
+            say(f"{task.title}: the corpus brings no such task; {instead}")
     return found
 
 

@@ -47,7 +47,7 @@ _LONGEST_SPAN_WORDS = 3
 
 
 def stand_in(column: str, corpus: CorpusConfig) -> str | None:
-    """The task that a corpus brings in the place of an official one; None where it brings none.
+    """The task that a corpus is expected to bring in the place of an official one; None where there is none.
 
     Raises:
         ConfigError, MissingDataError: the corpus cannot be read.

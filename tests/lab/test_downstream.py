@@ -131,3 +131,13 @@ def test_seeds_are_whole_numbers():
     assert tuning.read_seeds("0,12") == [0, 12]
     with pytest.raises(ConfigError, match="--seeds 0,x"):
         tuning.read_seeds("0,x")
+
+
+def test_where_a_corpus_turns_out_not_to_bring_a_task_another_takes_its_place(own_home):
+    # Its held-out messages give no dev set of both eras.
+    config = load(["scale=smoke", "corpus=sotu-before-1900"])
+    chosen = downstream.choose(["mnli", "sst2"], config)
+    assert chosen["sst2"] == "era"
+    said: list[str] = []
+    assert downstream.available(chosen, config, said.append) == {"mnli": "pair-relation", "sst2": "document-half"}
+    assert "Era: the corpus brings no such task; Document half takes its place" in said
