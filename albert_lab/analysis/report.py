@@ -35,10 +35,10 @@ from albert_lab.analysis.tables import (
 )
 from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.experiment import read as read_experiment
+from albert_lab.lab.results import CURVES, POINTS, RESULTS, TUNINGS
 from albert_lab.storage import write_atomically
 
 REPORT, PAGE, EXPERIMENT = "report.md", "report.html", "experiment.yaml"
-POINTS, RESULTS, CURVES, TUNINGS = "points.csv", "results.csv", "curves.csv", "finetuning.csv"
 PAPERS_SCALE = (
     "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
     " 0.00176, on Wikipedia and BookCorpus."

@@ -10,7 +10,7 @@ from albert_lab.analysis.drawing import Line, counted
 from albert_lab.analysis.tables import Row, axes_of, read_csv, rows
 from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.experiment import read as read_experiment
-from albert_lab.lab.results import LAYERS
+from albert_lab.lab.results import CURVES, LAYERS, POINTS, RESULTS
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def read(folder: Path) -> Study:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    points = read_csv(folder / "points.csv", dtype=str)
-    results, curves = (read_csv(folder / f"{name}.csv") for name in ("results", "curves"))
+    points = read_csv(folder / POINTS, dtype=str)
+    results, curves = (read_csv(folder / name) for name in (RESULTS, CURVES))
     layers = read_csv(folder / LAYERS) if (folder / LAYERS).exists() else pd.DataFrame()
     return Study(read_experiment(folder / "experiment.yaml"), points, results, curves, layers)

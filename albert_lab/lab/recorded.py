@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from albert_lab.lab import downstream, results
+from albert_lab.lab import downstream
+from albert_lab.lab.results import CURVES, LAYERS, RESULTS, TUNINGS
 from albert_lab.lab.run import Run
 from albert_lab.tasks.records import identity_of
-
-RESULTS, CURVES, TUNINGS = "results.csv", "curves.csv", "finetuning.csv"
 
 Row = dict[str, str]
 
@@ -50,7 +49,7 @@ def read(folder: Path) -> Records:
         for run, rows in _lines(report / TUNINGS).items():
             known = {row.get("identity") for row in found.tunings[run]}
             found.tunings[run] += [row for row in rows if row.get("identity") not in known]
-        for name, kept in ((CURVES, found.curves), (results.LAYERS, found.layers)):
+        for name, kept in ((CURVES, found.curves), (LAYERS, found.layers)):
             for run, rows in _lines(report / name).items():
                 kept.setdefault(run, rows)
     return found

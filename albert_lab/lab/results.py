@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 RECORD = "results.json"
 METRICS = "metrics.jsonl"
+# The tables of a report.
+POINTS, RESULTS, CURVES, TUNINGS = "points.csv", "results.csv", "curves.csv", "finetuning.csv"
 LAYERS = "layers.csv"
 ENSEMBLES = "ensembles.csv"
 
