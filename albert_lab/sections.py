@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 # Raise it with every change that moves numbers: it is part of every run's name.
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
 
 # What a run keeps of the one it starts from. training: weights, optimizer, step, clock and curve, to go on under the
 # same schedule. weights: nothing else, for a schedule of its own.

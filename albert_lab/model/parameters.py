@@ -194,11 +194,12 @@ def _activations_per_sequence(config: RunConfig) -> int:
     size, copies = _precision_bytes(config)
     inputs = (4 if copies else 2) * hidden
     layer = size * (inputs + 4 * hidden + 2 * shape.intermediate_size) + 2 * FLOAT32_BYTES * hidden
+    if config.machine.device == "cpu":
+        layer += 4 * (FLOAT32_BYTES - size) * hidden  # attention computes in float32
     if shape.dropout and config.machine.device == "cpu":
-        # Attention with dropout is not fused on CPU and computes in float32: it keeps the probabilities, their mask and
-        # what comes of both. The masks after attention and FFN are numbers, not bytes.
-        layer += 3 * FLOAT32_BYTES * shape.num_attention_heads * sequence
-        layer += 3 * (FLOAT32_BYTES - size) * hidden + 2 * size * hidden
+        # Attention with dropout is not fused on CPU: it keeps the probabilities, their mask and what comes of both. The
+        # masks after attention and FFN are numbers, not bytes.
+        layer += 3 * FLOAT32_BYTES * shape.num_attention_heads * sequence + 2 * size * hidden
     elif shape.dropout:
         layer += 2 * hidden  # the masks after attention and FFN, a byte an element
     embeddings = (FLOAT32_BYTES + size) * embedding

@@ -233,3 +233,22 @@ def test_the_model_compiles_into_one_graph():
     model = PretrainingModel(SHAPE, 2, seed=0)
     compiled = torch.compile(model, backend="eager", fullgraph=True)
     assert torch.equal(compiled(*make_batch()).mlm_logits, model(*make_batch()).mlm_logits)
+
+
+def test_under_autocast_a_cpu_attends_in_float32_within_the_rounding_of_bf16():
+    shape = dataclasses.replace(LOUD, num_layers=1)
+    encoder, seen = Encoder(shape), []
+    initialize(encoder, shape.initializer_range, torch.Generator().manual_seed(0))
+    batch = make_batch()[:3]
+    reference = encoder(*batch).last_hidden_state
+    with pytest.MonkeyPatch.context() as patch:
+        attention = F.scaled_dot_product_attention
+        patch.setattr(
+            F,
+            "scaled_dot_product_attention",
+            lambda q, *rest, **named: seen.append(q.dtype) or attention(q, *rest, **named),
+        )
+        with torch.autocast("cpu", torch.bfloat16):
+            rounded = encoder(*batch).last_hidden_state
+    assert seen == [torch.float32]
+    torch.testing.assert_close(rounded, reference, atol=0.05, rtol=0.05)
