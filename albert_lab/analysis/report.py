@@ -43,6 +43,7 @@ PAPERS_SCALE = (
     "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
     " 0.00176, on Wikipedia and BookCorpus."
 )
+RELEASED_SHORT_SHARE = 0.1
 
 
 def write(
@@ -265,13 +266,21 @@ def _departures(scale: str, runs: Sequence[Run]) -> list[str]:
     shape = f"{values('num_layers')} layers, H = {values('hidden_size')}, V = {values('vocab_size')}"
     batches = f"length {values('max_sequence_length')}, batches of {values('batch_size')}, {values('budget')}"
     optimizer = f"{values('optimizer')} at a peak rate of {values('learning_rate')}"
-    return [
+    notes = [
         f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {values('train_documents')} documents read {epochs:.1f}"
         f" times. {PAPERS_SCALE}",
         f"Held-out sets: {values('dev_documents')} documents of the same corpus, chosen by a hash of the raw text; the"
         " paper takes the development texts of SQuAD and RACE.",
         f"Masking `{values('masking')}`: {_mean_percent(runs, 'mask_rate')} of the pieces were chosen for prediction.",
     ]
+    if {run["short_sequence_probability"] for run in runs} != {RELEASED_SHORT_SHARE}:
+        notes.append(
+            f"Of the documents, {_mean_percent(runs, 'short_sequence_probability')} are cut into chunks of a shorter"
+            " length that is drawn for each, in training and in the held-out sets alike; as released,"
+            f" {100 * RELEASED_SHORT_SHARE:.0f} % are. Chunks of a single sentence are dropped, with"
+            f" {_mean_percent(runs, 'dropped_text_share')} of the text."
+        )
+    return notes
 
 
 def _provenance(runs: Sequence[Run]) -> str:

@@ -171,6 +171,7 @@ def as_row(record: RunRecord) -> dict[str, Any]:
         "hidden_size": config.model.hidden_size,
         "batch_size": config.batch_size,
         "max_sequence_length": config.max_sequence_length,
+        "short_sequence_probability": config.short_sequence_probability,
         "budget": f"{config.budget.value:g} {config.budget.unit}",
         "masking": config.masking.name,
         "corpus_fingerprint": record.fingerprints["corpus"],

@@ -128,6 +128,17 @@ def test_a_value_that_stands_for_the_papers_shows_both(tmp_path):
     assert "12 (paper: 64)" in text
 
 
+def test_a_share_of_short_chunks_other_than_the_released_one_is_told_in_a_note(tmp_path):
+    points = toy_points(seeds=(0,))
+    assert "a shorter length" not in written(tmp_path, points)
+    table = toy_results(points).assign(short_sequence_probability=0.5, dropped_text_share=0.25)
+    text = report.write(
+        tmp_path, experiment.named("sop-vs-nsp"), points, table, pd.DataFrame(), pd.DataFrame()
+    ).read_text()
+    assert "Of the documents, 50.0 % are cut into chunks of a shorter length" in text
+    assert "with 25.0 % of the text" in text
+
+
 def test_a_folder_that_is_no_report_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"experiment\.yaml"):
         report.rebuild(tmp_path)
