@@ -259,7 +259,7 @@ def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
     grid = {key: values for key, values in axes(overrides).items() if len(values) > 1 and key != "seed"}
     if not grid:
         example = "albert-lab sweep embedding_size=64,128,256,768"
-        raise ConfigError(f"nothing to sweep over: give a key several values, as in `{example}`")
+        raise ConfigError(f"nothing to sweep over: give a key other than seed several values, as in `{example}`")
     name = "sweep-" + "-".join(grid)
     title = "Sweep over " + " and ".join(grid)
     content = {"name": name, "title": title, "source": "no table of the paper", "grid": grid}
