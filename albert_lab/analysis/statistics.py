@@ -145,9 +145,9 @@ def power(n: int, sd: float, distances: Iterable[float], alpha: float) -> float:
     if sd == 0:
         return float(all(distance > 0 for distance in finite))
     critical = stdtrit(n - 1, 1 - alpha / 2)
-    # The non-central t is NaN where the centre is very far off; there the chance of a miss is 0 all the same.
-    centres = [min(distance * math.sqrt(n) / sd, 1e3) for distance in finite]
-    return max(0.0, 1 - sum(float(nctdtr(n - 1, centre, critical)) for centre in centres))
+    misses = [float(nctdtr(n - 1, distance * math.sqrt(n) / sd, critical)) for distance in finite]
+    # The non-central t is NaN where the centre is far off; there the chance of a miss is 0 all the same.
+    return max(0.0, 1 - sum(miss for miss in misses if not math.isnan(miss)))
 
 
 def seeds_needed(sd: float, distances: Iterable[float], alpha: float) -> int | None:

@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,15 @@ def test_power_is_the_rate_at_which_planted_effects_are_found(n, effect):
     assert power(n, 1.0, [effect], 0.05) == pytest.approx(found, abs=0.015)
 
 
+@pytest.mark.parametrize("sd", [0.01, 0.3, 1.0, 1.5, 1.67, 10.0])
+@pytest.mark.parametrize("effect", [0.01, 0.5, 2.1, 2.5, 50.0])
+def test_more_seeds_never_have_less_power(sd, effect):
+    found = [power(n, sd, [effect], 0.05 / 8) for n in range(3, 1001, 7)]
+    assert all(more >= fewer - 1e-9 for fewer, more in pairwise(found))
+
+
 def test_seeds_needed_is_the_least_number_that_gives_the_power():
+    assert seeds_needed(1.5, [2.5], 0.05 / 8) == 9
     assert seeds_needed(1.0, [1.0], 0.05) == 10  # the textbook's n for d = 1 by a paired t-test
     assert seeds_needed(1.0, [100.0], 0.05) == 3
     assert seeds_needed(1.0, [1.0, 1.0], 0.05) == 13  # both bounds of an equivalence
