@@ -9,7 +9,7 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["paths", "errors", "storage"],
+    ["paths", "errors", "storage", "machine"],
     ["sections"],
     ["config"],
     ["data", "model"],

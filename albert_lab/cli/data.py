@@ -23,7 +23,8 @@ app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=MODELS)
 def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
     """Read, clean and tokenize a corpus into shards on disk; nothing is done twice."""
     from albert_lab.config import load
-    from albert_lab.data.shards import prepare, read_meta
+    from albert_lab.data.prepare import prepare
+    from albert_lab.data.shards import read_meta
 
     folder = prepare(load(overrides or []), note)
     print(json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2) if as_json else folder)

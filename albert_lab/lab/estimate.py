@@ -140,7 +140,7 @@ def price(item: "PlannedPoint", speed: float) -> Price:
 
 def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     """What each point of a sweep would cost: parameters, FLOPs, time, disk and memory; writes nothing."""
-    from albert_lab.data.shards import describe
+    from albert_lab.data.prepare import describe
 
     speed, source = flops_per_second()
     rows: list[dict[str, Any]] = []

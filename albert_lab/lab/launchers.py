@@ -9,15 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from albert_lab.machine import cores
+
 INTERRUPTED = 130
 STOPPED = 75
 PARENT_FAILED = -1000  # no exit code and no signal of a child
 POLL_SECONDS = 0.1
-
-
-def cores() -> int:
-    """CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def launch(

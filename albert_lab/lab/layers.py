@@ -63,7 +63,8 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     if runs.state(folder) not in runs.PRETRAINED:
         raise ConfigError(f"{folder.name} is not finished ({runs.state(folder)}): only finished runs are measured")
 
-    from albert_lab.data.shards import open_shards, prepare
+    from albert_lab.data.prepare import prepare
+    from albert_lab.data.shards import open_shards
     from albert_lab.data.tokenizer import load_tokenizer
     from albert_lab.model.heads import PretrainingModel
     from albert_lab.training.checkpoint import read_last_weights, set_weights

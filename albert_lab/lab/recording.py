@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from albert_lab import __version__
 from albert_lab.lab import results
-from albert_lab.lab.launchers import cores
+from albert_lab.machine import cores
 from albert_lab.model.parameters import count_flops, count_parameters
 from albert_lab.sections import RESULTS_VERSION
 

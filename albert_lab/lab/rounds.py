@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from albert_lab.config import validate
-from albert_lab.lab.launchers import cores
+from albert_lab.machine import cores
 from albert_lab.sections import RunConfig
 
 

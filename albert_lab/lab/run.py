@@ -19,9 +19,10 @@ from albert_lab import paths
 from albert_lab.config import validate
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.lab import downstream, results
-from albert_lab.lab.launchers import INTERRUPTED, STOPPED, cores
+from albert_lab.lab.launchers import INTERRUPTED, STOPPED
 from albert_lab.lab.progress import RunProgress
 from albert_lab.lab.recording import make_record, provenance
+from albert_lab.machine import cores
 from albert_lab.sections import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.storage import write_atomically
 
@@ -265,7 +266,8 @@ def _make(
 
 def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
     """Prepare the data, train, evaluate, write the record; False when stopped before the end."""
-    from albert_lab.data.shards import open_shards, prepare
+    from albert_lab.data.prepare import prepare
+    from albert_lab.data.shards import open_shards
     from albert_lab.data.tokenizer import load_tokenizer
 
     config = run.config

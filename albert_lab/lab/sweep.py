@@ -192,7 +192,8 @@ def _reopen_freed(items: Mapping[Path, PlannedPoint], needed: Collection[str]) -
 def _prepare_data(todo: Sequence[runs.Run]) -> None:
     """Text, tokenizer and shards once, ahead of the children that share them; too little text is found out here."""
     from albert_lab.data.pairs import make_pairs
-    from albert_lab.data.shards import open_shards, prepare
+    from albert_lab.data.prepare import prepare
+    from albert_lab.data.shards import open_shards
 
     keys = ((run.evaluation_set, run.config.inter_sentence.name, run.config.added_corpus.name) for run in todo)
     for config in dict(zip(keys, (run.config for run in todo), strict=True)).values():

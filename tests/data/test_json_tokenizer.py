@@ -5,7 +5,8 @@ import pytest
 from toy import toy_config
 
 from albert_lab.data.json_tokenizer import JsonTokenizer
-from albert_lab.data.shards import open_shards, prepare
+from albert_lab.data.prepare import prepare
+from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import Tokenizer, load_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
 

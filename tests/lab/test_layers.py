@@ -3,7 +3,8 @@ import pytest
 import torch
 from toy import toy_config
 
-from albert_lab.data.shards import open_shards, prepare
+from albert_lab.data.prepare import prepare
+from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.lab import experiment, layers, sweep

@@ -5,7 +5,8 @@ import torch
 from toy import toy_config
 
 from albert_lab.data.batches import Batches
-from albert_lab.data.shards import open_shards, prepare
+from albert_lab.data.prepare import prepare
+from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.sections import RunConfig

@@ -1,0 +1,318 @@
+"""Text to token shards: what it will take, where it will be, and the building of it in parallel and bounded memory."""
+
+import json
+import shutil
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import lru_cache, partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from albert_lab import paths
+from albert_lab.data import corpus as texts
+from albert_lab.data.build import DiskFullError, Say, find_or_build, worker_pool
+from albert_lab.data.corpus import Document, Split
+from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
+from albert_lab.data.tokenizer import Tokenizer, find_or_train, find_tokenizer, tokenizer_fingerprint
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.machine import cores
+from albert_lab.sections import CorpusConfig, RunConfig, digest
+
+# Raise it with every change that writes other shards from the same text, settings and tokenizer.
+SHARDS_VERSION = 1
+
+_BATCH_CHARACTERS = 2**19
+# One process reads for all: more workers than this would wait for it, and hold memory.
+_MAX_WORKERS = 8
+# Below this much text a worker more takes longer to start than it saves.
+_BYTES_PER_WORKER = 2**24
+_PLAIN_PROGRESS_SECONDS = 10
+# English prose in tens of thousands of pieces; only what describe() estimates rests on it.
+_BYTES_PER_TOKEN = 4.4
+_BYTES_PER_SENTENCE = 120
+
+
+def find_shards(config: RunConfig) -> Path:
+    """Where the token shards of a run are, or will be once they are built.
+
+    Raises:
+        MissingDataError: the text or the model file is not there.
+    """
+    content: list[Any] = [SHARDS_VERSION]
+    for corpus in _corpora(config):
+        content += [texts.settings(corpus), texts.fingerprint(corpus)]
+    return paths.cache() / "shards" / digest([*content, tokenizer_fingerprint(config)])
+
+
+def _corpora(config: RunConfig) -> list[CorpusConfig]:
+    """The corpus of a run and, where there is one, the text added to it."""
+    added = texts.added_to(config.corpus, config.added_corpus)
+    return [config.corpus, *([added] if added else [])]
+
+
+def prepare(config: RunConfig, say: Say) -> Path:
+    """The folder of a run's token shards; it and the tokenizer are built first where the cache lacks them.
+
+    Args:
+        config: The run.
+        say: Takes a line for the user.
+
+    Raises:
+        ConfigError: text, tokenizer or split that cannot be used.
+        MissingDataError: the text or the model file is not there.
+        DiskFullError: no space for what would be written; nothing of it stays.
+    """
+    fingerprints, folder = [texts.fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
+    model = find_or_train(config, say)
+    find_or_build(folder, lambda part: _build(config, fingerprints, model, part, say), "the token shards", say)
+    texts.remember_fingerprints()
+    return folder
+
+
+def describe(config: RunConfig) -> dict[str, Any]:
+    """What preparing a run's data means, by sizes alone: nothing is written, and missing data is told, not raised.
+
+    Returns:
+        raw_bytes (of text; None if unknown), num_tokens and disk_bytes (estimates until the shards are there; None if
+        unknown), has_tokenizer, is_prepared, missing (what is missing, or None).
+    """
+    found: dict[str, Any] = {"raw_bytes": None, "num_tokens": None, "disk_bytes": None}
+    found |= {"has_tokenizer": False, "is_prepared": False, "missing": None}
+    try:
+        found["raw_bytes"] = raw_bytes = _raw_bytes(config)
+        if raw_bytes is not None:
+            found["num_tokens"] = round(raw_bytes / _BYTES_PER_TOKEN)
+            found["disk_bytes"] = round(
+                found["num_tokens"] * token_dtype(config.tokenizer.vocab_size).itemsize
+                + raw_bytes / _BYTES_PER_SENTENCE * OFFSET.itemsize
+            )
+        found["has_tokenizer"] = find_tokenizer(config).exists()
+        folder = find_shards(config)
+    except MissingDataError as error:
+        return found | {"missing": str(error)}
+    if folder.is_dir():
+        meta = read_meta(folder)
+        found |= {"is_prepared": True, "disk_bytes": meta["disk_bytes"]}
+        found["num_tokens"] = sum(meta[split]["tokens"] for split in SPLITS)
+    return found
+
+
+def _raw_bytes(config: RunConfig) -> int | None:
+    sizes = [texts.raw_bytes(corpus) for corpus in _corpora(config)]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+class _Batch(NamedTuple):
+    split: Split
+    texts: list[str]
+    corpus: CorpusConfig
+
+
+class _Encoded(NamedTuple):
+    split: Split
+    text_bytes: int
+    tokens: np.ndarray  # [pieces of the batch]
+    sentence_lengths: np.ndarray  # in pieces, [sentences of the batch]
+    document_lengths: np.ndarray  # in sentences, [documents of the batch]
+    empty_documents: int
+    unknown_tokens: int
+
+
+def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path, say: Say) -> None:
+    corpus, *added = _corpora(config)
+    how = config.tokenizer.digit_commas
+    tokenizer = Tokenizer.load(model, how)
+    encode = partial(_encode, model=model, digit_commas=how, fingerprint=tokenizer.fingerprint)
+    raw_bytes = _raw_bytes(config)
+    workers = config.machine.workers or _default_workers(raw_bytes)
+    _foretell(corpus, encode, raw_bytes, workers, folder, say)
+
+    start = time.monotonic()
+    counts: Counter[str] = Counter()
+    unknown: Counter[Split] = Counter()
+    seen: set[int] = set()
+    batches = [_batches(texts.distinct(texts.iterate(corpus), counts, seen), corpus)]
+    for other in added:
+        documents = texts.distinct(texts.iterate(other), counts, seen)
+        # The hash that holds a document out does so here too: no copy of a held-out document is trained on.
+        batches.append(batch for batch in _batches(documents, other) if batch.split == "train")
+    writers = {split: ShardWriter(folder, split) for split in SPLITS}
+    results = _map_in_order(encode, chain.from_iterable(batches), workers)
+    with closing(results), _progress("encoding text", raw_bytes, say) as advance:
+        for encoded in results:
+            writers[encoded.split].append(encoded.tokens, encoded.sentence_lengths, encoded.document_lengths)
+            counts["text_bytes"] += encoded.text_bytes
+            counts["empty_documents"] += encoded.empty_documents
+            unknown[encoded.split] += encoded.unknown_tokens
+            advance(encoded.text_bytes)
+    seconds = time.monotonic() - start
+
+    for split in SPLITS:
+        if not writers[split].counts["documents"]:
+            raise texts.empty_split(split, sum(writer.counts["documents"] for writer in writers.values()), corpus)
+    if [texts.fingerprint(each) for each in (corpus, *added)] != fingerprints:
+        raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: start again when it rests")
+    meta = {
+        "version": SHARDS_VERSION,
+        "corpus": texts.settings(corpus),
+        "corpus_fingerprint": fingerprints[0],
+        "added_corpus": [texts.settings(other) for other in added],
+        "added_corpus_fingerprint": fingerprints[1] if added else None,
+        "tokenizer_fingerprint": tokenizer_fingerprint(config),
+        "model_fingerprint": tokenizer.fingerprint,
+        "vocab_size": tokenizer.vocab_size,
+        "dtype": token_dtype(tokenizer.vocab_size).name,
+        **{
+            split: {**writers[split].counts, "unknown_share": unknown[split] / writers[split].counts["tokens"]}
+            for split in SPLITS
+        },
+        "documents_found": counts["documents"],
+        "duplicates_dropped": counts["duplicates"],
+        "empty_documents_dropped": counts["empty_documents"],
+        "text_bytes": counts["text_bytes"],
+        "disk_bytes": sum(file.stat().st_size for file in folder.iterdir()),
+        "seconds": round(seconds, 3),
+    }
+    (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
+    say(_summarize(meta))
+
+
+def _summarize(meta: dict[str, Any]) -> str:
+    total = {key: sum(meta[split][key] for split in SPLITS) for key in ("documents", "sentences", "tokens")}
+    rate = meta["text_bytes"] / 1e6 / max(meta["seconds"], 1e-3)
+    return (
+        f"prepared {total['documents']:,} documents ({meta['dev']['documents']:,} held out), {total['sentences']:,}"
+        f" sentences, {total['tokens']:,} pieces: {_megabytes(meta['disk_bytes'])} in {meta['seconds']:.1f} s"
+        f" ({rate:.1f} MB of text a second); dropped {meta['duplicates_dropped']:,} duplicate and"
+        f" {meta['empty_documents_dropped']:,} empty documents"
+    )
+
+
+def _foretell(
+    corpus: CorpusConfig,
+    encode: Callable[[_Batch], _Encoded],
+    raw_bytes: int | None,
+    workers: int,
+    folder: Path,
+    say: Say,
+) -> None:
+    """Says size and time, by a sample of the text, and refuses what cannot fit on the disk."""
+    start = time.monotonic()
+    sample = [encode(batch) for batch in islice(_batches(texts.iterate(corpus), corpus), 2)]
+    seconds = (time.monotonic() - start) / workers
+    text_bytes = sum(batch.text_bytes for batch in sample)
+    if not text_bytes:
+        return
+    tokens = sum(len(batch.tokens) for batch in sample)
+    offsets = sum(len(batch.sentence_lengths) + len(batch.document_lengths) for batch in sample)
+    disk_bytes = tokens * sample[0].tokens.itemsize + offsets * OFFSET.itemsize
+    processes = f"with {workers} processes" if workers > 1 else "in this process"
+    if raw_bytes is None:
+        share, gigabyte = disk_bytes / text_bytes, 1e9 / text_bytes
+        say(f"size unknown; a GB of text takes about {share:.2f} GB on disk and {seconds * gigabyte:.0f} s {processes}")
+        return
+    scale = raw_bytes / text_bytes
+    say(
+        f"{_megabytes(raw_bytes)} of text: about {tokens * scale:,.0f} pieces, {_megabytes(disk_bytes * scale)} on"
+        f" disk, {seconds * scale:.0f} s {processes}"
+    )
+    free = shutil.disk_usage(folder).free
+    if disk_bytes * scale > free:
+        raise DiskFullError(
+            f"the token shards take about {_megabytes(disk_bytes * scale)}; {folder.parent} has {_megabytes(free)} left"
+        )
+
+
+def _megabytes(num_bytes: float) -> str:
+    return f"{num_bytes / 1e6:,.1f} MB"
+
+
+def _default_workers(raw_bytes: int | None) -> int:
+    useful = _MAX_WORKERS if raw_bytes is None else 1 + raw_bytes // _BYTES_PER_WORKER
+    return min(cores(), useful, _MAX_WORKERS)
+
+
+def _batches(documents: Iterable[Document], corpus: CorpusConfig) -> Iterator[_Batch]:
+    """Documents in their order, some at a time; each batch is of one split."""
+    waiting: dict[Split, list[str]] = {split: [] for split in SPLITS}
+    characters: Counter[Split] = Counter()
+    for document in documents:
+        split = texts.split_of(document.text, corpus.dev_share)
+        waiting[split].append(document.text)
+        characters[split] += len(document.text)
+        if characters[split] >= _BATCH_CHARACTERS:
+            yield _Batch(split, waiting[split], corpus)
+            waiting[split], characters[split] = [], 0
+    yield from (_Batch(split, rest, corpus) for split, rest in waiting.items() if rest)
+
+
+def _map_in_order(
+    function: Callable[[_Batch], _Encoded], batches: Iterable[_Batch], workers: int
+) -> Generator[_Encoded]:
+    """Results in the order of the batches, however many work; few batches are in flight, so memory is bounded."""
+    if workers == 1:
+        yield from map(function, batches)
+        return
+    with worker_pool(workers) as pool:
+        pending = deque()
+        for batch in batches:
+            pending.append(pool.submit(function, batch))
+            if len(pending) > 2 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def _encode(batch: _Batch, *, model: Path, digit_commas: str, fingerprint: str) -> _Encoded:
+    tokenizer = _load(model, digit_commas, fingerprint)
+    documents = [tokenizer.encode(texts.sentences(text, batch.corpus)) for text in batch.texts]
+    documents = [[sentence for sentence in document if sentence] for document in documents]
+    sentences = list(chain.from_iterable(documents))
+    tokens = np.fromiter(chain.from_iterable(sentences), token_dtype(tokenizer.vocab_size))
+    document_lengths = np.array([len(document) for document in documents if document], OFFSET)
+    return _Encoded(
+        split=batch.split,
+        text_bytes=sum(len(text.encode()) for text in batch.texts),
+        tokens=tokens,
+        sentence_lengths=np.array([len(sentence) for sentence in sentences], OFFSET),
+        document_lengths=document_lengths,
+        empty_documents=len(documents) - len(document_lengths),
+        unknown_tokens=int((tokens == tokenizer.unk_id).sum()),
+    )
+
+
+@lru_cache(maxsize=1)
+def _load(model: Path, digit_commas: str, fingerprint: str) -> Tokenizer:
+    tokenizer = Tokenizer.load(model, digit_commas)
+    assert tokenizer.fingerprint == fingerprint, "the model file changed while it was in use"
+    return tokenizer
+
+
+@contextmanager
+def _progress(what: str, total: int | None, say: Say) -> Iterator[Callable[[int], None]]:
+    """Takes the bytes done; shows a bar on a terminal's stderr, else says a line now and then."""
+    if sys.stderr.isatty():
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(what, total=total)
+            yield lambda num_bytes: progress.advance(task, num_bytes)
+        return
+    done, spoken = 0, time.monotonic()
+
+    def advance(num_bytes: int) -> None:
+        nonlocal done, spoken
+        done += num_bytes
+        if time.monotonic() - spoken > _PLAIN_PROGRESS_SECONDS:
+            spoken = time.monotonic()
+            say(f"{what}: {_megabytes(done)}" + (f" of about {_megabytes(total)}" if total else ""))
+
+    yield advance

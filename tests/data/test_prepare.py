@@ -1,0 +1,251 @@
+import errno
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections import namedtuple
+
+import numpy as np
+import psutil
+import pytest
+
+from albert_lab import paths
+from albert_lab.config import load
+from albert_lab.data import corpus as texts
+from albert_lab.data.build import DiskFullError
+from albert_lab.data.prepare import describe, find_shards, prepare
+from albert_lab.data.shards import ShardWriter, open_shards, read_meta
+from albert_lab.data.tokenizer import Tokenizer, find_tokenizer, train
+from albert_lab.errors import ConfigError
+
+WORDS = ["".join(letters) for letters in itertools.product("bdgkmt", "aeiou", ["n", "r", "sal"])]
+
+
+def toy_documents(count=60):
+    random = np.random.Generator(np.random.Philox(key=1))
+
+    def sentence():
+        return " ".join(random.choice(WORDS, random.integers(2, 12))) + "."
+
+    return ["\n".join(sentence() for _ in range(random.integers(1, 6))) for _ in range(count)]
+
+
+def silent(_line):
+    pass
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A tokenizer of the toy text, trained once."""
+    file = tmp_path_factory.mktemp("tokenizer") / "toy.model"
+    settings = load(["scale=smoke", "tokenizer.vocab_size=50"])
+    train(toy_documents(), settings.tokenizer, file)
+    return file
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, model):
+    """A function that gives the configuration of a run on the toy text, with a cache of its own."""
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "text.txt"
+    file.write_text("\n\n".join(toy_documents()))
+    base = ["scale=smoke", "corpus=files", f"corpus.path={file}", "corpus.dev_share=0.2"]
+    base += [f"tokenizer.model_file={model}", "tokenizer.vocab_size=50"]
+    return lambda *overrides: load([*base, *overrides])
+
+
+def built():
+    return [folder for folder in (paths.cache() / "shards").glob("*") if folder.suffix != ".lock"]
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "meta.json"}
+
+
+def test_the_shards_hold_every_sentence_of_every_document_of_their_split(run, model):
+    config = run()
+    folder, tokenizer = prepare(config, silent), Tokenizer.load(model)
+    for split in ("train", "dev"):
+        found = open_shards(folder, split, tokenizer)
+        expected = [
+            tokenizer.encode(texts.sentences(document, config.corpus))
+            for document in toy_documents()
+            if texts.split_of(document, 0.2) == split
+        ]
+        assert found.num_documents == len(expected) > 3
+        assert found.num_sentences == sum(map(len, expected))
+        sentences = np.split(found.tokens, found.sentence_offsets[1:-1])
+        for document, first, end in zip(expected, found.document_offsets, found.document_offsets[1:], strict=False):
+            assert [sentence.tolist() for sentence in sentences[first:end]] == document
+        assert found.tokens.dtype == np.uint16
+        assert found.sentence_offsets.dtype == found.document_offsets.dtype == np.int64
+        assert len(found.tokens) == found.num_tokens == found.sentence_offsets[-1] == found.meta[split]["tokens"]
+        assert not found.tokens.flags.writeable
+
+
+def test_the_shards_do_not_depend_on_the_number_of_workers(run, monkeypatch):
+    monkeypatch.setattr("albert_lab.data.prepare._BATCH_CHARACTERS", 500)
+    folder = prepare(run("machine.workers=1"), silent)
+    alone = contents(folder)
+    folder.rename(folder.with_name("alone"))
+    assert prepare(run("machine.workers=2"), silent) == folder
+    assert contents(folder) == alone
+
+
+def test_repeated_and_empty_documents_are_dropped_and_counted(run, tmp_path):
+    documents = toy_documents()
+    (tmp_path / "text.txt").write_text("\n\n".join([*documents, documents[0], "\u0301", documents[7]]))
+    meta = read_meta(prepare(run(), silent))
+    assert meta["documents_found"] == 63
+    assert meta["duplicates_dropped"] == 2
+    assert meta["empty_documents_dropped"] == 1
+    assert meta["train"]["documents"] + meta["dev"]["documents"] == 60
+    assert meta["train"]["unknown_share"] == 0
+
+
+def test_size_and_time_are_said_before_building_and_the_throughput_after(run):
+    said = []
+    prepare(run(), said.append)
+    assert len(said) == 2
+    assert "of text: about" in said[0]
+    assert "on disk, 0 s in this process" in said[0]
+    assert said[1].startswith("prepared 60 documents (")
+    assert "MB of text a second); dropped 0 duplicate and 0 empty documents" in said[1]
+    prepare(run(), said.append)
+    assert len(said) == 2
+
+
+def test_each_setting_that_changes_the_tokens_has_shards_of_its_own(run, tmp_path):
+    settings = ["corpus.dev_share=0.3", "corpus.lower_case=false", "corpus.sentences=line", "corpus.documents=file"]
+    folders = [find_shards(run(setting)) for setting in (*settings, "seed=3", "machine.workers=2")]
+    (tmp_path / "text.txt").write_text("Other text.")
+    folders.append(find_shards(run()))
+    assert len(set(folders)) == 6
+    assert folders[4] == folders[5]
+
+
+def test_an_empty_split_is_an_error_and_leaves_nothing(run, tmp_path):
+    (tmp_path / "text.txt").write_text(toy_documents()[0])
+    with pytest.raises(
+        ConfigError, match=r"has 1 different documents with text, but none in the \w+ split at corpus.dev"
+    ):
+        prepare(run(), silent)
+    assert not built()
+
+
+def test_bad_text_leaves_nothing(run, tmp_path):
+    with open(tmp_path / "text.txt", "ab") as file:
+        file.write(b"\nnot UTF-8: \xff\n")
+    with pytest.raises(ConfigError, match=r"text.txt:\d+: not UTF-8"):
+        prepare(run(), silent)
+    assert not built()
+
+
+def test_text_that_changes_while_it_is_read_is_an_error(run, tmp_path, monkeypatch):
+    read = texts.iterate
+
+    def read_and_write(corpus):
+        yield from read(corpus)
+        with open(tmp_path / "text.txt", "a") as file:
+            file.write("\n\nOne more.")
+
+    monkeypatch.setattr(texts, "iterate", read_and_write)
+    with pytest.raises(ConfigError, match="changed while it was read"):
+        prepare(run(), silent)
+    assert not built()
+
+
+def test_shards_of_another_tokenizer_are_refused(run, tmp_path):
+    folder = prepare(run(), silent)
+    other = load(["scale=smoke", "tokenizer.vocab_size=40"]).tokenizer
+    train(toy_documents(), other, tmp_path / "other.model")
+    with pytest.raises(ConfigError, match="made by another tokenizer .* vocab_size 50.* vocab_size 40"):
+        open_shards(folder, "dev", Tokenizer.load(tmp_path / "other.model"))
+
+
+def test_a_disk_too_small_is_told_before_and_a_full_one_while_writing(run, monkeypatch):
+    usage = namedtuple("Usage", "total used free")
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda _: usage(0, 0, 1000))
+        with pytest.raises(DiskFullError, match="the token shards take about .*; .* has 0.0 MB left"):
+            prepare(run(), silent)
+    assert not built()
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardWriter, "append", fail)
+        with pytest.raises(DiskFullError, match="the disk is full: writing the token shards to"):
+            prepare(run(), silent)
+    assert not built()
+    prepare(run(), silent)
+    assert len(built()) == 1
+
+
+def test_describing_writes_nothing_and_becomes_exact(run, tmp_path):
+    guess = describe(run())
+    assert not (tmp_path / "cache").exists()
+    assert guess["raw_bytes"] == (tmp_path / "text.txt").stat().st_size
+    assert not guess["is_prepared"]
+    meta = read_meta(prepare(run(), silent))
+    known = describe(run())
+    assert known["is_prepared"]
+    assert known["has_tokenizer"]
+    assert known["num_tokens"] == meta["train"]["tokens"] + meta["dev"]["tokens"]
+    assert 0.1 < guess["disk_bytes"] / known["disk_bytes"] < 10
+
+
+def test_describing_tells_what_is_missing(run, tmp_path):
+    (tmp_path / "text.txt").unlink()
+    found = describe(run())
+    assert "there is no" in found["missing"]
+    assert found["raw_bytes"] is None
+    assert not found["is_prepared"]
+    far = describe(load(["corpus=wikipedia-books"]))
+    assert "cannot be reached" in far["missing"]
+
+
+def test_the_embedded_corpus_is_described_within_a_fifth_of_the_truth():
+    config = load(["scale=laptop"])
+    assert 2_000_000 < describe(config)["num_tokens"] < 2_900_000
+
+
+SLOW = """
+import sys, time
+from albert_lab.config import load
+from albert_lab.data import prepare, shards
+
+if __name__ == "__main__":
+    append = shards.ShardWriter.append
+    def append_slowly(writer, *arrays):
+        append(writer, *arrays)
+        print("written", flush=True)
+        time.sleep(0.2)
+    shards.ShardWriter.append = append_slowly
+    prepare._BATCH_CHARACTERS = 500
+    prepare.prepare(load(sys.argv[1:]), print)
+"""
+
+
+def test_a_build_that_is_killed_leaves_nothing_that_looks_finished(run, tmp_path, monkeypatch):
+    whole = contents(prepare(run(), silent))
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "second"))
+    (tmp_path / "slow.py").write_text(SLOW)
+    overrides = ["scale=smoke", "corpus=files", f"corpus.path={tmp_path / 'text.txt'}", "corpus.dev_share=0.2"]
+    overrides += [f"tokenizer.model_file={find_tokenizer(run())}", "tokenizer.vocab_size=50", "machine.workers=2"]
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / "slow.py"), *overrides], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    while "written" not in process.stdout.readline():
+        assert process.poll() is None
+    workers = psutil.Process(process.pid).children(recursive=True)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert [folder.name for folder in built()] == [f"{find_shards(run()).name}.partial-{process.pid}"]
+    assert len(workers) >= 2
+    assert not psutil.wait_procs(workers, timeout=10)[1]
+    assert contents(prepare(run(), silent)) == whole
+    assert built() == [find_shards(run())]
