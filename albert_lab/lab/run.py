@@ -112,9 +112,10 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
 
 
 def create(run: Run) -> Path:
-    """The run's folder, made with its run.yaml where it is not there yet."""
-    if not (run.folder / RUN_FILE).exists():
-        run.folder.mkdir(parents=True, exist_ok=True)
+    """The run's folder, with a run.yaml that says how to go on with it; of a run that is being made it stays."""
+    run.folder.mkdir(parents=True, exist_ok=True)
+    # The name leaves machine.* and paths out: they may differ from those of the last time, and the new ones are meant.
+    if not is_locked(run.folder):
         write_run_file(run, run.folder)
     return run.folder
 
@@ -219,13 +220,17 @@ def main(folder: Path, tasks: Sequence[str] = (), seeds: downstream.Seeds = None
     stopped_by: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _frame: stopped_by.append(number))
-    with FileLock(folder / LOCK):
+    try:
+        lock = FileLock(folder / LOCK).acquire(cancel_check=lambda: bool(stopped_by))
+    except Timeout:  # stopped while another process makes the run
+        return _exit_code(stopped_by)
+    with lock:
         progress = RunProgress(folder.name.rpartition("_")[0] or folder.name)
         try:
             if _make(folder, tasks, seeds, progress, lambda: bool(stopped_by)):
                 return 0
             progress.say("stopped; its state is saved, and the same command goes on from there")
-            return INTERRUPTED if stopped_by[0] == signal.SIGINT else STOPPED
+            return _exit_code(stopped_by)
         except ConfigError as error:
             return _fail(folder, progress, error, 2)
         except MissingDataError as error:
@@ -234,6 +239,10 @@ def main(folder: Path, tasks: Sequence[str] = (), seeds: downstream.Seeds = None
             return _fail(folder, progress, error, 1)
         finally:
             progress.close()
+
+
+def _exit_code(stopped_by: Sequence[int]) -> int:
+    return INTERRUPTED if stopped_by[0] == signal.SIGINT else STOPPED
 
 
 def _fail(folder: Path, progress: RunProgress, error: Exception, code: int) -> int:

@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,11 @@ from albert_lab.lab import run as runs
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "albert_lab.lab.run", str(folder)], stderr=subprocess.DEVNULL)
+
+
+def catches_sigterm(pid: int) -> bool:
+    caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) & 1 << signal.SIGTERM - 1)
 
 
 def final_weights(folder: Path) -> dict:
@@ -59,6 +65,27 @@ def test_runs_are_compared_on_one_set_whatever_their_seed_objective_and_shape(co
 def test_a_run_reads_back_from_its_folder(corpus, own_home):
     run = runs.plan(toy_config(corpus))
     assert runs.read(runs.create(run)) == run
+
+
+def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is_made(corpus, own_home, tmp_path):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    moved = runs.plan(toy_config(write_corpus(tmp_path / "moved"), "machine.micro_batch_size=4"))
+    with FileLock(folder / runs.LOCK):
+        assert runs.create(moved) == folder
+        assert runs.read(folder) == runs.plan(toy_config(corpus))
+    assert runs.create(moved) == folder
+    assert runs.read(folder) == moved
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_a_run_that_waits_for_another_process_stops_when_it_is_told_to(corpus, own_home, number, code):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    with FileLock(folder / runs.LOCK):
+        child = start(folder)
+        while not catches_sigterm(child.pid):
+            time.sleep(0.01)
+        child.send_signal(number)
+        assert child.wait(timeout=10) == code
 
 
 def test_a_run_file_changed_by_hand_is_refused(corpus, own_home):
