@@ -7,3 +7,6 @@ class ConfigError(ValueError):
 
 class MissingDataError(RuntimeError):
     """Text, a package or a file that a command needs is not there. The command line exits with code 4."""
+
+
+MENDABLE = (ConfigError, MissingDataError)

@@ -7,7 +7,7 @@ from typing import Any
 
 from albert_lab.analysis.markdown import MISSING, as_table
 from albert_lab.analysis.tables import read_csv
-from albert_lab.lab.downstream import wilson
+from albert_lab.lab.downstream import interval
 from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.results import ENSEMBLES
 
@@ -43,8 +43,8 @@ def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:
     body = []
     for line in found:
         members = json.loads(line["members"])
-        low, high = wilson(min(1.0, max(0.0, line["ensemble"] / 100)), line["n"])
-        shown = f"{_score(line, 'ensemble')} [{100 * low:.1f}, {100 * high:.1f}]"
+        bounds = interval(line["ensemble"] / 100, line["n"], line["metric"].split(" and "))
+        shown = _score(line, "ensemble") + (f" [{100 * bounds[0]:.1f}, {100 * bounds[1]:.1f}]" if bounds else "")
         cells = [line["title"], str(line["row"]), str(line["seed"]), f"{len(members)} of {line['finetunings']}"]
         cells += [_score(line, "single"), shown, ", ".join(f"{score:.1f}" for score in members)]
         if paper:  # of the official task, and of no other

@@ -47,7 +47,7 @@ def paper(
     A dry run prices each experiment at the scale, and all of them at every scale.
     """
     from albert_lab.analysis import chapters, overview
-    from albert_lab.errors import ConfigError, MissingDataError
+    from albert_lab.errors import MENDABLE
     from albert_lab.lab import paper as whole
     from albert_lab.lab import sweep
     from albert_lab.lab.launchers import INTERRUPTED, STOPPED
@@ -63,14 +63,15 @@ def paper(
         studies.print_folders(list({item.run.name: item for item in together}.values()), as_json=as_json)
         return
     # Ahead of all: a run that several tables share is made again once.
-    again = sweep.Options(fresh=fresh, retry_failed=retry_failed)
-    found = [replace(study, planned=sweep.forget(study.planned, again)) for study in found]
+    found = [
+        replace(study, planned=sweep.forget(study.planned, fresh=fresh, retry_failed=retry_failed)) for study in found
+    ]
     code = 0
     for number, study in enumerate(found, 1):
         note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")
         try:
             ended, _ = studies.make(study.experiment, study.planned, sweep.Options(jobs, fail_fast))
-        except (ConfigError, MissingDataError) as error:
+        except MENDABLE as error:
             note(f"FAILED {study.experiment.name}: {error}")
             ended = sweep.SOME_FAILED
         if ended in (STOPPED, INTERRUPTED):

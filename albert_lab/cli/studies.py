@@ -78,7 +78,8 @@ def execute(
     if list_folders:
         print_folders(planned, as_json=as_json)
         return
-    code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast, fresh, retry_failed))
+    planned = sweep.forget(planned, fresh=fresh, retry_failed=retry_failed)
+    code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast))
     if folder:
         print(report.as_json(folder) if as_json else report.scores(folder))
         exit_on(fail_on, report.decisions(folder), code)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from albert_lab import paths
 from albert_lab.data.build import Say
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import MENDABLE, ConfigError
 from albert_lab.sections import RunConfig
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import STANDS_FOR, data_folder, find_or_make, stand_in
+from albert_lab.tasks.metrics import CORRELATIONS
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file, summarize
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
@@ -104,10 +105,11 @@ def failures(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> dict[str,
     return found
 
 
-def forget_failures(folder: Path) -> None:
-    """Make failed fine-tunings be made again."""
+def forget_failures(folder: Path, *, mendable_only: bool = False) -> None:
+    """Make failed fine-tunings be made again: all, or those for want of something that was the user's to mend."""
     for file in (folder / FOLDER).glob(f"*.{FAILURE}"):
-        file.unlink()
+        if not mendable_only or json.loads(file.read_text()).get("mendable"):
+            file.unlink()
 
 
 def _failure_file(folder: Path, task: str, seed: int) -> Path:
@@ -152,11 +154,11 @@ def make(run: "Run", tasks: Iterable[str], say: Say, is_stopped: Callable[[], bo
             data = data_folder(task, run.config, say)
             is_start = task.name in starts
             record = finetune(start, task, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=is_start)
-        except (ConfigError, MissingDataError, RuntimeError) as error:
+        except (*MENDABLE, RuntimeError) as error:
             say(f"{task.title}, seed {seed}: FAILED: {error}")
             file = _failure_file(run.folder, task.name, seed)
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, json.dumps({"error": str(error)}) + "\n")
+            write_atomically(file, json.dumps({"error": str(error), "mendable": isinstance(error, MENDABLE)}) + "\n")
             continue
         if record is None:
             return False
@@ -176,7 +178,7 @@ def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str,
     """The downstream columns of a run's row in the table of runs, as shares: the median over fine-tuning seeds.
 
     A task that is not finished has no column. The interval is Wilson's 95 % for a share of n answers, which for the F1
-    of an answer, a number between 0 and 1, is wider than need be.
+    of an answer, a number between 0 and 1, is wider than need be; correlations have none.
     """
     found: dict[str, Any] = {}
     values: dict[str, float] = {}
@@ -185,9 +187,10 @@ def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str,
         if not records:
             continue
         value, n = summarize(records).best / 100, records[0].dev.used
-        low, high = wilson(value, n)
         values[column] = value
-        found |= {name: value, f"{name}_n": n, f"{name}_low": low, f"{name}_high": high}
+        found |= {name: value, f"{name}_n": n}
+        if bounds := interval(value, n, load_task(name).main):
+            found |= {f"{name}_low": bounds[0], f"{name}_high": bounds[1]}
         found |= {f"{name}_baseline": records[0].baseline_main / 100, f"{name}_by": f"{len(records)} fine-tuned"}
         for part in records[0].best.scores:
             found[f"{name}_{part}"] = median(record.best.scores[part] for record in records) / 100
@@ -202,8 +205,10 @@ def finished(run: "Run", name: str, seeds: Seeds = None) -> list[FinetuningRecor
     return [record for record in records if record is not None] if all(records) else []
 
 
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a share of n."""
+def interval(share: float, n: int, metrics: Iterable[str]) -> tuple[float, float] | None:
+    """The 95 % Wilson score interval of a share of n, which need be no whole count; None for a correlation."""
+    if not CORRELATIONS.isdisjoint(metrics):
+        return None
     z = 1.959963984540054
     centre, width = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n

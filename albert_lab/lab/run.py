@@ -189,15 +189,19 @@ def failure(folder: Path) -> str:
     return json.loads((folder / FAILURE).read_text())["error"]
 
 
-def forget(folder: Path, *, keep_checkpoint: bool) -> None:
-    """Make a run be made again: from its last checkpoint, or from the start."""
+def forget_failure(folder: Path) -> None:
+    """Make a failed run, or its failed fine-tunings, be gone on with, from the last checkpoint."""
     (folder / FAILURE).unlink(missing_ok=True)
     downstream.forget_failures(folder)
-    if not keep_checkpoint:
-        shutil.rmtree(folder / downstream.FOLDER, ignore_errors=True)
-        for name in (results.RECORD, results.METRICS, results.LAYERS, MACHINE):
-            (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+
+
+def forget(folder: Path) -> None:
+    """Make a run be made again from the start."""
+    forget_failure(folder)
+    for name in (results.RECORD, results.METRICS, results.LAYERS, MACHINE):
+        (folder / name).unlink(missing_ok=True)
+    for name in ("checkpoint", downstream.FOLDER):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def use_threads(folder: Path, config: RunConfig) -> int:

@@ -60,8 +60,6 @@ class Options:
 
     jobs: int = 1
     fail_fast: bool = False
-    fresh: bool = False
-    retry_failed: bool = False
 
 
 @dataclass
@@ -127,25 +125,28 @@ def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
     return [replace(item, tasks=tasks) for item in planned]
 
 
-def forget(planned: Sequence[PlannedPoint], options: Options) -> list[PlannedPoint]:
-    """The points, now to be made again: what failed before with options.retry_failed, everything with options.fresh."""
-    if options.fresh:
+def forget(planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool) -> list[PlannedPoint]:
+    """The points, now to be made again: all of them where fresh, or gone on with what failed where retry_failed."""
+    if fresh:
         planned = [replace(item, records=Records()) for item in planned]
     for item in family(planned).values():
         if item.point.run:  # what was there before the sweep is not the sweep's to make again
             continue
-        if (options.fresh and item.state != "running") or (item.state == "failed" and options.retry_failed):
-            runs.forget(item.run.folder, keep_checkpoint=not options.fresh and runs.state(item.run.folder) == "done")
+        if fresh and item.state != "running":
+            runs.forget(item.run.folder)
+        elif retry_failed and item.state == "failed":
+            runs.forget_failure(item.run.folder)
     return list(planned)
 
 
 def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     """Make every run that is not finished, in child processes, and tell how each ended on stderr.
 
-    What failed before is left alone unless options.retry_failed; options.fresh makes everything again.
+    What failed before is left alone, but for what was the user's to mend.
     """
-    planned = forget(planned, options)
     items = family(planned)
+    for folder in items:
+        downstream.forget_failures(folder, mendable_only=True)
     outcome = Outcome()
     states = {folder: item.state for folder, item in items.items()}
     for folder, state in states.items():

@@ -17,7 +17,7 @@ from records import toy_record
 from albert_lab.analysis import report
 from albert_lab.config import load
 from albert_lab.lab import results
-from albert_lab.lab.downstream import AVERAGE, AVERAGED, wilson
+from albert_lab.lab.downstream import AVERAGE, AVERAGED, interval
 from albert_lab.lab.experiment import Experiment
 from albert_lab.sections import RunConfig
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
@@ -117,8 +117,9 @@ def _scores(tasks: Mapping[str, TaskConfig], row: int, seed: int) -> dict[str, A
     found: dict[str, Any] = {}
     for place, (name, task) in enumerate(tasks.items()):
         value = 0.5 + 0.01 * ((7 * row + 3 * place) % 11) + 0.005 * ((row + 2 * seed + place) % 3)
-        low, high = wilson(value, DEV_EXAMPLES)
-        found |= {name: value, f"{name}_n": DEV_EXAMPLES, f"{name}_low": low, f"{name}_high": high}
+        bounds = interval(value, DEV_EXAMPLES, ["accuracy"])
+        assert bounds
+        found |= {name: value, f"{name}_n": DEV_EXAMPLES, f"{name}_low": bounds[0], f"{name}_high": bounds[1]}
         found |= {f"{name}_baseline": 0.4, f"{name}_by": "1 fine-tuned"}
         found |= dict(zip((f"{name}_{part}" for part in task.main), (value + 0.03, value - 0.03), strict=False))
     if found.keys() >= set(AVERAGED):

@@ -14,6 +14,7 @@ from albert_lab.lab import run as runs
 from albert_lab.lab.downstream import AVERAGE, AVERAGED
 from albert_lab.lab.experiment import from_overrides
 from albert_lab.tasks.records import read_record, record_file
+from albert_lab.training.pretrain import DivergedError
 
 
 def test_a_column_is_filled_by_the_official_task_where_its_data_is_there(tmp_path, monkeypatch):
@@ -50,7 +51,13 @@ def test_a_task_asked_for_by_name_must_have_its_data(tmp_path, monkeypatch):
 def test_the_interval_of_a_share_is_scipys(counts):
     right, n = counts
     expected = binomtest(right, n).proportion_ci(0.95, method="wilson")
-    assert downstream.wilson(right / n, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    found = downstream.interval(right / n, n, ["f1", "exact"])
+    assert found == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["matthews", "pearson", "spearman"])
+def test_a_correlation_may_be_negative_and_has_no_interval_of_a_share(metric):
+    assert downstream.interval(-0.05, 1043, [metric]) is None
 
 
 @pytest.fixture
@@ -86,8 +93,7 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     assert "squad1" not in row
 
     squad.write_text(whole)
-    assert sweep.execute(planned, sweep.Options()).failures.keys() == {failure}
-    assert sweep.execute(planned, sweep.Options(retry_failed=True)).code == 0
+    assert sweep.execute(planned, sweep.Options()).code == 0, "what was the user's to mend is tried again by itself"
     assert item.state == "done"
     assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
 
@@ -113,6 +119,23 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     assert json.dumps(made.as_dict())
     with pytest.raises(MissingDataError, match="finetune RUN --task race"):
         tuning.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
+
+
+def test_a_fine_tuning_that_failed_by_itself_is_made_again_only_when_asked(planned, monkeypatch):
+    (item,) = planned
+    assert sweep.execute(planned, sweep.Options()).code == 0
+    record_file(item.run.folder, "mnli", 0).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("albert_lab.tasks.finetune.finetune", diverge)
+        assert downstream.make(item.run, ["mnli"], print, lambda: False)
+    assert "the loss is nan" in sweep.execute(planned, sweep.Options()).failures[f"{item.run.name}, mnli, seed 0"]
+    again = sweep.forget(planned, fresh=False, retry_failed=True)
+    assert sweep.execute(again, sweep.Options()).code == 0
+    assert item.state == "done"
+
+
+def diverge(*_, **__):
+    raise DivergedError("the loss is nan")
 
 
 def wanted(tasks, seeds=None, overrides=(), *, is_random=False):

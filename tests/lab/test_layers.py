@@ -55,7 +55,7 @@ def test_a_run_is_measured_once(finished):
 
 def test_a_run_made_again_is_measured_again(finished):
     layers.table([finished], quiet)
-    runs.forget(finished, keep_checkpoint=False)
+    runs.forget(finished)
     with pytest.raises(ConfigError, match="not finished"):
         layers.table([finished], quiet)
 

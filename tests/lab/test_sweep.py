@@ -41,7 +41,7 @@ def test_a_failed_run_leaves_the_others_and_is_made_again_only_when_asked(corpus
     before = mark.stat().st_mtime_ns
     assert sweep.execute(points, sweep.Options()).code == sweep.SOME_FAILED
     assert mark.stat().st_mtime_ns == before
-    sweep.execute(points, sweep.Options(retry_failed=True))
+    sweep.execute(sweep.forget(points, fresh=False, retry_failed=True), sweep.Options())
     assert mark.stat().st_mtime_ns > before
 
 
