@@ -81,5 +81,5 @@ def trained_model(folder: Path) -> torch.nn.Module:
     from albert_lab.model.heads import PretrainingModel
 
     model = PretrainingModel.from_config(runs.read(folder).config).eval()
-    checkpoint.load_weights(checkpoint.latest_weights(folder / "checkpoint"), model)
+    checkpoint.load_weights(checkpoint.last_weights(folder / "checkpoint"), model)
     return model

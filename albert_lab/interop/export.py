@@ -10,6 +10,7 @@ from typing import get_args
 import safetensors.torch
 import torch
 
+from albert_lab.data.tokenizer import MODEL_FILE
 from albert_lab.errors import ConfigError
 from albert_lab.interop import architecture as architectures
 from albert_lab.interop import folder as folders
@@ -120,7 +121,8 @@ def _own(folder: Path, opened: Opened) -> Callable[[Path], None]:
             if (folder / name).is_file():
                 shutil.copyfile(folder / name, target / name)
         _save(opened.model.state_dict(), target)
-        shutil.copyfile(opened.tokenizer_file, target / opened.tokenizer_file.name)
+        is_json = opened.tokenizer_file.suffix == ".json"
+        shutil.copyfile(opened.tokenizer_file, target / (tokenizer_files.JSON_FILE if is_json else MODEL_FILE))
 
     return write
 

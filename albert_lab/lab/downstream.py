@@ -121,16 +121,17 @@ def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "Start":
 
     Raises:
         MissingDataError: its weights are no longer there.
+        CheckpointError: they are damaged.
     """
     from albert_lab.data.tokenizer import find_or_train, load_tokenizer
     from albert_lab.tasks.model import Start
-    from albert_lab.training.checkpoint import latest_weights
+    from albert_lab.training.checkpoint import last_weights
 
     find_or_train(run.config, say)
     tokenizer = load_tokenizer(run.config)
     if is_random:
         return Start(f"{run.name}/random", run.config, tokenizer, None, run.folder / "random")
-    return Start(run.name, run.config, tokenizer, latest_weights(run.folder / "checkpoint"), run.folder)
+    return Start(run.name, run.config, tokenizer, last_weights(run.folder / "checkpoint"), run.folder)
 
 
 def make(run: "Run", tasks: Iterable[str], say: Say, is_stopped: Callable[[], bool], seeds: Seeds = None) -> bool:

@@ -36,7 +36,8 @@ def launch(
         parents: folders of runs that start from another one of these; they wait until it has ended.
 
     Returns:
-        0, or the exit code of the signal that ended it (130 after Ctrl-C, 75 after SIGTERM).
+        0, or the exit code of the signal that ended it, or one of its children alone (130 after Ctrl-C, 75 after
+        SIGTERM).
     """
     waiting = list(folders)
     failed: set[Path] = set()
@@ -45,6 +46,7 @@ def launch(
     if jobs > 1:
         environment["ALBERT_LAB_PLAIN_PROGRESS"] = "1"
     received: list[int] = []
+    stopped = 0
     with _passing_on_signals(running, received):
         while waiting or running:
             for folder in [folder for folder in waiting if parents.get(folder) in failed and not received]:
@@ -60,19 +62,23 @@ def launch(
                     env=environment,
                     stdin=subprocess.DEVNULL,
                 )
+                if received:  # while the child was being started, so that it was not among those told
+                    running[folder].send_signal(received[-1])
             for folder, child in list(running.items()):
                 code = child.poll()
                 if code is not None:
                     del running[folder]
                     if code:
                         failed.add(folder)
+                    if code in (STOPPED, INTERRUPTED):
+                        stopped = code
                     if not on_end(folder, code):
                         waiting.clear()
             if received and not running:
                 break
             time.sleep(POLL_SECONDS)
     if not received:
-        return 0
+        return stopped
     return INTERRUPTED if received[0] == signal.SIGINT else STOPPED
 
 

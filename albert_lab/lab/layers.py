@@ -67,7 +67,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     from albert_lab.data.shards import open_shards
     from albert_lab.data.tokenizer import load_tokenizer
     from albert_lab.model.heads import PretrainingModel
-    from albert_lab.training.checkpoint import read_last_weights, set_weights
+    from albert_lab.training.checkpoint import last_weights, load_weights
     from albert_lab.training.evaluate import make_sets
     from albert_lab.training.layer_similarity import hidden_states_of, measure
     from albert_lab.training.pretrain import choose_device
@@ -79,6 +79,6 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     device = choose_device(config.machine.device)
     model = PretrainingModel.from_config(config)
     checkpoints = folder / "checkpoint"
-    set_weights(model, read_last_weights(checkpoints), str(checkpoints))
+    load_weights(last_weights(checkpoints), model)
     held_out = make_sets(train, dev, tokenizer, config).mlm
     return measure(hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device))

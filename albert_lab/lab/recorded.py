@@ -39,13 +39,14 @@ class Records:
 def read(folder: Path) -> Records:
     """The runs in the reports of a folder.
 
-    Reports of other tasks have other columns and fine-tunings of a run, which are joined; of everything else that
-    several reports have, the first by name is taken.
+    Reports of other tasks have other columns and fine-tunings of a run, which are joined: a cell is empty where a
+    report has no such score. Of everything else that several reports have, the first by name is taken.
     """
     found = Records()
     for report in sorted(folder.glob("*/")):
         for run, rows in _lines(report / RESULTS).items():
-            found.results[run] = [row | was for row, was in zip(rows, found.results.get(run, rows), strict=True)]
+            known = found.results.get(run, rows)
+            found.results[run] = [row | _filled(was) for row, was in zip(rows, known, strict=True)]
         for run, rows in _lines(report / TUNINGS).items():
             known = {row.get("identity") for row in found.tunings[run]}
             found.tunings[run] += [row for row in rows if row.get("identity") not in known]
@@ -53,6 +54,10 @@ def read(folder: Path) -> Records:
             for run, rows in _lines(report / name).items():
                 kept.setdefault(run, rows)
     return found
+
+
+def _filled(row: Row) -> Row:
+    return {column: cell for column, cell in row.items() if cell}
 
 
 def _lines(file: Path) -> dict[str, list[Row]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from tabulate import tabulate
 
 from albert_lab import paths
@@ -59,7 +60,7 @@ def find_run(name: str) -> runs.Run:
 
 
 def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
-    """The records of fine-tunings of a run, made first where they are not there.
+    """The records of fine-tunings of a run, made first where they are not there; waits for who works on the run.
 
     Raises:
         ConfigError, MissingDataError: no such run, task or data, or settings that do not fit.
@@ -72,6 +73,11 @@ def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
         for split in wanted.splits:
             task.file(paths.tasks_data(), split)
     runs.use_threads(run.folder, run.config)
+    with FileLock(run.folder / runs.LOCK):
+        return _finetune(run, tasks, wanted, say)
+
+
+def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: Say) -> list[FinetuningRecord]:
     from albert_lab.tasks.finetune import finetune
 
     start = downstream.start_of(run, say, is_random=wanted.is_random)
@@ -159,4 +165,11 @@ def ensemble_runs(
 
 
 def _score_files(run: runs.Run, task: TaskConfig, stem: str) -> list[Path]:
-    return sorted(output_folder(run.folder, task.name, 0).parent.glob(f"{task.name}-seed*/{stem}.npz"))
+    """Scores of the finished fine-tunings of the task's settings."""
+    found = []
+    for folder in sorted(output_folder(run.folder, task.name, 0).parent.glob(f"{task.name}-seed*/")):
+        seed = int(folder.name.rpartition("seed")[2])
+        if downstream.missing(run, [task.name], [seed]) or not (folder / f"{stem}.npz").exists():
+            continue
+        found.append(folder / f"{stem}.npz")
+    return found

@@ -238,9 +238,13 @@ def _gap(sentence: str, context: str, frequencies: Counter[str], frequent: set[s
     """The rarest word of the sentence that its context holds too, with the words after it that stand there as well."""
     given = {word.lower() for word in _words(context)}
     shared = [word for word in map(str.lower, _words(sentence)) if word in given - frequent and len(word) > 3]
-    if not shared:
+    for word in sorted(shared, key=lambda word: (frequencies[word], word)):
+        # Where a letter becomes two in lower case (İ), the word is not found again.
+        if _occurrences(word, context) and (found := _occurrences(word, sentence)):
+            gap = found[0]
+            break
+    else:
         return None
-    gap = _occurrences(min(shared, key=lambda word: (frequencies[word], word)), sentence)[0]
     for _ in range(_LONGEST_SPAN_WORDS - 1):
         longer = re.compile(rf"{re.escape(gap.group())} (\w+)\b").match(sentence, gap.start())
         if longer is None or longer.group(1).lower() in frequent or not _occurrences(longer.group(), context):

@@ -97,14 +97,14 @@ def load_last(folder: Path, model: nn.Module, optimizer: Optimizer, run_name: st
     return _load(_last(folder), model, optimizer, run_name)
 
 
-def read_last_weights(folder: Path) -> dict[str, Tensor]:
-    """Weights of the last checkpoint of a finished run, by name.
+def last_weights(folder: Path) -> Path:
+    """The weights of the last checkpoint of a finished run.
 
     Raises:
         MissingDataError: there is no checkpoint.
         CheckpointError: the last one is damaged.
     """
-    return safetensors.torch.load_file(_last(folder) / MODEL)
+    return _last(folder) / MODEL
 
 
 def _last(folder: Path) -> Path:
@@ -115,6 +115,11 @@ def _last(folder: Path) -> Path:
     if damage is not None:  # the one before is of an earlier step, and so another start
         raise CheckpointError(f"checkpoint {found[-1]} is damaged: {damage} (--fresh makes its run again)")
     return found[-1]
+
+
+def read_last_weights(folder: Path) -> dict[str, Tensor]:
+    """Those weights by name; errors as in last_weights."""
+    return safetensors.torch.load_file(last_weights(folder))
 
 
 def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> None:
@@ -155,18 +160,6 @@ def load_weights(path: Path, model: nn.Module) -> None:
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"weights {path} are damaged: {error}") from error
     set_weights(model, tensors, str(path))
-
-
-def latest_weights(folder: Path) -> Path:
-    """The weights of the newest whole checkpoint.
-
-    Raises:
-        MissingDataError: there is none.
-    """
-    for path in reversed(_checkpoints(folder)):
-        if _damage(path) is None:
-            return path / MODEL
-    raise MissingDataError(f"{folder} holds no whole checkpoint: the run's weights are gone (--fresh makes it again)")
 
 
 def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:

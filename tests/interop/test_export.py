@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import shutil
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.interop.export import choose_layout, export
 from albert_lab.interop.folder import read_model
 from albert_lab.interop.importing import import_folder
+from albert_lab.interop.loading import open_run
 from albert_lab.lab import run as runs
 from albert_lab.model.huggingface import to_albert, to_bert
 
@@ -120,6 +122,14 @@ def test_what_has_no_equal_is_refused_and_goes_out_in_our_own_layout(spiece, own
     assert not (own_home / "out").exists()
     assert export(str(folder), own_home / "out", "albert-lab") == "albert-lab"
     assert runs.read(own_home / "out") == runs.read(folder)
+
+
+def test_our_own_layout_stands_by_itself_whatever_the_tokenizer_was_called(spiece, own_home, tmp_path):
+    other = tmp_path / "30k-clean.model"
+    shutil.copyfile(spiece, other)
+    export(str(toy_run(other, ALBERT)), own_home / "out", "albert-lab")
+    other.unlink()
+    assert open_run(own_home / "out").tokenizer_file == own_home / "out" / "spiece.model"
 
 
 def test_one_layer_is_an_albert_since_nothing_tells_sharing_there():

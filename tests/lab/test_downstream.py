@@ -13,7 +13,7 @@ from albert_lab.lab import downstream, results, sweep, tuning
 from albert_lab.lab import run as runs
 from albert_lab.lab.downstream import AVERAGE, AVERAGED
 from albert_lab.lab.experiment import from_overrides
-from albert_lab.tasks.records import read_record, record_file
+from albert_lab.tasks.records import output_folder, read_record, record_file
 from albert_lab.training.pretrain import DivergedError
 
 
@@ -116,6 +116,11 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     made = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=output)
     assert len(made.members) == 2
     assert output.exists()
+    record_file(item.run.folder, "mnli", 1).unlink()
+    (other := output_folder(item.run.folder, "mnli", 2)).mkdir()
+    (other / "best.npz").write_bytes((output_folder(item.run.folder, "mnli", 0) / "best.npz").read_bytes())
+    few = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
+    assert [*few.members] == [f"{item.run.name}, mnli-seed0"], "of fine-tunings that are finished"
     assert json.dumps(made.as_dict())
     with pytest.raises(MissingDataError, match="finetune RUN --task race"):
         tuning.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
@@ -148,6 +153,14 @@ def test_a_run_that_is_not_there_or_not_finished_is_not_fine_tuned(planned):
     runs.create(planned[0].run)
     with pytest.raises(ConfigError, match="is not finished"):
         tuning.find_run(planned[0].run.name)
+
+
+def test_a_run_is_fine_tuned_by_one_process_at_a_time(planned, monkeypatch):
+    assert sweep.execute(planned, sweep.Options()).code == 0
+    run = planned[0].run
+    monkeypatch.setattr(tuning, "_finetune", lambda *_: [runs.is_locked(run.folder)])
+    assert tuning.finetune_run(run.name, wanted(["mnli"]), print) == [True]
+    assert not runs.is_locked(run.folder)
 
 
 def test_seeds_are_whole_numbers():

@@ -110,6 +110,13 @@ def test_the_tasks_of_a_run_in_several_reports_are_joined(tmp_path):
     assert [row["task"] for row in found.tunings["x"]] == ["mnli", "rte", "race"]
 
 
+def test_a_cell_that_is_empty_in_one_report_is_filled_by_another(tmp_path):
+    for place, cell in (("a", ""), ("b", "0.4")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "results.csv").write_text(f"run,mnli\nx,{cell}\n")
+    assert recorded.read(tmp_path).results["x"] == [{"run": "x", "mnli": "0.4"}]
+
+
 def test_an_empty_table_holds_no_run(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / results.LAYERS).write_text("\n")

@@ -1,6 +1,8 @@
+import re
 import subprocess
 import sys
 
+import psutil
 import pytest
 from toy import toy_overrides, write_corpus
 
@@ -43,6 +45,20 @@ def test_a_failed_run_leaves_the_others_and_is_made_again_only_when_asked(corpus
     assert mark.stat().st_mtime_ns == before
     sweep.execute(sweep.forget(points, fresh=False, retry_failed=True), sweep.Options())
     assert mark.stat().st_mtime_ns > before
+
+
+def test_a_child_that_is_told_to_stop_leaves_the_sweep_unfinished(corpus, own_home):
+    overrides = toy_overrides(corpus, "budget.value=100000", "embedding_size=4,8")
+    command = [sys.executable, "-m", "albert_lab.cli", "sweep", *overrides]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as parent:
+        assert parent.stderr is not None
+        for shape in ("E4", "E8"):
+            while not re.search(rf"{shape}.* pieces/s", line := parent.stderr.readline()):
+                assert line, "the sweep ended before its runs"
+            for child in psutil.Process(parent.pid).children():
+                if "albert_lab.lab.run" in child.cmdline():
+                    child.terminate()
+        assert parent.wait() == 75
 
 
 def test_after_a_failure_fail_fast_starts_no_other(corpus, own_home):

@@ -137,6 +137,15 @@ def test_no_official_task_is_of_the_family_and_every_other_is():
     assert not {load_task(name).title for name in STANDS_FOR} & {load_task(name).title for name in STANDS_FOR.values()}
 
 
+def test_a_letter_that_becomes_two_in_lower_case_breaks_no_task(tmp_path):
+    folder = tmp_path / "text"
+    config = toy_corpus(folder)
+    for file in folder.iterdir():
+        file.write_text(file.read_text().replace("In that year", "In \u0130stanbul that year"))
+    made = (config, tmp_path, make_tasks(config, tmp_path / "tasks"))
+    assert read(made, "cloze-span", "train")
+
+
 def test_too_little_text_is_said(tmp_path):
     (tmp_path / "one.txt").write_text("The cat sat. It was red.\n")
     config = load(["corpus=files", f"corpus.path={tmp_path}", "corpus.documents=file", "corpus.dev_share=0.999"])

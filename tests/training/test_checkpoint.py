@@ -18,7 +18,7 @@ from torch import nn
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.sections import OptimizerConfig
-from albert_lab.training.checkpoint import CheckpointError, load_latest, load_weights, save, save_weights
+from albert_lab.training.checkpoint import CheckpointError, last_weights, load_latest, load_weights, save, save_weights
 from albert_lab.training.optimizer import build_optimizer
 
 RUN = "toy-run"
@@ -299,6 +299,18 @@ def test_weights_come_back_without_an_optimizer(tmp_path: Path):
     load_weights(tmp_path / "model.safetensors", other)
     assert content(other, untouched) == content(model, untouched)
     assert names(tmp_path) == ["model.safetensors"]
+
+
+def test_the_weights_of_a_finished_run_are_of_its_last_step_or_of_none(tmp_path: Path):
+    with pytest.raises(MissingDataError, match="holds no checkpoint"):
+        last_weights(tmp_path)
+    model, optimizer = make()
+    for step in (1, 2):
+        path = save(tmp_path, model, optimizer, {"run_name": RUN, "step": step})
+    assert last_weights(tmp_path) == path / "model.safetensors"
+    truncate(path / "model.safetensors")
+    with pytest.raises(CheckpointError, match="step-00000002 is damaged.*--fresh"):
+        last_weights(tmp_path)
 
 
 def test_weights_that_cannot_be_used_are_named(tmp_path: Path):
