@@ -90,8 +90,8 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
 
+    from albert_lab.training.device import autocast, choose_device, choose_precision
     from albert_lab.training.evaluate import ACCURACIES, Evaluator, make_sets
-    from albert_lab.training.pretrain import autocast, choose_device, choose_precision
 
     torch.set_num_threads(threads)
     reasons = _reasons(opened)

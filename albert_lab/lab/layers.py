@@ -68,9 +68,9 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     from albert_lab.data.tokenizer import load_tokenizer
     from albert_lab.model.heads import PretrainingModel
     from albert_lab.training.checkpoint import last_weights, load_weights
+    from albert_lab.training.device import choose_device
     from albert_lab.training.evaluate import make_sets
     from albert_lab.training.layer_similarity import hidden_states_of, measure
-    from albert_lab.training.pretrain import choose_device
 
     config = run.config
     shards = prepare(config, say)

@@ -292,9 +292,10 @@ def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callabl
     import torch
 
     from albert_lab.data.batches import Batches
+    from albert_lab.training.device import autocast, choose_device, choose_precision
     from albert_lab.training.evaluate import Evaluator, make_sets
     from albert_lab.training.log import MetricsLog
-    from albert_lab.training.pretrain import Pretrainer, autocast, choose_device, choose_precision
+    from albert_lab.training.pretrain import Pretrainer
 
     torch.set_num_threads(threads)
     device = choose_device(config.machine.device)

@@ -33,9 +33,10 @@ from albert_lab.tasks.records import (
 from albert_lab.tasks.task import TaskConfig, TaskSettings, load_task
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
+from albert_lab.training.device import autocast, choose_device, choose_precision
 from albert_lab.training.lamb import Lamb
 from albert_lab.training.optimizer import split_parameters
-from albert_lab.training.pretrain import DivergedError, autocast, choose_device, choose_precision
+from albert_lab.training.pretrain import DivergedError
 from albert_lab.training.schedule import learning_rate_factor
 
 Say = Callable[[str], None]

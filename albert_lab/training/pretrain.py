@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from albert_lab.data.batches import Batch, Batches
-from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.sections import RunConfig
 from albert_lab.training import checkpoint
@@ -68,33 +67,6 @@ class Pretraining:
     final_loss: float
     alarms: tuple[str, ...]
     shown: Shown
-
-
-def choose_device(name: str) -> torch.device:
-    """The device of a run: as named, or CUDA where there is one.
-
-    Raises:
-        ConfigError: machine.device=cuda on a machine without it.
-    """
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("machine.device=cuda: this machine or this build of torch has no CUDA (allowed: auto, cpu)")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
-
-
-def choose_precision(name: str, device: torch.device) -> str:
-    """bf16 or fp32: as named, or bf16 where the device computes it natively (a CPU without it is many times slower)."""
-    if name != "auto":
-        return name
-    if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    return "bf16" if torch.ops.mkldnn._is_mkldnn_bf16_supported() else "fp32"
-
-
-def autocast(precision: str, device: torch.device) -> Callable[[], AbstractContextManager[object]]:
-    """Maker of the context for forward passes: bf16 autocast, or nothing."""
-    if precision == "bf16":
-        return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
-    return nullcontext
 
 
 class _Interval:

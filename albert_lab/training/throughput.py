@@ -12,9 +12,9 @@ from albert_lab.model.heads import PretrainingModel
 from albert_lab.model.parameters import masked_per_sequence
 from albert_lab.sections import RunConfig
 from albert_lab.training.clock import synchronize
+from albert_lab.training.device import autocast, choose_device, choose_precision
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
-from albert_lab.training.pretrain import autocast, choose_device, choose_precision
 from albert_lab.training.step import Step
 from albert_lab.training.transfer import inputs_of
 

@@ -8,8 +8,8 @@ from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.training import evaluate
+from albert_lab.training.device import autocast
 from albert_lab.training.evaluate import Accuracy, Evaluator, StoppedError, choose, make_sets
-from albert_lab.training.pretrain import autocast
 
 CPU = torch.device("cpu")
 

@@ -10,9 +10,10 @@ from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.sections import RunConfig
+from albert_lab.training.device import autocast
 from albert_lab.training.evaluate import Evaluator, make_sets
 from albert_lab.training.log import MetricsLog
-from albert_lab.training.pretrain import DivergedError, Pretrainer, autocast, choose_precision
+from albert_lab.training.pretrain import DivergedError, Pretrainer
 
 CPU = torch.device("cpu")
 
@@ -145,8 +146,3 @@ def test_two_seeds_begin_with_other_weights_and_one_seed_with_the_same(corpus):
     first, again, other = (PretrainingModel.from_config(toy_config(corpus, f"seed={seed}")) for seed in (1, 1, 2))
     assert torch.equal(first.mlm_head.dense.weight, again.mlm_head.dense.weight)
     assert not torch.equal(first.mlm_head.dense.weight, other.mlm_head.dense.weight)
-
-
-def test_a_named_precision_is_taken_as_it_is():
-    assert choose_precision("bf16", CPU) == "bf16"
-    assert choose_precision("auto", CPU) in {"bf16", "fp32"}

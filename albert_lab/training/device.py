@@ -1,0 +1,44 @@
+"""Where a run computes, and in which precision."""
+
+import platform
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+
+from albert_lab.errors import ConfigError
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of a run: as named, or CUDA where there is one.
+
+    Raises:
+        ConfigError: machine.device=cuda on a machine without it.
+    """
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("machine.device=cuda: this machine or this build of torch has no CUDA (allowed: auto, cpu)")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def choose_precision(name: str, device: torch.device) -> str:
+    """bf16 or fp32: as named, or bf16 where the device computes it natively (a CPU without it is many times slower)."""
+    if name != "auto":
+        return name
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    return "bf16" if _cpu_computes_bf16() else "fp32"
+
+
+def _cpu_computes_bf16() -> bool:
+    if not torch.backends.mkldnn.is_available():  # on a Mac, where the operator below is not even there
+        return False
+    if platform.machine() in ("x86_64", "AMD64"):  # on which that operator accepts AVX-512 that has to emulate it
+        return torch.cpu._is_avx512_bf16_supported()
+    return torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+def autocast(precision: str, device: torch.device) -> Callable[[], AbstractContextManager[object]]:
+    """Maker of the context for forward passes: bf16 autocast, or nothing."""
+    if precision == "bf16":
+        return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext

@@ -1,0 +1,36 @@
+import pytest
+import torch
+
+from albert_lab.errors import ConfigError
+from albert_lab.training.device import autocast, choose_device, choose_precision
+
+CPU = torch.device("cpu")
+
+
+def test_a_named_precision_is_taken_as_it_is():
+    assert choose_precision("bf16", CPU) == "bf16"
+    assert choose_precision("auto", CPU) in {"bf16", "fp32"}
+
+
+@pytest.mark.parametrize(
+    ("machine", "has_mkldnn", "has_avx512_bf16", "precision"),
+    [("x86_64", True, True, "bf16"), ("x86_64", True, False, "fp32"), ("arm64", False, False, "fp32")],
+)
+def test_auto_is_bf16_where_the_cpu_computes_it_natively(monkeypatch, machine, has_mkldnn, has_avx512_bf16, precision):
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("torch.backends.mkldnn.is_available", lambda: has_mkldnn)
+    monkeypatch.setattr("torch.cpu._is_avx512_bf16_supported", lambda: has_avx512_bf16)
+    assert choose_precision("auto", CPU) == precision
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
+def test_a_forward_pass_is_in_the_precision(precision, dtype):
+    with autocast(precision, CPU)():
+        assert torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3)).dtype == dtype
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a machine without CUDA")
+def test_cuda_must_be_there_where_it_is_named():
+    assert choose_device("auto") == CPU
+    with pytest.raises(ConfigError, match="machine.device=cuda"):
+        choose_device("cuda")
