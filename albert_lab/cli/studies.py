@@ -100,7 +100,7 @@ def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
 def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
     """Make the runs that are missing and write the report; the exit code, and the report's folder if a run is done."""
     from albert_lab.analysis import report
-    from albert_lab.lab import ensembles, layers, sweep
+    from albert_lab.lab import ensembles, layers, recorded, sweep
 
     planned = sweep.with_available_tasks(planned)
     outcome = sweep.execute(planned, options)
@@ -110,9 +110,12 @@ def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Opti
         note("no run is finished: no report")
         return outcome.code, None
     folder = paths.reports() / sweep.report_place(planned[0].point.config) / experiment.name
+    tables = sweep.tables(planned)
+    runs, _, tunings = tables
+    recorded.set_aside(folder, runs, tunings, note)
     layers.keep(folder, experiment, planned, note)
     ensembles.keep(folder, experiment, planned, note)
-    file = report.write(folder, experiment, points, *sweep.tables(planned))
+    file = report.write(folder, experiment, points, *tables)
     note(f"report: {file}, and as a page {file.with_name(report.PAGE)}")
     return outcome.code, folder
 

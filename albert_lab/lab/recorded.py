@@ -1,15 +1,22 @@
 """Runs whose numbers stand in reports: they count as done where their folders are not."""
 
 import csv
+import shutil
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from albert_lab import paths
 from albert_lab.lab import downstream
+from albert_lab.lab import run as runs
 from albert_lab.lab.results import CURVES, LAYERS, RESULTS, TUNINGS
-from albert_lab.lab.run import Run
 from albert_lab.tasks.records import identity_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Row = dict[str, str]
 
@@ -27,7 +34,7 @@ class Records:
     tunings: dict[str, list[Row]] = field(default_factory=_by_run)
     layers: dict[str, list[Row]] = field(default_factory=_by_run)
 
-    def has(self, run: Run, tasks: Iterable[str], seeds: downstream.Seeds = None) -> bool:
+    def has(self, run: runs.Run, tasks: Iterable[str], seeds: downstream.Seeds = None) -> bool:
         """Whether a run stands there with every fine-tuning that these tasks ask for."""
         if run.name not in self.results:
             return False
@@ -54,6 +61,26 @@ def read(folder: Path) -> Records:
             for run, rows in _lines(report / name).items():
                 kept.setdefault(run, rows)
     return found
+
+
+def set_aside(folder: Path, results: "pd.DataFrame", tunings: "pd.DataFrame", say: Callable[[str], None]) -> None:
+    """Copy a report beside itself where these tables in its place would lose numbers that no run folder has.
+
+    The copy counts as a record like the report itself.
+    """
+    lost: set[str] = set()
+    for name, key, table in ((RESULTS, "run", results), (TUNINGS, "identity", tunings)):
+        kept = {line[key] for line in table.to_dict("records")}
+        before = _lines(folder / name).items()
+        lost |= {run for run, rows in before if not kept.issuperset(row.get(key) for row in rows)}
+    lost = {run for run in lost if runs.state(paths.runs() / run) != "done"}
+    if not lost:
+        return
+    copies = (folder.with_name(f"{folder.name}-before-{number}") for number in count(1))
+    copy = next(copy for copy in copies if not copy.exists())
+    shutil.copytree(folder, copy)
+    what = "1 run of the report before has" if len(lost) == 1 else f"{len(lost)} runs of the report before have"
+    say(f"{what} numbers that stand nowhere else: it is kept as {copy}")
 
 
 def _filled(row: Row) -> Row:

@@ -65,6 +65,29 @@ def test_a_fresh_start_makes_them_again(corpus, own_home, runs_here):
     assert [item.state for item in items] == ["done"] * 2
 
 
+def test_numbers_that_stand_in_a_report_alone_outlive_another_report_in_its_place(corpus, own_home, runs_here):
+    experiment = toy(ROWS)
+    before = written(experiment, planned(experiment, corpus))
+    folder = paths.reports() / sweep.report_place(planned(experiment, corpus)[0].point.config) / experiment.name
+
+    def said_before_a_report_of(items) -> list[str]:
+        said: list[str] = []
+        table, _, tunings = sweep.tables(items)
+        recorded.set_aside(folder, table, tunings, said.append)
+        return said
+
+    assert not said_before_a_report_of(planned(experiment, corpus)[:1]), "the run folders have them"
+    shutil.rmtree(paths.runs())
+    items = planned(experiment, corpus)
+    assert not said_before_a_report_of(items), "the new report has them"
+    copy = folder.with_name("toy-before-1")
+    (line,) = said_before_a_report_of(items[:1])
+    assert line == f"1 run of the report before has numbers that stand nowhere else: it is kept as {copy}"
+    assert {name: (copy / name).read_text() for name in before} == before
+    shutil.rmtree(folder)
+    assert [item.state for item in planned(experiment, corpus)] == ["recorded"] * 2
+
+
 def test_a_run_without_the_fine_tuning_that_is_asked_for_is_made(corpus, own_home, tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
     toy_task("sst2", tmp_path / "tasks")
