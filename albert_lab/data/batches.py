@@ -104,12 +104,12 @@ class Batches:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def stats(self, epoch: int = 0) -> dict[str, Any]:
-        """What an epoch is made of: see pairs.make_pairs."""
+    def stats(self) -> dict[str, Any]:
+        """What the first epoch is made of: see pairs.make_pairs."""
         with self._lock:
-            while len(self._stats) <= epoch:
-                self._plan(len(self._stats))
-            return dict(self._stats[epoch])
+            if not self._stats:
+                self._plan(0)
+            return dict(self._stats[0])
 
     def _examples(self, first: int, end: int) -> Pairs:
         """The pairs [end - first] of the run from number `first` on."""

@@ -11,16 +11,15 @@ from albert_lab.lab import results
 from albert_lab.lab import run as runs
 from albert_lab.lab.results import RunRecord
 
-_CLASSES = {"albert": "AlbertForPreTraining", "bert": "BertForPreTraining"}
 
-
-def model_card(folder: Path, opened: Opened, layout: str) -> str:
+def model_card(folder: Path, opened: Opened, layout: str, model_class: str | None) -> str:
     """The text of a model card: what the model is, its scores, where it came from, and how to open it.
 
     Args:
         folder: of the run.
         opened: what the folder holds.
         layout: in which it is exported.
+        model_class: of transformers, that opens it; None: albert_lab.load does.
     """
     record = results.read(folder)
     library = "albert-lab" if layout == "albert-lab" else "transformers"
@@ -28,7 +27,7 @@ def model_card(folder: Path, opened: Opened, layout: str) -> str:
         f"---\nlibrary_name: {library}\ntags: [{layout}, fill-mask, albert-lab]\n---",
         f"# {opened.name}",
         _description(opened),
-        _usage(opened, layout),
+        _usage(model_class),
         "## Scores",
         _scores(record) if record else "None were taken: the model was not trained here.",
         "## Where it came from",
@@ -60,12 +59,11 @@ def _description(opened: Opened) -> str:
     return "\n".join(lines)
 
 
-def _usage(opened: Opened, layout: str) -> str:
+def _usage(model_class: str | None) -> str:
     lines = ["```python"]
-    if layout in _CLASSES:
-        model = _CLASSES[layout]
-        lines += [f"from transformers import AutoTokenizer, {model}", "", 'folder = "."']
-        lines += ["tokenizer = AutoTokenizer.from_pretrained(folder)", f"model = {model}.from_pretrained(folder)"]
+    if model_class:
+        lines += [f"from transformers import AutoTokenizer, {model_class}", "", 'folder = "."']
+        lines += ["tokenizer = AutoTokenizer.from_pretrained(folder)", f"model = {model_class}.from_pretrained(folder)"]
     else:
         lines += ["import albert_lab", "", 'model, tokenizer = albert_lab.load(".")']
     return "\n".join([*lines, "```"])

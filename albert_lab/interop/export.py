@@ -61,7 +61,7 @@ def export(text: str, target: Path, layout: str) -> str:
         partial = Path(scratch) / target.name
         partial.mkdir()
         write(partial)
-        (partial / CARD).write_text(model_card(folder, opened, layout), encoding="utf-8")
+        (partial / CARD).write_text(model_card(folder, opened, layout, _model_class(partial)), encoding="utf-8")
         if target.exists():
             target.rmdir()
         partial.rename(target)
@@ -113,6 +113,12 @@ def _transformers(opened: Opened, shape: EncoderShape, layout: str) -> Callable[
         tokenizer_files.write(opened.tokenizer_file, opened.config, folder)
 
     return write
+
+
+def _model_class(folder: Path) -> str | None:
+    """The class of transformers that a folder is written for."""
+    config = folder / folders.CONFIG_FILE
+    return json.loads(config.read_text())["architectures"][0] if config.exists() else None
 
 
 def _own(folder: Path, opened: Opened) -> Callable[[Path], None]:

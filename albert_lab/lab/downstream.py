@@ -193,7 +193,7 @@ def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str,
         if bounds := interval(value, n, load_task(name).main):
             found |= {f"{name}_low": bounds[0], f"{name}_high": bounds[1]}
         found |= {f"{name}_baseline": records[0].baseline_main / 100, f"{name}_by": f"{len(records)} fine-tuned"}
-        for part in records[0].best.scores:
+        for part in load_task(name).metrics:
             found[f"{name}_{part}"] = median(record.best.scores[part] for record in records) / 100
     if set(AVERAGED) <= set(values):
         found[AVERAGE] = fmean(values[column] for column in AVERAGED)

@@ -2,16 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from albert_lab.errors import ConfigError
 from albert_lab.sections import RunConfig
 from albert_lab.storage import write_atomically
-
-if TYPE_CHECKING:
-    pass
 
 RECORD = "results.json"
 METRICS = "metrics.jsonl"

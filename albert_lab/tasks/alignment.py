@@ -30,10 +30,6 @@ class AlignedText:
             last -= 1
         return (first, last) if first <= last else None
 
-    def text_of(self, first: int, last: int) -> str:
-        """The raw text that a stretch of pieces stands for."""
-        return self.text[self.starts[first] : self.ends[last]]
-
 
 def align(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> AlignedText:
     """The pieces of a text, cleaned as the corpus is, with the raw characters that they stand for."""

@@ -29,7 +29,6 @@ def ensemble(
     *,
     scale: str,
     split: str = "dev",
-    threshold: float | None = None,
     best: int | None = None,
 ) -> Ensemble:
     """Answers of an ensemble: averaged probabilities, or averaged span and no-answer scores.
@@ -43,7 +42,6 @@ def ensemble(
         say: Told what is left out.
         scale: The scale of the fine-tunings.
         split: The split they have scored.
-        threshold: Of no-answer probabilities; None: the best one for these examples.
         best: Takes only so many members, those with the highest main score on this split.
 
     Raises:
@@ -58,7 +56,7 @@ def ensemble(
     labelled = has_gold(examples)
 
     def main_of(scores: Scores) -> float:
-        return task.main_score(judge(task, examples, kind.predict(examples, scores), say, threshold).scores)
+        return task.main_score(judge(task, examples, kind.predict(examples, scores), say).scores)
 
     mains = {file: main_of(scores) for file, scores in members.items()} if labelled else {}
     if best is not None:
@@ -69,10 +67,10 @@ def ensemble(
         members = {file: members[file] for file in chosen}
     predictions = kind.predict(examples, kind.average(list(members.values())))
     if not labelled:
-        if predictions.na_probs is not None and threshold is None:
-            raise ConfigError(f"threshold must be given: {split} has no labels to choose it on")
-        return Ensemble(decide(predictions, threshold), None, {})
-    outcome = judge(task, examples, predictions, say, threshold)
+        if predictions.na_probs is not None:
+            raise ConfigError(f"when {task.name} has no answer is decided by a threshold; {split} has no labels for it")
+        return Ensemble(decide(predictions, None), None, {})
+    outcome = judge(task, examples, predictions, say)
     return Ensemble(outcome, task.main_score(outcome.scores), mains)
 
 

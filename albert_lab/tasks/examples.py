@@ -52,9 +52,9 @@ class Issue(NamedTuple):
     reason: str
 
 
-def enumerate_few(names: Sequence[str], most: int = 3) -> str:
+def enumerate_few(names: Sequence[str]) -> str:
     """How many names there are, and the first of them: `5 (a, b, c, ...)`."""
-    return f"{len(names)} ({', '.join(names[:most])}{', ...' if len(names) > most else ''})"
+    return f"{len(names)} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
 
 
 def describe(issues: Sequence[Issue]) -> str:

@@ -269,7 +269,10 @@ class _Finetuning:
         end_loss = float(np.mean(self.progress.end_losses))
         signs = []
         if end_loss >= LEARNT_SHARE * chance_loss:
-            signs.append(f"the loss at the end, {end_loss:.3f}, is not under that of chance ({chance_loss:.3f})")
+            signs.append(
+                f"the loss at the end, {end_loss:.3f}, is not under {LEARNT_SHARE:.0%} of that of chance"
+                f" ({chance_loss:.3f})"
+            )
         if is_constant:
             signs.append("every example of dev is given the same answer")
         return self._attempt(end_loss, chance_loss, tuple(signs))

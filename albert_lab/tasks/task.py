@@ -37,8 +37,9 @@ class HubSource(Section):
 
 
 class TaskSettings(Section):
-    """How a model is fine-tuned on the task. Lengths count pieces; None in the last five: the task has none.
+    """How a model is fine-tuned on the task; what has a default is left out where the kind of task has no such thing.
 
+    Lengths count pieces.
     checkpoint_steps is the distance of evaluations on the dev set; train_examples and dev_examples subsample.
     retries says how often a diverged fine-tuning is made again, each time at half the learning rate.
     question_length bounds the question (span) or the question with its option (multiple choice). empty_windows is the

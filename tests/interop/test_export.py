@@ -76,6 +76,7 @@ def test_a_run_without_a_pair_head_says_that_it_is_a_masked_language_model(spiec
     export(str(toy_run(spiece, ALBERT, "none")), own_home / "out", "auto")
     content = json.loads((own_home / "out" / "config.json").read_text())
     assert content["architectures"] == ["AlbertForMaskedLM"]
+    assert "AlbertForMaskedLM.from_pretrained(folder)" in (own_home / "out" / "README.md").read_text()
     _, report = load_with_report(transformers.AlbertForMaskedLM, own_home / "out")
     assert not report["missing_keys"]
 

@@ -21,6 +21,11 @@ def aligned(text, corpus=CORPUS):
     return align(text, corpus, toy_tokenizer())
 
 
+def text_of(found, first, last):
+    """The raw text that a stretch of pieces stands for."""
+    return found.text[found.starts[first] : found.ends[last]]
+
+
 def is_kept(text):
     """Whether anything of a text is left for pieces: neither space nor what cleaning and normalization drop."""
     return any(char.isalnum() for char in clean(text, CORPUS)) and text.isascii()
@@ -41,7 +46,7 @@ def test_a_span_mapped_to_pieces_and_back_holds_its_text(text, start, length):
     end = min(len(text), start + length)
     gold = text[start:end]
     pieces = aligned(text).pieces_of(start, end)
-    back = aligned(text).text_of(*pieces) if pieces else ""
+    back = text_of(aligned(text), *pieces) if pieces else ""
     assert back in text
     if not is_kept(gold):
         return
@@ -53,7 +58,7 @@ def test_a_span_mapped_to_pieces_and_back_holds_its_text(text, start, length):
 @given(TEXT)
 def test_the_whole_text_comes_back_but_for_space_and_what_has_no_piece(text):
     found = aligned(text)
-    words = [found.text_of(number, number) for number in range(len(found.ids))]
+    words = [text_of(found, number, number) for number in range(len(found.ids))]
     assert all(char in text for word in words for char in word)
     if text.isascii():
         printable = [char for char in text if char.isprintable() and not char.isspace() and char != ","]
@@ -80,7 +85,7 @@ def test_an_answer_comes_back_as_it_is_written(text, gold):
     start = text.index(gold)
     pieces = found.pieces_of(start, start + len(gold))
     assert pieces is not None
-    assert found.text_of(*pieces) == gold
+    assert text_of(found, *pieces) == gold
 
 
 def test_what_is_nothing_but_space_has_no_pieces():
@@ -113,5 +118,5 @@ def test_at_least_985_of_1000_gold_answers_of_squad_come_back_as_they_are(shared
     for context, answer in (asked[index] for index in chosen):
         found = align(context, CORPUS, tokenizer)
         pieces = found.pieces_of(answer["answer_start"], answer["answer_start"] + len(answer["text"]))
-        right += pieces is not None and found.text_of(*pieces) == answer["text"]
+        right += pieces is not None and text_of(found, *pieces) == answer["text"]
     assert right / len(chosen) >= 0.985

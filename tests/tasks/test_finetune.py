@@ -147,7 +147,7 @@ def test_one_class_for_all_is_flagged_and_tried_again_at_half_the_rate(tmp_path)
     record = make(toy_start(tmp_path / "run"), task, data, say=said.append)
     assert [attempt.learning_rate for attempt in record.attempts] == [1e-12, 5e-13, 2.5e-13]
     assert record.diverged == record.attempts[-1].diverged
-    assert any("is not under that of chance" in sign for sign in record.diverged)
+    assert any("is not under 99% of that of chance" in sign for sign in record.diverged)
     assert any("same answer" in sign for sign in record.diverged)
     assert len([line for line in said if "again at half the learning rate" in line]) == 2
 
