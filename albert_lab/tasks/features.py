@@ -116,6 +116,7 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
         pools = [
             order[at : at + POOLED_BATCHES * batch_size] for at in range(0, len(order), POOLED_BATCHES * batch_size)
         ]
+        # Differs from the release: it shuffles examples, padded to the longest length that the settings allow.
         by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
         batches = [pool[at : at + batch_size] for pool in by_length for at in range(0, len(pool), batch_size)]
         for index in rng.permutation(len(batches)):
