@@ -206,7 +206,8 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
     """Each overridden key with its values as override texts: one value where it is fixed, several where it is swept.
 
     Raises:
-        ConfigError: a text that is not an override, or an interval, which has no list of values.
+        ConfigError: a text that is not an override, a value that is given twice, or an interval, which has no list of
+            values.
     """
     found: dict[str, list[str]] = {}
     with _hydra():
@@ -219,6 +220,9 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
                 found[key] = list(override.sweep_string_iterator())
                 if not found[key]:
                     raise ConfigError(f"{override.input_line} names no value")
+                for number, each in enumerate(found[key]):
+                    if each in found[key][:number]:
+                        raise ConfigError(f"{override.input_line}: {key}={each} is given twice")
             else:
                 found[key] = [str(override.get_value_element_as_str())]
     return found

@@ -27,6 +27,8 @@ class Section(BaseModel):
 AnySection = TypeVar("AnySection", bound=Section)
 PositiveInt = Field(gt=0)
 Share = Field(ge=0, le=1)
+SEEDS = 2**32  # what every generator of random numbers takes lies below
+Seed = Field(ge=0, lt=SEEDS)
 
 
 class ModelConfig(Section):
@@ -199,7 +201,7 @@ class EvaluationConfig(Section):
     num_curve_points: int = Field(ge=0)
     num_curve_pairs: int = PositiveInt
     batch_size: int = PositiveInt
-    seed: int = Field(ge=0)
+    seed: int = Seed
 
 
 class MachineConfig(Section):
@@ -256,7 +258,7 @@ class RunConfig(Section):
     short_sequence_probability: float = Share
     batch_size: int = PositiveInt
     dropout: float = Field(ge=0, lt=1)
-    seed: int = Field(ge=0)
+    seed: int = Seed
     evaluation: EvaluationConfig
     machine: MachineConfig
 

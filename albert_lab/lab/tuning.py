@@ -12,7 +12,7 @@ from albert_lab.data.build import Say
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.lab import downstream
 from albert_lab.lab import run as runs
-from albert_lab.sections import digest
+from albert_lab.sections import SEEDS, digest
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import TaskConfig, load_task
@@ -37,10 +37,13 @@ def read_seeds(text: str) -> list[int]:
     Raises:
         ConfigError: anything else.
     """
-    seeds = text.split(",")
-    if not all(seed.isdecimal() for seed in seeds):
-        raise ConfigError(f"--seeds {text}: whole numbers with commas between them, as in 0,1,2")
-    return [int(seed) for seed in seeds]
+    words = text.split(",")
+    seeds = [int(word) for word in words if word.isdecimal() and int(word) < SEEDS]
+    if len(set(seeds)) < len(words):
+        raise ConfigError(
+            f"--seeds {text}: different whole numbers below {SEEDS} with commas between them, as in 0,1,2"
+        )
+    return seeds
 
 
 def find_run(name: str) -> runs.Run:

@@ -127,10 +127,11 @@ def test_a_run_that_is_not_there_or_not_finished_is_not_fine_tuned(planned):
         tuning.find_run(planned[0].run.name)
 
 
-def test_seeds_are_whole_numbers():
+@pytest.mark.parametrize("text", ["0,x", "-1", "0,", "1,1", "4294967296"])
+def test_seeds_are_different_whole_numbers_that_generators_take(text):
     assert tuning.read_seeds("0,12") == [0, 12]
-    with pytest.raises(ConfigError, match="--seeds 0,x"):
-        tuning.read_seeds("0,x")
+    with pytest.raises(ConfigError, match=f"--seeds {text}"):
+        tuning.read_seeds(text)
 
 
 def test_where_a_corpus_turns_out_not_to_bring_a_task_another_takes_its_place(own_home):
