@@ -18,7 +18,9 @@ Overrides = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KEY=VALUE]...",
-        help="Configuration in Hydra's grammar: scale=smoke, seed=0,1,2, optimizer.learning_rate=0.01.",
+        help="Configuration in Hydra's grammar: scale=smoke, seed=0,1,2, optimizer.learning_rate=0.01. A value is"
+        " meant as it stands (embedding_size=64 is 64 at every scale), unless it names a row that sets several keys"
+        " (model=BERT-large).",
         autocompletion=_complete_override,
     ),
 ]

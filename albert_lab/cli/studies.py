@@ -91,8 +91,8 @@ def task_names(given: str | None) -> list[str] | None:
 
 
 def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
-    """Print the folder of each point's run with its state."""
-    rows = [{"folder": str(item.run.folder), "state": item.state, **item.point.row} for item in planned]
+    """Print the folder of each point's run with its state; as JSON with its row, as points.csv has it."""
+    rows = [{"folder": str(item.run.folder), "state": item.state} | item.point.as_columns() for item in planned]
     print(json.dumps(rows, indent=2) if as_json else "\n".join(f"{row['state']:<8} {row['folder']}" for row in rows))
 
 

@@ -149,7 +149,7 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     total_seconds, total_disk = 0.0, 0
     for item, depth in _with_ancestors(planned):
         config = item.point.config
-        words = " ".join(f"{axis}={label}" for axis, label in item.point.row.items()) or "-"
+        words = item.point.words or "-"
         if shown.setdefault(item.run.name, words) != words:  # asked for by several rows, made once
             rows.append(
                 {"point": f"{words} (the run of {shown[item.run.name]})", "seed": config.seed, "state": "shared"}

@@ -202,6 +202,31 @@ class Point:
     start: Start | None = None
     run: "Run | None" = None
 
+    def value(self, axis: str) -> str:
+        """What an axis is set to here; its label where its values set several keys and it is none itself."""
+        value: object = self.config
+        for part in axis.split("."):
+            if not hasattr(value, part):
+                return self.row[axis]
+            value = getattr(value, part)
+        return str(getattr(value, "name", value))
+
+    def as_columns(self) -> dict[str, str]:
+        """The row as tables have it: each axis as it is set here, and under paper_AXIS its label."""
+        return {axis: self.value(axis) for axis in self.row} | {f"paper_{axis}": self.row[axis] for axis in self.row}
+
+    @property
+    def words(self) -> str:
+        """The row in one line; a number that stands for another one of the paper has that beside it."""
+        return " ".join(f"{axis}={self._word(axis)}" for axis in self.row)
+
+    def _word(self, axis: str) -> str:
+        here, label = self.value(axis), self.row[axis]
+        try:
+            return label if float(here) == float(label) else f"{here} (paper: {label})"
+        except ValueError:  # words, which say it all
+            return label
+
 
 def read(file: Path) -> Experiment:
     """An experiment from a YAML file.
