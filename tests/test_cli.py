@@ -66,6 +66,7 @@ def test_every_command_shows_two_examples(command):
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
         (["report", "nowhere"], "experiment.yaml"),
+        (["report", __file__], "is a file"),
         (["compare", "nowhere", "nowhere"], "experiment.yaml"),
         (
             ["sop-vs-nsp", "inter_sentence.labels=[{kind: reversed, share: 0.5}, {kind: swapped, share: 0.5}]"],

@@ -66,7 +66,8 @@ def layer_similarity(
 def _drawing(name: str) -> Callable[[Path | None], None]:
     def command(
         folder: Annotated[
-            Path | None, typer.Argument(help="A report folder; the newest that has this figure unless given.")
+            Path | None,
+            typer.Argument(file_okay=False, help="A report folder; the newest that has this figure unless given."),
         ] = None,
     ) -> None:
         from albert_lab.analysis import plots

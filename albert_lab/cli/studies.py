@@ -196,12 +196,15 @@ for _file in sorted(paths.EXPERIMENTS.glob("*.yaml")):
 
 @app.command(
     rich_help_panel=STUDIES,
-    epilog=examples("albert-lab report reports/laptop-sotu/sop-vs-nsp", "albert-lab report reports/*/* reports"),
+    epilog=examples("albert-lab report reports/laptop-sotu/sop-vs-nsp", "albert-lab report reports/*/*/ reports"),
 )
 def report(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="Folders with the CSV files of a report; a folder of such folders gets the page of all."),
+        typer.Argument(
+            file_okay=False,
+            help="Folders with the CSV files of a report; a folder of such folders gets the page of all.",
+        ),
     ],
 ) -> None:
     """Rebuild reports, as Markdown and as HTML, from the CSV files beside them, and the paper on one page from them."""
@@ -224,8 +227,11 @@ def report(
     ),
 )
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Folder of a report.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Folder of another: a scale, a machine, after a change.")],
+    a: Annotated[Path, typer.Argument(metavar="A", file_okay=False, help="Folder of a report.")],
+    b: Annotated[
+        Path,
+        typer.Argument(metavar="B", file_okay=False, help="Folder of another: a scale, a machine, after a change."),
+    ],
     as_json: Json = False,
 ) -> None:
     """Put two sets of results side by side, with intervals and differences."""
