@@ -51,7 +51,7 @@ def _hydra() -> Iterator[None]:
 def groups() -> dict[str, list[str]]:
     """Every configuration group with its options, read from the file names under conf/."""
     found: dict[str, list[str]] = {}
-    for file in sorted(paths.CONF.glob("*/*.yaml")):
+    for file in sorted(paths.CONF.glob("*/*.yaml"), key=lambda file: (file.parent, file.stem)):
         if file.parent.name == "task":  # no choice of a run: each fine-tuning reads one
             continue
         found.setdefault(file.parent.name, []).append(file.stem)

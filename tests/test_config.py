@@ -50,6 +50,11 @@ def test_every_yaml_opens_with_a_comment(file):
     assert len(lines[0]) > 20
 
 
+def test_options_come_in_the_order_of_the_alphabet():
+    assert config.groups()["inter_sentence"] == ["none", "nsp", "sop", "sop-release", "three-way"]
+    assert all(options == sorted(options) for options in config.groups().values())
+
+
 def test_no_option_has_a_name_that_yaml_reads_as_something_else():
     misread = {"no", "off", "yes", "on", "y", "n", "true", "false", "null", "~"}
     assert not misread & {option.lower() for _, option in OPTIONS}

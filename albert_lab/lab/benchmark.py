@@ -100,8 +100,8 @@ class Benchmark:
         return [
             *failed,
             f"Medians over {self.rounds} rounds, quartiles in brackets. A round measures each configuration once, in an"
-            " order of its own;",
-            "ratios are taken within rounds. Computed with: " + ("; ".join(sorted(used)) or "nothing") + ".",
+            " order of its own; ratios are taken within rounds.",
+            f"Computed with: {'; '.join(sorted(used)) or 'nothing'}.",
             "Training: whole optimizer steps on random ids at full length, masked as configured. Inference: encoder and"
             " heads, without gradients.",
             "Utilisation: FLOPs of training over those of torch.matmul, in the same precision, threads and round.",

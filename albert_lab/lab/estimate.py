@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -36,6 +37,9 @@ MEMORY = (
 )
 
 
+WIDTH = 100  # of notes, in characters
+
+
 @dataclass(frozen=True)
 class Listing:
     """A table with notes below it, as text and as plain data."""
@@ -44,13 +48,15 @@ class Listing:
     notes: list[str]
 
     def as_text(self) -> str:
-        """The table with thousands marked, and the notes."""
+        """The table with thousands marked, and the notes, as wide as the terminal but not wider than is easily read."""
         header = list(dict.fromkeys(key for row in self.rows for key in row))
         body = [[_cell(row.get(key)) for key in header] for row in self.rows]
         are_text = [any(isinstance(row.get(key), str) for row in self.rows) for key in header]
         align = ["left" if is_text else "right" for is_text in are_text]
         table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True, colalign=align)
-        return "\n".join([table, "", *self.notes]).rstrip()
+        width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+        notes = [textwrap.fill(note, width, break_on_hyphens=False) for note in self.notes]
+        return "\n".join([table, "", *notes]).rstrip()
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -193,8 +199,8 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     tuned = finetuning_seconds(planned, speed)
     made = [row for row in rows if row["state"] not in ("shared", "imported")]
     notes = [
-        f"{len(made)} runs. To make: {duration(total_seconds)} of training one after another,"
-        f" {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
+        f"{len(made)} {'run' if len(made) == 1 else 'runs'}. To make: {duration(total_seconds)} of training one after"
+        f" another, {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
         f" ({free / 2**20:,.0f} MiB are free).",
         f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned.values()))} at the full length of every example.",
         f"Time: {source}.",

@@ -160,7 +160,8 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     names = needed | {run.name for run in unfinished if runs.state(run.folder) == "done"}
     todo = [item for item in items.values() if item.run.name in names]
     finished, failed = (sum(state in found for state in states.values()) for found in (runs.FINISHED, ("failed",)))
-    _say(f"{len(items)} runs: {finished} finished before, {len(todo)} to make, {failed} failed before")
+    noun = "run" if len(items) == 1 else "runs"
+    _say(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
     if there:
         _say(f"{len(there)} of those finished stand in reports alone; --fresh makes them again")
     if todo:

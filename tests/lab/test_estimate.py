@@ -30,3 +30,12 @@ def test_without_a_record_time_comes_from_the_fastest_product_not_from_the_mean(
     speed, source = estimate.flops_per_second()
     assert speed == pytest.approx(2 * estimate.MATRIX_SIZE**3 / 1e-5 * estimate.MEASURED_UTILISATION)
     assert "no run was made here yet" in source
+
+
+def test_notes_are_as_wide_as_the_terminal_and_not_wider_than_is_easily_read(monkeypatch):
+    listing = estimate.Listing([{"a": 1}], ["word " * 100])
+    for columns, width in (("60", 60), ("400", estimate.WIDTH)):
+        monkeypatch.setenv("COLUMNS", columns)
+        lengths = [len(line) for line in listing.as_text().splitlines()[3:]]
+        assert width - 10 < max(lengths) <= width
+    assert listing.as_dict()["notes"] == listing.notes
