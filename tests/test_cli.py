@@ -75,6 +75,11 @@ def test_every_command_shows_two_examples(command):
         (["clean", "--frist"], "No such option"),
         (["swep", "seed=1,2"], "sweep"),
         (["sop-vs-nsp", "--tasks", "mnly"], "task mnly is unknown; did you mean mnli?"),
+        (["sop-vs-nsp", "--tasks", "cola,mnly"], "task mnly is unknown"),
+        (["sop-vs-nsp", "--tasks", "none,cola"], "--tasks none,cola: different tasks"),
+        (["finetune", "nowhere", "--tasks", "cola,cola"], "--tasks cola,cola: different tasks"),
+        (["sop-vs-nsp", "--dry-run", "--list"], "give one of them"),
+        (["paper", "--dry-run", "--list"], "give one of them"),
         (["finetune", "nowhere"], "nowhere is no run folder"),
         (["score", "squad3", "file.json"], "task squad3 is unknown; did you mean squad2?"),
         (["ensemble", "mnli", "nowhere"], "nowhere is no run folder"),
@@ -217,6 +222,7 @@ def test_clean_says_what_it_would_free_and_frees_only_with_yes(own_home):
     assert asked.returncode == 2
     assert str(partial) in asked.stdout
     assert partial.exists()
+    assert json.loads(here("clean", "--json", **cache).stdout) == {str(partial): 4096}
     assert here("clean", "--yes", **cache).returncode == 0
     assert not partial.exists()
 

@@ -23,8 +23,10 @@ from albert_lab.cli.options import (
     Overrides,
     RetryFailed,
     Tasks,
+    check_views,
     examples,
     note,
+    task_names,
 )
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ def execute(
     from albert_lab.analysis import report
     from albert_lab.lab import estimate, sweep
 
+    check_views(dry_run=dry_run, list_folders=list_folders)
     planned = sweep.plan(experiment, overrides, task_names(tasks))
     if dry_run:
         costs = estimate.costs(planned)
@@ -83,11 +86,6 @@ def execute(
         print(report.as_json(folder) if as_json else report.scores(folder))
         exit_on(fail_on, report.decisions(folder), code)
     raise typer.Exit(code)
-
-
-def task_names(given: str | None) -> list[str] | None:
-    """The tasks that --tasks names; None where it was not given."""
-    return None if given is None else [name for name in given.split(",") if name not in ("", "none")]
 
 
 def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:

@@ -149,7 +149,7 @@ def ensemble_runs(
     files = [file for run in found for file in _score_files(run, task, which if split == "dev" else split)]
     if not files:
         raise MissingDataError(
-            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --task {task.name}`"
+            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --tasks {task.name}`"
         )
     config = found[0].config
     data = data_folder(task, config, say)

@@ -111,7 +111,7 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     assert len(made.members) == 2
     assert output.exists()
     assert json.dumps(made.as_dict())
-    with pytest.raises(MissingDataError, match="finetune RUN --task race"):
+    with pytest.raises(MissingDataError, match="finetune RUN --tasks race"):
         tuning.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
 
 
