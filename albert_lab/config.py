@@ -100,7 +100,11 @@ def validate(content: Any) -> RunConfig:
         # JSON mode: lists may stand for tuples, numbers stay strict.
         return RunConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise ConfigError("\n".join(_describe(detail) for detail in error.errors())) from error
+        details = [
+            _unknown(_key(detail)) if detail["type"] == "extra_forbidden" else describe(detail)
+            for detail in error.errors()
+        ]
+        raise ConfigError("\n".join(details)) from error
 
 
 def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:
@@ -110,10 +114,15 @@ def load_option(group: str, option: str, section: type[AnySection]) -> AnySectio
     return section.model_validate_json(json.dumps(content | {"name": option}))
 
 
-def _describe(detail: Any) -> str:
-    key = ".".join(str(part) for part in detail["loc"])
+def _key(detail: Any) -> str:
+    return ".".join(str(part) for part in detail["loc"])
+
+
+def describe(detail: Any) -> str:
+    """A detail of a pydantic.ValidationError in one line: the key, its value and what is allowed."""
+    key = _key(detail)
     if detail["type"] == "extra_forbidden":
-        return _unknown(key)
+        return f"unknown key {key}"
     if detail["type"] == "missing":
         return f"{key} must be given"
     if detail["type"] == "value_error":

@@ -5,7 +5,7 @@ import json
 import math
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 # Raise it with every change that moves numbers: it is part of every run's name.
 RESULTS_VERSION = 2
@@ -162,12 +162,18 @@ class MaskingConfig(Section):
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
+def _two_numbers(value: Any) -> Any:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"{value} is not two numbers, as in [0.9,0.999]")
+    return tuple(value)
+
+
 class OptimizerConfig(Section):
     """Optimizer and schedule. warmup is a share of the budget."""
 
     name: str
     learning_rate: float | None = Field(gt=0)
-    betas: tuple[_Decay, _Decay]
+    betas: Annotated[tuple[_Decay, _Decay], BeforeValidator(_two_numbers)]
     eps: float = Field(gt=0)
     weight_decay: float = Field(ge=0)
     warmup: float = Share

@@ -65,6 +65,7 @@ def test_every_command_shows_two_examples(command):
         (["speed", "scale=smoke", "--memory=12cards"], "--memory=12cards is no size"),
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
+        (["run", "."], ". is a folder"),
         (["report", "nowhere"], "experiment.yaml"),
         (["report", __file__], "is a file"),
         (["compare", "nowhere", "nowhere"], "experiment.yaml"),

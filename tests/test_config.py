@@ -164,6 +164,8 @@ def test_an_unknown_name_that_is_near_to_nothing_is_answered_with_what_there_is(
         ("dropout=1", "dropout=1: .*less than 1"),
         ("dropout=nan", "dropout=NaN: .*finite"),
         ("optimizer.learning_rate=inf", "optimizer.learning_rate=Infinity: .*finite"),
+        ("optimizer.betas=0.9", r"optimizer.betas: 0.9 is not two numbers, as in \[0.9,0.999\]"),
+        ("optimizer.betas=[0.9]", r"optimizer.betas: \[0.9\] is not two numbers"),
         ("optimizer.betas=[0.9,1]", "optimizer.betas.1=1: .*less than 1"),
         ("machine.compile=1", "machine.compile=1: .*boolean"),
         ("machine.precision=fp16", "machine.precision=fp16: .*'bf16' or 'fp32'"),

@@ -260,12 +260,29 @@ def test_an_error_names_the_point_it_belongs_to():
 
 
 @pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["scal=laptop"], "^unknown key scal;"),
+        (["seed=0,-1"], "^seed=-1: "),
+        (["corpus=files"], "^corpus.path must be given"),
+        (["sharing=foo"], "^sharing=foo is unknown"),
+        (["embedding_size=foo"], "^embedding_size=foo: "),
+    ],
+)
+def test_an_error_that_no_row_makes_names_none(overrides, message):
+    grid = {"sharing": ["all-shared", "not-shared"], "embedding_size": [4, 8]}
+    with pytest.raises(ConfigError, match=message):
+        experiment.points(toy(grid=grid), overrides)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("title: [", "cannot be read as YAML"),
-        ("just words", "title: Field required"),
+        ("just words", ": title must be given; source must be given"),
         ("title: a\nsource: b\ngrid: {seed: [0]}\ncolums: [x]", "colums"),
         ("title: a\nsource: b", "grid"),
+        ("title: a\nsource: b\ngrid: {}\ncolumns: [mnly]", "mine.yaml: columns: mnly is unknown"),
         (
             "title: a\nsource: b\ngrid: {sharing: [all-shared]}\n"
             "paper: {table: t, columns: {mnli: MNLI}, rows: [{sharing: shared, mnli: 1.0}]}",
