@@ -52,12 +52,11 @@ def find_run(name: str) -> runs.Run:
     Raises:
         ConfigError: no such run, one of another results version, or one that is not finished.
     """
-    folder = Path(name).absolute() if "/" in name else paths.runs() / name
+    folder = runs.find(name)
     run = runs.read(folder)
     if run.folder.resolve() != folder.resolve():
         raise ConfigError(f"{folder} is not where its run is looked for, {run.folder}: ALBERT_LAB_HOME says where")
-    if runs.state(folder) not in runs.PRETRAINED:
-        raise ConfigError(f"{run.name} is not finished (it is {runs.state(folder)}): finish it by the command it is of")
+    runs.check_finished(folder)
     return run
 
 

@@ -84,7 +84,7 @@ def test_what_the_weights_decide_cannot_be_set(corpus, finished, override):
 
 
 def test_a_run_that_has_no_weights_yet_cannot_be_continued(corpus, own_home):
-    with pytest.raises(ConfigError, match="is no run folder"):
+    with pytest.raises(ConfigError, match="is neither a folder nor a run"):
         continuing.experiment("nothing", [])
 
 

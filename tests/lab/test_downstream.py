@@ -120,9 +120,11 @@ def wanted(tasks, seeds=None, overrides=(), *, is_random=False):
 
 
 def test_a_run_that_is_not_there_or_not_finished_is_not_fine_tuned(planned):
-    with pytest.raises(ConfigError, match=r"no run folder"):
+    with pytest.raises(ConfigError, match="neither a folder nor a run"):
         tuning.find_run("nowhere")
     runs.create(planned[0].run)
+    with pytest.raises(ConfigError, match=f"did you mean {planned[0].run.name}"):
+        tuning.find_run(planned[0].run.name[:-3])
     with pytest.raises(ConfigError, match="is not finished"):
         tuning.find_run(planned[0].run.name)
 
