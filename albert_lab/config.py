@@ -229,9 +229,8 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
                 found[key] = list(override.sweep_string_iterator())
                 if not found[key]:
                     raise ConfigError(f"{override.input_line} names no value")
-                for number, each in enumerate(found[key]):
-                    if each in found[key][:number]:
-                        raise ConfigError(f"{override.input_line}: {key}={each} is given twice")
+                if repeated := [each for each in found[key] if found[key].count(each) > 1]:
+                    raise ConfigError(f"{override.input_line}: {key}={repeated[0]} is given twice")
             else:
                 found[key] = [str(override.get_value_element_as_str())]
     return found
