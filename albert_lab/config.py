@@ -51,7 +51,7 @@ def _hydra() -> Iterator[None]:
 def groups() -> dict[str, list[str]]:
     """Every configuration group with its options, read from the file names under conf/."""
     found: dict[str, list[str]] = {}
-    for file in sorted(paths.CONF.glob("*/*.yaml")):
+    for file in sorted(paths.CONF.glob("*/*.yaml"), key=lambda file: (file.parent, file.stem)):
         if file.parent.name == "task":  # no choice of a run: each fine-tuning reads one
             continue
         found.setdefault(file.parent.name, []).append(file.stem)
@@ -100,7 +100,11 @@ def validate(content: Any) -> RunConfig:
         # JSON mode: lists may stand for tuples, numbers stay strict.
         return RunConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise ConfigError("\n".join(_describe(detail) for detail in error.errors())) from error
+        details = [
+            _unknown(_key(detail)) if detail["type"] == "extra_forbidden" else describe(detail)
+            for detail in error.errors()
+        ]
+        raise ConfigError("\n".join(details)) from error
 
 
 def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:
@@ -110,10 +114,15 @@ def load_option(group: str, option: str, section: type[AnySection]) -> AnySectio
     return section.model_validate_json(json.dumps(content | {"name": option}))
 
 
-def _describe(detail: Any) -> str:
-    key = ".".join(str(part) for part in detail["loc"])
+def _key(detail: Any) -> str:
+    return ".".join(str(part) for part in detail["loc"])
+
+
+def describe(detail: Any) -> str:
+    """A detail of a pydantic.ValidationError in one line: the key, its value and what is allowed."""
+    key = _key(detail)
     if detail["type"] == "extra_forbidden":
-        return _unknown(key)
+        return f"unknown key {key}"
     if detail["type"] == "missing":
         return f"{key} must be given"
     if detail["type"] == "value_error":
@@ -206,7 +215,8 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
     """Each overridden key with its values as override texts: one value where it is fixed, several where it is swept.
 
     Raises:
-        ConfigError: a text that is not an override, or an interval, which has no list of values.
+        ConfigError: a text that is not an override, a value that is given twice, or an interval, which has no list of
+            values.
     """
     found: dict[str, list[str]] = {}
     with _hydra():
@@ -219,6 +229,8 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
                 found[key] = list(override.sweep_string_iterator())
                 if not found[key]:
                     raise ConfigError(f"{override.input_line} names no value")
+                if repeated := [each for each in found[key] if found[key].count(each) > 1]:
+                    raise ConfigError(f"{override.input_line}: {key}={repeated[0]} is given twice")
             else:
                 found[key] = [str(override.get_value_element_as_str())]
     return found

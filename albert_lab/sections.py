@@ -5,7 +5,7 @@ import json
 import math
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 # Raise it with every change that moves numbers: it is part of every run's name.
 RESULTS_VERSION = 2
@@ -27,6 +27,8 @@ class Section(BaseModel):
 AnySection = TypeVar("AnySection", bound=Section)
 PositiveInt = Field(gt=0)
 Share = Field(ge=0, le=1)
+SEEDS = 2**32  # what every generator of random numbers takes lies below
+Seed = Field(ge=0, lt=SEEDS)
 
 
 class ModelConfig(Section):
@@ -160,12 +162,18 @@ class MaskingConfig(Section):
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
+def _two_numbers(value: Any) -> Any:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"{value} is not two numbers, as in [0.9,0.999]")
+    return tuple(value)
+
+
 class OptimizerConfig(Section):
     """Optimizer and schedule. warmup is a share of the budget."""
 
     name: str
     learning_rate: float | None = Field(gt=0)
-    betas: tuple[_Decay, _Decay]
+    betas: Annotated[tuple[_Decay, _Decay], BeforeValidator(_two_numbers)]
     eps: float = Field(gt=0)
     weight_decay: float = Field(ge=0)
     warmup: float = Share
@@ -199,7 +207,7 @@ class EvaluationConfig(Section):
     num_curve_points: int = Field(ge=0)
     num_curve_pairs: int = PositiveInt
     batch_size: int = PositiveInt
-    seed: int = Field(ge=0)
+    seed: int = Seed
 
 
 class MachineConfig(Section):
@@ -256,7 +264,7 @@ class RunConfig(Section):
     short_sequence_probability: float = Share
     batch_size: int = PositiveInt
     dropout: float = Field(ge=0, lt=1)
-    seed: int = Field(ge=0)
+    seed: int = Seed
     evaluation: EvaluationConfig
     machine: MachineConfig
 

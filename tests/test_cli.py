@@ -65,7 +65,9 @@ def test_every_command_shows_two_examples(command):
         (["speed", "scale=smoke", "--memory=12cards"], "--memory=12cards is no size"),
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
+        (["run", "."], ". is a folder"),
         (["report", "nowhere"], "experiment.yaml"),
+        (["report", __file__], "is a file"),
         (["compare", "nowhere", "nowhere"], "experiment.yaml"),
         (
             ["sop-vs-nsp", "inter_sentence.labels=[{kind: reversed, share: 0.5}, {kind: swapped, share: 0.5}]"],
@@ -74,9 +76,18 @@ def test_every_command_shows_two_examples(command):
         (["clean", "--frist"], "No such option"),
         (["swep", "seed=1,2"], "sweep"),
         (["sop-vs-nsp", "--tasks", "mnly"], "task mnly is unknown; did you mean mnli?"),
-        (["finetune", "nowhere"], "nowhere is no run folder"),
+        (["sop-vs-nsp", "--tasks", "cola,mnly"], "task mnly is unknown"),
+        (["sop-vs-nsp", "--tasks", "none,cola"], "--tasks none,cola: different tasks"),
+        (["finetune", "nowhere", "--tasks", "cola,cola"], "--tasks cola,cola: different tasks"),
+        (["sop-vs-nsp", "--dry-run", "--list"], "give one of them"),
+        (["paper", "--dry-run", "--list"], "give one of them"),
+        (["finetune", "nowhere"], "nowhere is neither a folder nor a run in"),
         (["score", "squad3", "file.json"], "task squad3 is unknown; did you mean squad2?"),
-        (["ensemble", "mnli", "nowhere"], "nowhere is no run folder"),
+        (["ensemble", "mnli", "nowhere"], "nowhere is neither a folder nor a run in"),
+        (["continue", "nowhere"], "nowhere is neither a folder nor a run in"),
+        (["evaluate", "nowhere"], "nowhere is neither a folder nor a run in"),
+        (["export", "nowhere", "out"], "nowhere is neither a folder nor a run in"),
+        (["export", str(Path(__file__).parent), "out"], "is no run folder: it has no run.yaml"),
         (["data", "fetch", "glu"], "glu cannot be fetched"),
     ],
 )
@@ -216,6 +227,7 @@ def test_clean_says_what_it_would_free_and_frees_only_with_yes(own_home):
     assert asked.returncode == 2
     assert str(partial) in asked.stdout
     assert partial.exists()
+    assert json.loads(here("clean", "--json", **cache).stdout) == {str(partial): 4096}
     assert here("clean", "--yes", **cache).returncode == 0
     assert not partial.exists()
 

@@ -50,6 +50,11 @@ def test_every_yaml_opens_with_a_comment(file):
     assert len(lines[0]) > 20
 
 
+def test_options_come_in_the_order_of_the_alphabet():
+    assert config.groups()["inter_sentence"] == ["none", "nsp", "sop", "sop-release", "three-way"]
+    assert all(options == sorted(options) for options in config.groups().values())
+
+
 def test_no_option_has_a_name_that_yaml_reads_as_something_else():
     misread = {"no", "off", "yes", "on", "y", "n", "true", "false", "null", "~"}
     assert not misread & {option.lower() for _, option in OPTIONS}
@@ -154,9 +159,13 @@ def test_an_unknown_name_that_is_near_to_nothing_is_answered_with_what_there_is(
         ("embedding_size=null", "embedding_size=null: .*integer"),
         ("seed='1'", "seed=1: .*integer"),
         ("seed=-1", "seed=-1: .*greater than or equal to 0"),
+        ("seed=4294967296", "seed=4294967296: .*less than 4294967296"),
+        ("evaluation.seed=100000000000000000000000", "evaluation.seed=1.*: .*less than 4294967296"),
         ("dropout=1", "dropout=1: .*less than 1"),
         ("dropout=nan", "dropout=NaN: .*finite"),
         ("optimizer.learning_rate=inf", "optimizer.learning_rate=Infinity: .*finite"),
+        ("optimizer.betas=0.9", r"optimizer.betas: 0.9 is not two numbers, as in \[0.9,0.999\]"),
+        ("optimizer.betas=[0.9]", r"optimizer.betas: \[0.9\] is not two numbers"),
         ("optimizer.betas=[0.9,1]", "optimizer.betas.1=1: .*less than 1"),
         ("machine.compile=1", "machine.compile=1: .*boolean"),
         ("machine.precision=fp16", "machine.precision=fp16: .*'bf16' or 'fp32'"),
@@ -328,13 +337,15 @@ def test_the_value_of_an_axis_can_be_composed_again():
     ("text", "says"),
     [
         ("dropout=interval(0,1)", "interval has no list of values"),
+        ("seed=0,1,0", "seed=0,1,0: seed=0 is given twice"),
+        ("embedding_size=64,64", "embedding_size=64 is given twice"),
         ("~dropout", "a key cannot be removed"),
         ("~masking=official", "a key cannot be removed"),
         ("model=glob(huge*)", "names no value"),
         ("seed=[1,2", r"'seed=\[1,2' cannot be read as KEY=VALUE"),
     ],
 )
-def test_an_axis_without_a_list_of_values_is_refused(text, says):
+def test_an_axis_without_a_list_of_different_values_is_refused(text, says):
     with pytest.raises(ConfigError, match=says):
         config.axes([text])
 

@@ -11,9 +11,11 @@ from albert_lab import __version__
 from albert_lab.cli import data, downstream, interop, keeping, models, paper, plot, studies
 from albert_lab.cli.options import note
 
-EXIT_CODES = """Exit codes: 0 done, 1 a run failed, 2 wrong usage or configuration, 3 some runs of a sweep failed,
-4 data or a package is missing, 5 a claim has the verdict of --fail-on, 75 stopped (SIGTERM) and resumable,
-130 stopped by Ctrl-C and resumable."""
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 a run failed, 2 wrong usage or configuration, 3 some runs of a sweep failed, 4 data or a"
+    " package is missing, 5 a claim has the verdict of --fail-on, 75 stopped (SIGTERM) and resumable, 130 stopped by"
+    " Ctrl-C and resumable."
+)
 
 app = typer.Typer(
     name="albert-lab",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import DOWNSTREAM, Json, Overrides, examples, note
+from albert_lab.cli.options import DOWNSTREAM, Json, Overrides, examples, note, task_names
 
 app = typer.Typer()
 
@@ -19,8 +19,8 @@ TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A file of conf/ta
 @app.command(
     rich_help_panel=DOWNSTREAM,
     epilog=examples(
-        "albert-lab finetune RUN --task sst2,mnli --seeds 0,1,2",
-        "albert-lab finetune RUN --task mnli --predict dev_mismatched,test settings.laptop.steps=400",
+        "albert-lab finetune RUN --tasks sst2,mnli --seeds 0,1,2",
+        "albert-lab finetune RUN --tasks mnli --predict dev_mismatched,test settings.laptop.steps=400",
     ),
 )
 def finetune(
@@ -29,9 +29,7 @@ def finetune(
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Of the task's file: settings.laptop.steps=400."),
     ] = None,
-    task: Annotated[
-        str, typer.Option("--task", metavar="NAME,...", help="The tasks.")
-    ] = "squad1,squad2,mnli,sst2,race",
+    tasks: Annotated[str, typer.Option(metavar="NAME,...", help="The tasks.")] = "squad1,squad2,mnli,sst2,race",
     seeds: Annotated[
         str | None, typer.Option("--seeds", metavar="N,...", help="Fine-tuning seeds; those of the scale unless given.")
     ] = None,
@@ -47,7 +45,7 @@ def finetune(
     from albert_lab.lab import tuning
 
     wanted = tuning.Wanted(
-        tasks=task.split(","),
+        tasks=task_names(tasks) or [],
         seeds=None if seeds is None else tuning.read_seeds(seeds),
         overrides=overrides or [],
         splits=[split for split in predict.split(",") if split],

@@ -30,14 +30,18 @@ def clean(
         bool, typer.Option("--checkpoints", help="Also the weights of finished runs (scores and curves stay).")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what could be freed, then ask, then free it."""
     from albert_lab.errors import ConfigError
     from albert_lab.lab import cleaning
 
     found = cleaning.garbage(cache=cache, checkpoints=checkpoints)
-    for path, size in found.items():
-        print(f"{size / 2**20:>10.1f} MiB  {path}")
+    if as_json:
+        print(json.dumps({str(path): size for path, size in found.items()}, indent=2))
+    else:
+        for path, size in found.items():
+            print(f"{size / 2**20:>10.1f} MiB  {path}")
     total = sum(found.values()) / 2**20
     if not found:
         note("nothing to free")

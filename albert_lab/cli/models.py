@@ -7,8 +7,6 @@ import typer
 
 from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
 
-SOME_FAILED = 3
-
 app = typer.Typer()
 config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
 app.add_typer(config_app, name="config", rich_help_panel=MODELS)
@@ -48,12 +46,12 @@ def speed(
     Without a sweep: BERT-base and ALBERT-base, as the scale has them; others by their names, as in
     `model=BERT-large,ALBERT-large`. All are held in memory at once. Where a step is slow, lower batch_size.
     """
-    from albert_lab.lab import benchmark
+    from albert_lab.lab import benchmark, sweep
 
     found = benchmark.run(overrides or [], memory=memory, number=rounds, seconds=seconds, say=note)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
     if found.num_failed:
-        raise typer.Exit(SOME_FAILED if found.num_failed < len(found.lines) else 1)
+        raise typer.Exit(sweep.SOME_FAILED if found.num_failed < len(found.lines) else 1)
 
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))

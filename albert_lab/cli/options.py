@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from albert_lab.errors import ConfigError
+
 STUDIES, MODELS, DOWNSTREAM, KEEPING = "Studies", "Models and data", "Downstream", "Keeping house"
 
 
@@ -18,7 +20,9 @@ Overrides = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KEY=VALUE]...",
-        help="Configuration in Hydra's grammar: scale=smoke, seed=0,1,2, optimizer.learning_rate=0.01.",
+        help="Configuration in Hydra's grammar: scale=smoke, seed=0,1,2, optimizer.learning_rate=0.01. A value is"
+        " meant as it stands (embedding_size=64 is 64 at every scale), unless it names a row that sets several keys"
+        " (model=BERT-large).",
         autocompletion=_complete_override,
     ),
 ]
@@ -41,6 +45,26 @@ FailOn = Annotated[
     Literal["not-supported"] | None,
     typer.Option("--fail-on", help="Exit with code 5 where a claim of the paper gets this verdict."),
 ]
+
+
+def task_names(given: str | None) -> list[str] | None:
+    """The tasks that --tasks names, none of them for `none`; None where it was not given.
+
+    Raises:
+        ConfigError: a task that is named twice, or `none` beside others.
+    """
+    if given is None or given == "none":
+        return None if given is None else []
+    names = given.split(",")
+    if "none" in names or len(set(names)) < len(names):
+        raise ConfigError(f"--tasks {given}: different tasks with commas between them, or `none` by itself")
+    return names
+
+
+def check_views(*, dry_run: bool, list_folders: bool) -> None:
+    """Raise ConfigError where both --dry-run and --list are given: either prints something of its own."""
+    if dry_run and list_folders:
+        raise ConfigError("--dry-run and --list: give one of them")
 
 
 def note(line: str) -> None:

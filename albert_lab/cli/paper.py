@@ -19,8 +19,10 @@ from albert_lab.cli.options import (
     Overrides,
     RetryFailed,
     Tasks,
+    check_views,
     examples,
     note,
+    task_names,
 )
 
 app = typer.Typer()
@@ -52,7 +54,8 @@ def paper(
     from albert_lab.lab import sweep
     from albert_lab.lab.launchers import INTERRUPTED, STOPPED
 
-    given, names = overrides or [], studies.task_names(tasks)
+    check_views(dry_run=dry_run, list_folders=list_folders)
+    given, names = overrides or [], task_names(tasks)
     if dry_run:
         costs = whole.costs(given, names, note)
         print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())

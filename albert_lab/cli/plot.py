@@ -31,7 +31,7 @@ TITLES = {
 )
 def layer_similarity(
     overrides: Overrides = None,
-    run: Annotated[list[Path] | None, typer.Option("--run", help="A finished run: its name or folder.")] = None,
+    run: Annotated[list[str] | None, typer.Option("--run", help="A finished run: its name or folder.")] = None,
     model: Annotated[
         list[Path] | None, typer.Option("--model", help="A folder in the Hugging Face layout (needs transformers).")
     ] = None,
@@ -54,10 +54,10 @@ def layer_similarity(
     from albert_lab.analysis.plots import compare_layers
     from albert_lab.config import load
     from albert_lab.interop import encoders
+    from albert_lab.lab import run as runs
 
     config = load(overrides or [])
-    folders = [folder if folder.is_dir() else paths.runs() / folder for folder in run or []]
-    tables = [layers.table(folders, note)] if folders else []
+    tables = [layers.table([runs.find(name) for name in run], note)] if run else []
     tables += [encoders.layers(folder, config) for folder in model or []]
     for file in compare_layers(tables, out or paths.reports() / experiment.LAYERS_FIGURE):
         print(file)
@@ -66,7 +66,8 @@ def layer_similarity(
 def _drawing(name: str) -> Callable[[Path | None], None]:
     def command(
         folder: Annotated[
-            Path | None, typer.Argument(help="A report folder; the newest that has this figure unless given.")
+            Path | None,
+            typer.Argument(file_okay=False, help="A report folder; the newest that has this figure unless given."),
         ] = None,
     ) -> None:
         from albert_lab.analysis import plots

@@ -23,8 +23,10 @@ from albert_lab.cli.options import (
     Overrides,
     RetryFailed,
     Tasks,
+    check_views,
     examples,
     note,
+    task_names,
 )
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ def execute(
     from albert_lab.analysis import report
     from albert_lab.lab import estimate, sweep
 
+    check_views(dry_run=dry_run, list_folders=list_folders)
     planned = sweep.plan(experiment, overrides, task_names(tasks))
     if dry_run:
         costs = estimate.costs(planned)
@@ -86,14 +89,9 @@ def execute(
     raise typer.Exit(code)
 
 
-def task_names(given: str | None) -> list[str] | None:
-    """The tasks that --tasks names; None where it was not given."""
-    return None if given is None else [name for name in given.split(",") if name not in ("", "none")]
-
-
 def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
-    """Print the folder of each point's run with its state."""
-    rows = [{"folder": str(item.run.folder), "state": item.state, **item.point.row} for item in planned]
+    """Print the folder of each point's run with its state; as JSON with its row, as points.csv has it."""
+    rows = [{"folder": str(item.run.folder), "state": item.state} | item.point.as_columns() for item in planned]
     print(json.dumps(rows, indent=2) if as_json else "\n".join(f"{row['state']:<8} {row['folder']}" for row in rows))
 
 
@@ -200,12 +198,15 @@ for _file in sorted(paths.EXPERIMENTS.glob("*.yaml")):
 
 @app.command(
     rich_help_panel=STUDIES,
-    epilog=examples("albert-lab report reports/laptop-sotu/sop-vs-nsp", "albert-lab report reports/*/* reports"),
+    epilog=examples("albert-lab report reports/laptop-sotu/sop-vs-nsp", "albert-lab report reports/*/*/ reports"),
 )
 def report(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="Folders with the CSV files of a report; a folder of such folders gets the page of all."),
+        typer.Argument(
+            file_okay=False,
+            help="Folders with the CSV files of a report; a folder of such folders gets the page of all.",
+        ),
     ],
 ) -> None:
     """Rebuild reports, as Markdown and as HTML, from the CSV files beside them, and the paper on one page from them."""
@@ -228,8 +229,11 @@ def report(
     ),
 )
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Folder of a report.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Folder of another: a scale, a machine, after a change.")],
+    a: Annotated[Path, typer.Argument(metavar="A", file_okay=False, help="Folder of a report.")],
+    b: Annotated[
+        Path,
+        typer.Argument(metavar="B", file_okay=False, help="Folder of another: a scale, a machine, after a change."),
+    ],
     as_json: Json = False,
 ) -> None:
     """Put two sets of results side by side, with intervals and differences."""

@@ -17,7 +17,7 @@ from albert_lab.interop import folder as folders
 from albert_lab.interop import tokenizer_files
 from albert_lab.interop.architecture import Architecture, Family
 from albert_lab.interop.card import model_card
-from albert_lab.interop.loading import Opened, find_folder, open_run
+from albert_lab.interop.loading import Opened, open_run
 from albert_lab.lab import results
 from albert_lab.lab import run as runs
 from albert_lab.model.huggingface import to_albert, to_bert
@@ -45,10 +45,8 @@ def export(text: str, target: Path, layout: str) -> str:
     """
     if layout not in LAYOUTS:
         raise ConfigError(f"--layout {layout} is unknown (allowed: {', '.join(LAYOUTS)})")
-    folder = find_folder(text)
-    state = runs.state(folder)
-    if state not in runs.PRETRAINED:
-        raise ConfigError(f"{folder} cannot be exported: its run is {state}")
+    folder = runs.find(text)
+    runs.check_finished(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} is there already, and not empty")
     opened = open_run(folder)

@@ -1,15 +1,13 @@
 """Models with their tokenizers from any folder: a run, an export, a checkpoint in the Hugging Face layout."""
 
-import difflib
 import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from albert_lab import paths
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import MissingDataError
 from albert_lab.interop import folder as folders
 from albert_lab.interop import importing, tokenizer_files
 from albert_lab.lab import run as runs
@@ -52,7 +50,7 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
         ConfigError: no such folder, or one that cannot be used; names the file.
         MissingDataError: weights or tokenizer are not there.
     """
-    path = find_folder(str(folder))
+    path = runs.find(str(folder))
     if (path / runs.RUN_FILE).is_file():
         opened = open_run(path)
         model, tokenizer, missing = opened.model, opened.tokenizer, opened.missing
@@ -73,7 +71,7 @@ def open_folder(text: str) -> Opened:
     Raises:
         ConfigError, MissingDataError: see load; a shape that no configuration holds.
     """
-    path = find_folder(text)
+    path = runs.find(text)
     if (path / runs.RUN_FILE).is_file():
         return open_run(path)
     planned = importing.plan(path, tokenizer_files.find(path))
@@ -87,22 +85,6 @@ def open_folder(text: str) -> Opened:
         pair_labels=found.architecture.pair_labels,
         missing=found.missing,
         imported=True,
-    )
-
-
-def find_folder(text: str) -> Path:
-    """The folder that a path or the name of a run stands for.
-
-    Raises:
-        ConfigError: there is neither; names the runs that are nearest.
-    """
-    for path in (Path(text).expanduser(), paths.runs() / text):
-        if path.is_dir():
-            return path
-    known = [folder.name for folder in paths.runs().glob("*/")]
-    near = difflib.get_close_matches(text, known, n=1, cutoff=0.4)
-    raise ConfigError(
-        f"{text} is neither a folder nor a run in {paths.runs()}" + (f"; did you mean {near[0]}?" if near else "")
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
-from albert_lab.config import axes
+from albert_lab.config import axes, groups
 from albert_lab.errors import ConfigError
 from albert_lab.lab import estimate, rounds
 from albert_lab.lab.estimate import Listing
@@ -100,8 +100,8 @@ class Benchmark:
         return [
             *failed,
             f"Medians over {self.rounds} rounds, quartiles in brackets. A round measures each configuration once, in an"
-            " order of its own;",
-            "ratios are taken within rounds. Computed with: " + ("; ".join(sorted(used)) or "nothing") + ".",
+            " order of its own; ratios are taken within rounds.",
+            f"Computed with: {'; '.join(sorted(used)) or 'nothing'}.",
             "Training: whole optimizer steps on random ids at full length, masked as configured. Inference: encoder and"
             " heads, without gradients.",
             "Utilisation: FLOPs of training over those of torch.matmul, in the same precision, threads and round.",
@@ -144,10 +144,13 @@ def _configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
     """What is compared: rows of Tables 1 and 2 by their names, or a sweep of any keys."""
     given = axes(overrides)
     table = named(ROWS)
-    is_sweep = any(len(values) > 1 for values in given.values())
-    models = given.get("model", () if is_sweep else PAIR)
-    known = {*table.grid["model"], *table.beyond_paper["model"].values}
-    if not models or not known.issuperset(models) or {"sharing", "embedding_size"} & given.keys():
+    is_other = any(len(values) > 1 for values in given.values()) or {"sharing", "embedding_size"} & given.keys()
+    models = [model.strip("'\"") for model in given.get("model", () if is_other else PAIR)]
+    rows = [*table.grid["model"], *table.beyond_paper["model"].values]
+    allowed = [*rows, *groups()["model"]]
+    if unknown := [model for model in models if model not in allowed]:
+        raise ConfigError(f"model={unknown[0]} is unknown (allowed: {', '.join(allowed)})")
+    if not set(rows) & set(models):
         return estimate.configurations(overrides)
     asked = [*overrides]
     asked += [] if "model" in given else ["model=" + ",".join(PAIR)]

@@ -43,7 +43,7 @@ def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | Non
         official = [column for column in columns if column in task_names()]
         filled = {name: name if _has_data(load_task(name)) else stand_in(name, config.corpus) for name in official}
         return {column: name for column, name in filled.items() if name}
-    for task in map(load_task, names):
+    for task in [load_task(name) for name in names]:
         if task.hub is not None and not _has_data(task):
             task.read(paths.tasks_data(), "train")  # says what is missing, and where
     return {name: name for name in names}

@@ -1,6 +1,8 @@
 """What runs will cost, told before they are made: sizes without building, time from what was measured here."""
 
+import math
 import shutil
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -11,6 +13,7 @@ from tabulate import tabulate
 
 from albert_lab import paths
 from albert_lab.config import axes, expand, load
+from albert_lab.errors import ConfigError
 from albert_lab.lab import downstream, graph, results
 from albert_lab.lab import run as runs
 from albert_lab.model import parameters
@@ -22,8 +25,19 @@ if TYPE_CHECKING:
 
 # Weights and two moments in float32, in the two checkpoints that are kept.
 CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
-# Of the matrix-product peak; a guess, used only until a run was made here.
-ASSUMED_UTILISATION = 0.3
+# Of what one core reaches in matrix products, the share that training reached on one thread at scale=laptop (measured,
+# see DECISIONS.md). Used until a run was made here.
+MEASURED_UTILISATION = 1 / 3
+# Small enough that no BLAS shares a product among threads, which on a busy machine wait for each other.
+MATRIX_SIZE = 96
+# Measured, see DECISIONS.md.
+MEMORY = (
+    "Memory holds tensors alone. A process that trains on a CPU holds about 500 MiB besides, and more on more text:"
+    " runs on 114 MB of it, with 80 MiB of tensors, came to 1.1 to 1.8 GiB."
+)
+
+
+WIDTH = 100  # of notes, in characters
 
 
 @dataclass(frozen=True)
@@ -34,13 +48,15 @@ class Listing:
     notes: list[str]
 
     def as_text(self) -> str:
-        """The table with thousands marked, and the notes."""
+        """The table with thousands marked, and the notes, as wide as the terminal but not wider than is easily read."""
         header = list(dict.fromkeys(key for row in self.rows for key in row))
         body = [[_cell(row.get(key)) for key in header] for row in self.rows]
         are_text = [any(isinstance(row.get(key), str) for row in self.rows) for key in header]
         align = ["left" if is_text else "right" for is_text in are_text]
         table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True, colalign=align)
-        return "\n".join([table, "", *self.notes]).rstrip()
+        width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+        notes = [textwrap.fill(note, width, break_on_hyphens=False) for note in self.notes]
+        return "\n".join([table, "", *notes]).rstrip()
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -94,9 +110,9 @@ def sizes(overrides: Sequence[str]) -> Listing:
     """
     rows = [{"configuration": label} | _size(config) for label, config in configurations(overrides).items()]
     notes = [
-        "layers counts each shared block once; heads are those of pre-training. FLOPs count matrix products,",
-        "a multiply-add as two, at the full length of the configuration. Memory holds the tensors of its batch:",
-        "Python and torch add some hundred MiB.",
+        "layers counts each shared block once; heads are those of pre-training. FLOPs count matrix products, a"
+        " multiply-add as two, at the full length of the configuration.",
+        MEMORY,
     ]
     return Listing(rows, notes)
 
@@ -149,7 +165,7 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     total_seconds, total_disk = 0.0, 0
     for item, depth in _with_ancestors(planned):
         config = item.point.config
-        words = " ".join(f"{axis}={label}" for axis, label in item.point.row.items()) or "-"
+        words = item.point.words or "-"
         if shown.setdefault(item.run.name, words) != words:  # asked for by several rows, made once
             rows.append(
                 {"point": f"{words} (the run of {shown[item.run.name]})", "seed": config.seed, "state": "shared"}
@@ -183,12 +199,13 @@ def costs(planned: "Sequence[PlannedPoint]") -> Listing:
     tuned = finetuning_seconds(planned, speed)
     made = [row for row in rows if row["state"] not in ("shared", "imported")]
     notes = [
-        f"{len(made)} runs. To make: {duration(total_seconds)} of training one after another,"
-        f" {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
+        f"{len(made)} {'run' if len(made) == 1 else 'runs'}. To make: {duration(total_seconds)} of training one after"
+        f" another, {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
         f" ({free / 2**20:,.0f} MiB are free).",
         f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned.values()))} at the full length of every example.",
         f"Time: {source}.",
-        "Evaluation, checkpoints and the preparation of text come on top; memory holds tensors alone.",
+        "Evaluation, checkpoints and the preparation of text come on top.",
+        MEMORY,
     ]
     return Listing(rows, notes)
 
@@ -246,30 +263,37 @@ def _tokens(config: RunConfig) -> float:
 
 def flops_per_second() -> tuple[float, str]:
     """FLOPs a second that training reaches here, and how that is known."""
-    folders = sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime)
-    if folders:
-        record = results.read(folders[-1].parent)
-        assert record is not None
+    if record := _newest_record():
         speed = record.training.tokens_per_second * record.train_flops_per_token
-        return speed, f"from {speed / 1e9:,.0f} GFLOP/s, which the run {record.name} reached here"
-    speed = _matrix_product_flops_per_second() * ASSUMED_UTILISATION
+        return speed, f"from {speed / 1e9:,.1f} GFLOP/s, which the run {record.name} reached here"
+    speed = _matrix_product_flops_per_second() * MEASURED_UTILISATION
     return speed, (
-        f"from {speed / 1e9:,.0f} GFLOP/s, {ASSUMED_UTILISATION:.0%} of what a float32 matrix product reaches on this"
-        " CPU; no run was made here yet"
+        f"from {speed / 1e9:,.1f} GFLOP/s, {MEASURED_UTILISATION:.0%} of what one core reaches here in float32 matrix"
+        " products, as training at scale=laptop was measured to reach elsewhere; no run was made here yet"
     )
 
 
+def _newest_record() -> results.RunRecord | None:
+    files = paths.runs().glob(f"*/{results.RECORD}")
+    for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
+        try:
+            return results.read(file.parent)
+        except ConfigError:  # of an earlier version, with other keys
+            continue
+    return None
+
+
 def _matrix_product_flops_per_second() -> float:
+    """Of one core: the fastest of many products, since a busy machine slows the others."""
     import numpy as np
 
-    size, products = 512, 0
-    matrix = np.ones((size, size), dtype=np.float32)
-    np.matmul(matrix, matrix)
-    start = time.perf_counter()
-    while time.perf_counter() - start < 0.2:
-        np.matmul(matrix, matrix)
-        products += 1
-    return products * 2 * size**3 / (time.perf_counter() - start)
+    matrix = np.ones((MATRIX_SIZE, MATRIX_SIZE), dtype=np.float32)
+    product = np.empty_like(matrix)
+    fastest, started = math.inf, time.perf_counter()
+    while (before := time.perf_counter()) < started + 0.2:
+        np.matmul(matrix, matrix, out=product)
+        fastest = min(fastest, time.perf_counter() - before)
+    return 2 * MATRIX_SIZE**3 / fastest
 
 
 def duration(seconds: float) -> str:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from yaml import YAMLError
 
 from albert_lab import paths
-from albert_lab.config import axes, expand, load
+from albert_lab.config import axes, describe, expand, load
 from albert_lab.errors import ConfigError
 from albert_lab.lab import results
 from albert_lab.lab.claim import Claim
@@ -202,6 +202,31 @@ class Point:
     start: Start | None = None
     run: "Run | None" = None
 
+    def value(self, axis: str) -> str:
+        """What an axis is set to here; its label where its values set several keys and it is none itself."""
+        value: object = self.config
+        for part in axis.split("."):
+            if not hasattr(value, part):
+                return self.row[axis]
+            value = getattr(value, part)
+        return str(getattr(value, "name", value))
+
+    def as_columns(self) -> dict[str, str]:
+        """The row as tables have it: each axis as it is set here, and under paper_AXIS its label."""
+        return {axis: self.value(axis) for axis in self.row} | {f"paper_{axis}": self.row[axis] for axis in self.row}
+
+    @property
+    def words(self) -> str:
+        """The row in one line; a number that stands for another one of the paper has that beside it."""
+        return " ".join(f"{axis}={self._word(axis)}" for axis in self.row)
+
+    def _word(self, axis: str) -> str:
+        here, label = self.value(axis), self.row[axis]
+        try:
+            return label if float(here) == float(label) else f"{here} (paper: {label})"
+        except ValueError:  # words, which say it all
+            return label
+
 
 def read(file: Path) -> Experiment:
     """An experiment from a YAML file.
@@ -210,7 +235,8 @@ def read(file: Path) -> Experiment:
         ConfigError: no such file, text that is no YAML, or keys that do not fit; names the file and the key.
     """
     if not file.is_file():
-        raise ConfigError(f"{file} is not there: name an experiment file (.yaml)")
+        what = "a folder" if file.is_dir() else "not there"
+        raise ConfigError(f"{file} is {what}: name an experiment file (.yaml)")
     try:
         # OmegaConf, since PyYAML reads 1e-4 as a string; interpolations belong to the configuration, not to this file.
         content = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
@@ -218,8 +244,7 @@ def read(file: Path) -> Experiment:
             raise ConfigError(f"{file} holds no keys: an experiment has title, source and grid")
         return Experiment.model_validate({"name": file.stem} | _as_text(content))
     except ValidationError as error:
-        details = "; ".join(f"{'.'.join(map(str, d['loc']))}: {d['msg']}" for d in error.errors())
-        raise ConfigError(f"{file}: {details}") from error
+        raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors()))}") from error
     except (OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read as YAML: {error}") from error
 
@@ -283,7 +308,7 @@ def points(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Point]
     the scale unless given.
 
     Raises:
-        ConfigError: a configuration that does not fit, with the point it belongs to.
+        ConfigError: a configuration that does not fit, with the point it belongs to where it is not that of all.
     """
     return _Points(experiment, axes(overrides)).all()
 
@@ -344,18 +369,29 @@ class _Points:
         return self._made[key]
 
     def _make(self, row: dict[str, str], seed: str, trunk: Mapping[str, str]) -> Point:
+        try:
+            config = self._config(row, seed, trunk)
+        except ConfigError as error:
+            labels = [f"{axis}={label}" for axis, label in (row | dict(trunk)).items()]
+            names_itself = any(label in str(error) for label in labels)
+            where = "" if names_itself or self._fails_without_rows(seed, str(error)) else f"{' '.join(labels)}: "
+            raise ConfigError(f"{where}{error}") from error
+        return Point(row | dict(trunk), config, None if trunk else self._start(row, seed))
+
+    def _config(self, row: Mapping[str, str], seed: str, trunk: Mapping[str, str]) -> RunConfig:
         chosen = dict(self._fixed)
         for axis, label in row.items():
             chosen |= dict(text.split("=", 1) for text in self._overrides(axis, label))
-        chosen |= trunk
-        label_of = row | dict(trunk)
-        where = " ".join(f"{axis}={label}" for axis, label in label_of.items())
+        chosen |= {**trunk, "seed": seed}
+        return load([f"{key}={_in_role(value, self._scale)}" for key, value in chosen.items()])
+
+    def _fails_without_rows(self, seed: str, text: str) -> bool:
+        """Whether an error comes of what is the same for all rows, the text that someone typed in most cases."""
         try:
-            config = load([f"{key}={_in_role(value, self._scale)}" for key, value in (chosen | {"seed": seed}).items()])
-            start = None if trunk else self._start(row, seed)
+            self._config({}, seed, {})
         except ConfigError as error:
-            raise ConfigError(f"{where}: {error}" if where else str(error)) from error
-        return Point(label_of, config, start)
+            return str(error) == text
+        return False
 
     def _start(self, row: dict[str, str], seed: str) -> Start | None:
         for link in self._links:

@@ -47,12 +47,9 @@ def lineage(point: Point) -> list[tuple[Point, runs.Run]]:
     try:
         _check_training(run, parent) if point.start.keep == "training" else _check_weights(run, parent)
     except ConfigError as error:
-        raise ConfigError(f"{_words(point)} cannot start from {_words(point.start.point)}: {error}") from error
+        words, parent_words = (each.words or "the run" for each in (point, point.start.point))
+        raise ConfigError(f"{words} cannot start from {parent_words}: {error}") from error
     return [*above, (point, run)]
-
-
-def _words(point: Point) -> str:
-    return " ".join(f"{key}={label}" for key, label in point.row.items()) or "the run"
 
 
 def _check_training(run: runs.Run, parent: runs.Run) -> None:

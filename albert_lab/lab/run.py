@@ -1,6 +1,7 @@
 """One run, from its folder: `python -m albert_lab.lab.run FOLDER [TASK]...` trains, evaluates, records, fine-tunes."""
 
 import argparse
+import difflib
 import json
 import os
 import shutil
@@ -130,6 +131,29 @@ def write_run_file(run: Run, folder: Path) -> None:
         "config": run.config.model_dump(mode="json"),
     }
     write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content)))
+
+
+def find(text: str) -> Path:
+    """The folder that the name of a run, or a path, stands for.
+
+    Raises:
+        ConfigError: there is neither; names the run that is nearest.
+    """
+    named, folder = paths.runs() / text, Path(text).expanduser()
+    if (named / RUN_FILE).is_file():
+        return named
+    if folder.is_dir():
+        return folder
+    near = difflib.get_close_matches(text, [run.name for run in paths.runs().glob("*/")], n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}{hint}")
+
+
+def check_finished(folder: Path) -> None:
+    """Raise ConfigError unless a folder holds a run that was finished or imported."""
+    name = read(folder).name
+    if state(folder) not in PRETRAINED:
+        raise ConfigError(f"{name} is not finished (it is {state(folder)}): finish it by the command it is of")
 
 
 def read(folder: Path) -> Run:

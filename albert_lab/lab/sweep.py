@@ -110,8 +110,7 @@ def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
 def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
     rows: dict[str, str] = {}
     for item in planned:
-        words = " ".join(f"{axis}={label}" for axis, label in item.point.row.items())
-        rows.setdefault(item.run.evaluation_set, words)
+        rows.setdefault(item.run.evaluation_set, item.point.words)
     if len(rows) > 1:
         raise ConfigError(
             "one table cannot hold these rows, which are scored on different held-out sets (corpus, tokenizer, length"
@@ -162,7 +161,8 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     names = needed | {run.name for run in unfinished if runs.state(run.folder) == "done"}
     todo = [item for item in items.values() if item.run.name in names]
     finished, failed = (sum(state in found for state in states.values()) for found in (runs.FINISHED, ("failed",)))
-    _say(f"{len(items)} runs: {finished} finished before, {len(todo)} to make, {failed} failed before")
+    noun = "run" if len(items) == 1 else "runs"
+    _say(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
     if there:
         _say(f"{len(there)} of those finished stand in reports alone; --fresh makes them again")
     if todo:
@@ -276,8 +276,7 @@ def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str
 
     rows = []
     for item in planned:
-        row: dict[str, object] = {axis: _value(item.point, axis) for axis in item.point.row}
-        row |= {f"paper_{axis}": label for axis, label in item.point.row.items()}
+        row: dict[str, object] = {**item.point.as_columns()}
         config, state = item.point.config, "done" if item.is_recorded else runs.state(item.run.folder)
         reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
         row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
@@ -288,15 +287,6 @@ def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str
         )
         rows.append(row | {"scale": config.scale.name, "corpus": config.corpus.name, "command": command})
     return pd.DataFrame(rows)
-
-
-def _value(point: Point, axis: str) -> str:
-    value: object = point.config
-    for part in axis.split("."):
-        if not hasattr(value, part):  # an axis whose values set several keys, and that is none itself
-            return point.row[axis]
-        value = getattr(value, part)
-    return str(getattr(value, "name", value))
 
 
 def tables(planned: Sequence[PlannedPoint]) -> tuple["pd.DataFrame", "pd.DataFrame", "pd.DataFrame"]:

@@ -13,7 +13,7 @@ from albert_lab.data.build import Say
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.lab import downstream
 from albert_lab.lab import run as runs
-from albert_lab.sections import digest
+from albert_lab.sections import SEEDS, digest
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import TaskConfig, load_task
@@ -38,10 +38,13 @@ def read_seeds(text: str) -> list[int]:
     Raises:
         ConfigError: anything else.
     """
-    seeds = text.split(",")
-    if not all(seed.isdecimal() for seed in seeds):
-        raise ConfigError(f"--seeds {text}: whole numbers with commas between them, as in 0,1,2")
-    return [int(seed) for seed in seeds]
+    words = text.split(",")
+    seeds = [int(word) for word in words if word.isdecimal() and int(word) < SEEDS]
+    if len(set(seeds)) < len(words):
+        raise ConfigError(
+            f"--seeds {text}: different whole numbers below {SEEDS} with commas between them, as in 0,1,2"
+        )
+    return seeds
 
 
 def find_run(name: str) -> runs.Run:
@@ -50,12 +53,11 @@ def find_run(name: str) -> runs.Run:
     Raises:
         ConfigError: no such run, one of another results version, or one that is not finished.
     """
-    folder = Path(name).absolute() if "/" in name else paths.runs() / name
+    folder = runs.find(name)
     run = runs.read(folder)
     if run.folder.resolve() != folder.resolve():
         raise ConfigError(f"{folder} is not where its run is looked for, {run.folder}: ALBERT_LAB_HOME says where")
-    if runs.state(folder) not in runs.PRETRAINED:
-        raise ConfigError(f"{run.name} is not finished (it is {runs.state(folder)}): finish it by the command it is of")
+    runs.check_finished(folder)
     return run
 
 
@@ -153,7 +155,7 @@ def ensemble_runs(
     files = [file for run in found for file in _score_files(run, task, which if split == "dev" else split)]
     if not files:
         raise MissingDataError(
-            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --task {task.name}`"
+            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --tasks {task.name}`"
         )
     config = found[0].config
     data = data_folder(task, config, say)

@@ -49,7 +49,7 @@ class Flops:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes held by tensors at the peak; Python and torch themselves take some hundred megabytes more."""
+    """Bytes held by tensors at the peak; what else the process holds is not in it."""
 
     weights: int
     gradients: int
@@ -124,7 +124,8 @@ def estimate_training_memory(config: RunConfig) -> Memory:
     query, key, value, the context, the FFN before and after its activation and, in float32, the inputs of both
     LayerNorms; for each masked position, over the vocabulary: logits, log-probabilities and the gradients of both.
     Fused attention is taken to keep no probabilities; with dropout and machine.device=cpu there is none, and they are
-    counted. The temporaries of the optimizer come later and are smaller.
+    counted. machine.precision=auto is read as bf16 except with machine.device=cpu. The temporaries of the optimizer
+    come later and are smaller.
     """
     copies = _precision_bytes(config)[1]
     batch = min(config.machine.micro_batch_size or config.batch_size, config.batch_size)
@@ -183,8 +184,13 @@ def _layer_norm(size: int) -> int:
 
 
 def _precision_bytes(config: RunConfig) -> tuple[int, int]:
-    """Bytes of an activation, and of the copy of a weight that autocast keeps for a step."""
-    return (BF16_BYTES, BF16_BYTES) if config.machine.precision == "bf16" else (FLOAT32_BYTES, 0)
+    """Bytes of an activation, and of the copy of a weight that autocast keeps for a step.
+
+    What is left to the machine is read as bf16 unless the device is a CPU, like the device itself as a GPU.
+    """
+    machine = config.machine
+    is_bf16 = machine.precision == "bf16" or (machine.precision == "auto" and machine.device != "cpu")
+    return (BF16_BYTES, BF16_BYTES) if is_bf16 else (FLOAT32_BYTES, 0)
 
 
 def _activations_per_sequence(config: RunConfig) -> int:

@@ -161,7 +161,7 @@ def test_a_run_that_is_not_finished_and_a_full_target_are_refused(spiece, own_ho
         export(str(folder), own_home / "full", "auto")
     assert [file.name for file in (own_home / "full").iterdir()] == ["mine.txt"]
     (folder / "results.json").unlink()
-    with pytest.raises(ConfigError, match="its run is missing"):
+    with pytest.raises(ConfigError, match="is not finished \\(it is missing\\)"):
         export(str(folder), own_home / "out", "auto")
     with pytest.raises(ConfigError, match="--layout onnx is unknown"):
         export(str(folder), own_home / "out", "onnx")

@@ -81,6 +81,14 @@ def test_a_sweep_compares_what_it_says(overrides, labels):
     assert list(benchmark._configurations([*SMOKE, *overrides])) == labels
 
 
+def test_a_row_may_stand_beside_a_size_and_an_unknown_model_is_told_both_kinds_of_names():
+    assert list(benchmark._configurations([*SMOKE, "model=BERT-large,tiny"])) == ["BERT-large", "tiny"]
+    with pytest.raises(ConfigError, match=r"model=BERT-huge is unknown \(allowed: BERT-base, .*, xxlarge\)"):
+        benchmark._configurations([*SMOKE, "model=BERT-huge"])
+    with pytest.raises(ConfigError, match="sharing=groups: it is what the rows set"):
+        benchmark._configurations([*SMOKE, "model=BERT-large", "sharing=groups"])
+
+
 @pytest.mark.parametrize(("memory", "number"), [("12GB", 12 * 10**9), ("11GiB", 11 * 2**30), ("512 MiB", 2**29)])
 def test_a_size_is_read_with_its_unit(memory, number):
     assert benchmark._bytes(memory) == number

@@ -84,7 +84,7 @@ def test_what_the_weights_decide_cannot_be_set(corpus, finished, override):
 
 
 def test_a_run_that_has_no_weights_yet_cannot_be_continued(corpus, own_home):
-    with pytest.raises(ConfigError, match="is no run folder"):
+    with pytest.raises(ConfigError, match="is neither a folder nor a run"):
         continuing.experiment("nothing", [])
 
 
@@ -115,7 +115,7 @@ def test_an_import_costs_nothing_to_make(corpus, finished):
     costs = estimate.costs(planned(imported(finished), corpus))
     assert [row["state"] for row in costs.rows] == ["imported", "missing"]
     assert "training time" not in costs.rows[0]
-    assert costs.notes[0].startswith("1 runs.")
+    assert costs.notes[0].startswith("1 run.")
 
 
 def test_the_command_takes_the_options_of_all_studies():

@@ -122,7 +122,7 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     few = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
     assert [*few.members] == [f"{item.run.name}, mnli-seed0"], "of fine-tunings that are finished"
     assert json.dumps(made.as_dict())
-    with pytest.raises(MissingDataError, match="finetune RUN --task race"):
+    with pytest.raises(MissingDataError, match="finetune RUN --tasks race"):
         tuning.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
 
 
@@ -148,9 +148,11 @@ def wanted(tasks, seeds=None, overrides=(), *, is_random=False):
 
 
 def test_a_run_that_is_not_there_or_not_finished_is_not_fine_tuned(planned):
-    with pytest.raises(ConfigError, match=r"no run folder"):
+    with pytest.raises(ConfigError, match="neither a folder nor a run"):
         tuning.find_run("nowhere")
     runs.create(planned[0].run)
+    with pytest.raises(ConfigError, match=f"did you mean {planned[0].run.name}"):
+        tuning.find_run(planned[0].run.name[:-3])
     with pytest.raises(ConfigError, match="is not finished"):
         tuning.find_run(planned[0].run.name)
 
@@ -163,10 +165,11 @@ def test_a_run_is_fine_tuned_by_one_process_at_a_time(planned, monkeypatch):
     assert not runs.is_locked(run.folder)
 
 
-def test_seeds_are_whole_numbers():
+@pytest.mark.parametrize("text", ["0,x", "-1", "0,", "1,1", "4294967296"])
+def test_seeds_are_different_whole_numbers_that_generators_take(text):
     assert tuning.read_seeds("0,12") == [0, 12]
-    with pytest.raises(ConfigError, match="--seeds 0,x"):
-        tuning.read_seeds("0,x")
+    with pytest.raises(ConfigError, match=f"--seeds {text}"):
+        tuning.read_seeds(text)
 
 
 def test_where_a_corpus_turns_out_not_to_bring_a_task_another_takes_its_place(own_home):

@@ -215,6 +215,18 @@ def test_an_embedding_size_stands_by_its_role_at_every_hidden_size():
     assert [point.config.embedding_size for point in points] == [hidden_size // part for part in (12, 6, 3, 1)]
 
 
+def test_a_number_that_stands_for_one_of_the_paper_is_told_with_it_and_one_that_is_given_stands_for_itself():
+    table = experiment.named("embedding-size")
+    (point, *_) = experiment.points(table, ["scale=smoke", "sharing=all-shared"])
+    assert point.words == "sharing=all-shared embedding_size=4 (paper: 64)"
+    assert point.as_columns()["embedding_size"] == "4"
+    assert point.as_columns()["paper_embedding_size"] == "64"
+    (given,) = experiment.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
+    assert given.words == "sharing=all-shared embedding_size=64"
+    assert [each.words for each in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
+    assert points_of("model-sizes", "smoke", "model=BERT-base")[0].words == "model=BERT-base"
+
+
 def test_seeds_come_from_the_scale_unless_given():
     assert len(experiment.points(toy(grid={"sharing": ["all-shared"]}))) == 1
     given = experiment.points(toy(grid={"sharing": ["all-shared"]}), ["seed=3,4"])
@@ -248,12 +260,29 @@ def test_an_error_names_the_point_it_belongs_to():
 
 
 @pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["scal=laptop"], "^unknown key scal;"),
+        (["seed=0,-1"], "^seed=-1: "),
+        (["corpus=files"], "^corpus.path must be given"),
+        (["sharing=foo"], "^sharing=foo is unknown"),
+        (["embedding_size=foo"], "^embedding_size=foo: "),
+    ],
+)
+def test_an_error_that_no_row_makes_names_none(overrides, message):
+    grid = {"sharing": ["all-shared", "not-shared"], "embedding_size": [4, 8]}
+    with pytest.raises(ConfigError, match=message):
+        experiment.points(toy(grid=grid), overrides)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("title: [", "cannot be read as YAML"),
-        ("just words", "title: Field required"),
+        ("just words", ": title must be given; source must be given"),
         ("title: a\nsource: b\ngrid: {seed: [0]}\ncolums: [x]", "colums"),
         ("title: a\nsource: b", "grid"),
+        ("title: a\nsource: b\ngrid: {}\ncolumns: [mnly]", "mine.yaml: columns: mnly is unknown"),
         (
             "title: a\nsource: b\ngrid: {sharing: [all-shared]}\n"
             "paper: {table: t, columns: {mnli: MNLI}, rows: [{sharing: shared, mnli: 1.0}]}",

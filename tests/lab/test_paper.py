@@ -69,7 +69,7 @@ def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
         command(overrides, tasks="none")
     assert ended.value.exit_code == 3
     out, err = capsys.readouterr()
-    assert "1 runs: 1 finished before, 0 to make" in err, "the second table's run is the first's"
+    assert "1 run: 1 finished before, 0 to make" in err, "the second table's run is the first's"
     assert "broken" in out
     reports = own_home / "reports"
     page = (reports / "README.md").read_text()

@@ -189,6 +189,15 @@ def test_micro_batches_bound_the_activations_alone():
     assert (one.weights, one.gradients, one.moments) == (four.weights, four.gradients, four.moments)
 
 
+@pytest.mark.parametrize(("device", "precision"), [("auto", "bf16"), ("cuda", "bf16"), ("cpu", "fp32")])
+def test_a_precision_left_to_the_machine_is_read_as_bf16_except_on_a_cpu(device, precision):
+    left, given = (
+        config.load([*SMALL, f"machine.device={device}", f"machine.precision={p}"]) for p in ("auto", precision)
+    )
+    for estimate in (parameters.estimate_training_memory, parameters.estimate_inference_memory):
+        assert estimate(left) == estimate(given)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_on_a_cpu_dropout_keeps_the_probabilities_of_attention_and_elsewhere_it_does_not(precision):
     long = [*SMALL, "max_sequence_length=256", f"machine.precision={precision}"]
