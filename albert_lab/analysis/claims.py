@@ -34,7 +34,8 @@ class Verdict:
     effect is of the weakest comparison of the claim, or of the one that speaks against it: in points for scores, as a
     factor for a ratio, else in the column's unit. of names its rows by weight. p is the claim's, after Holm's
     correction. papers_effect is the same comparison of the paper's cells. seeds are how many would decide an effect of
-    the paper's size. reason says why a claim is not decided. alarmed counts the runs of its rows that carry an alarm.
+    the paper's size, and lack says why that is not known. reason says why a claim is not decided. alarmed counts the
+    runs of its rows that carry an alarm.
     """
 
     claim: Claim
@@ -48,6 +49,7 @@ class Verdict:
     p: float | None = None
     papers_effect: float | None = None
     seeds: int | None = None
+    lack: str = ""
     reason: str = ""
     alarmed: int = 0
 
@@ -102,10 +104,14 @@ class _Finding:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """All findings of one claim: it holds where every required one does, and fails where any one does."""
+    """All findings of one claim: it holds where every required one does, and fails where any one does.
+
+    vacuity says why its holding would tell nothing; None where it would.
+    """
 
     claim: Claim
     findings: tuple[_Finding, ...]
+    vacuity: str | None
     alarmed: int
 
     @property
@@ -141,7 +147,8 @@ def decide(experiment: Experiment, table: Sequence[Row], columns: Mapping[str, s
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
     Supported: the claim's p-value stays below ALPHA after the correction, and its 95 % interval lies where the claim
-    says. Not supported: the same, elsewhere. Undecided: neither, or fewer than FEWEST_SEEDS seeds.
+    says. Not supported: the same, elsewhere. Undecided: neither, or fewer than FEWEST_SEEDS seeds, or at chance in a
+    table where no row is above chance.
 
     Args:
         experiment: its claims, and the paper's cells.
@@ -224,7 +231,20 @@ def _gather(claim: Claim, experiment: Experiment, table: Sequence[Row], column: 
         step = 0.0 if comparison.is_log else max(resolution(row, claim.metric, column) for row in found.values())
         weights = [weight for weight, _ in comparison.weights]
         findings.append(_Finding(comparison, estimate(samples, weights, step)))
-    return _Evidence(claim, tuple(findings), sum(isinstance(run.get("alarms"), str) for run in runs))
+    vacuity = _vacuity(table, claim.metric, column) if isinstance(claim, AtChance) else None
+    return _Evidence(claim, tuple(findings), vacuity, sum(isinstance(run.get("alarms"), str) for run in runs))
+
+
+def _vacuity(table: Sequence[Row], metric: str, column: str) -> str | None:
+    """Why a row at chance tells nothing: no row of the table is above chance; None where one is."""
+    found: dict[str, Estimate] = {}
+    for row in table:
+        if values := sample(row, metric, column):
+            found[name(row.labels)] = estimate([values], resolution=resolution(row, metric, column))
+    if any(each.interval and each.interval[0] > CHANCE[1] for each in found.values()):
+        return None
+    best = max(found, key=lambda label: found[label].value)
+    return f"no row is shown to have learnt this task: the best, {best}, is at {found[best].value:.1f} %"
 
 
 def name(labels: Labels) -> str:
@@ -254,16 +274,15 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
     elif p < ALPHA and evidence.speaks_against and finding.is_outside:
         decision = Decision.NOT_SUPPORTED
     elif p < ALPHA and not evidence.speaks_against and all(each.is_inside for each in evidence.required):
-        decision = Decision.SUPPORTED
+        decision, reason = (Decision.UNDECIDED, evidence.vacuity) if evidence.vacuity else (Decision.SUPPORTED, "")
     found, is_log = finding.estimate, finding.comparison.is_log
     interval = found.interval
     if is_log and interval:
         interval = (math.exp(interval[0]), math.exp(interval[1]))
     paper = papers_effect(finding.comparison, evidence.claim.metric, experiment)
-    seeds = None
-    if decision is Decision.UNDECIDED:
+    seeds, lack = None, ""
+    if decision is Decision.UNDECIDED and reason != evidence.vacuity:
         seeds, lack = _seeds(evidence, experiment, alpha)
-        reason = "; ".join(filter(None, (reason, lack)))
     return Verdict(
         evidence.claim,
         decision,
@@ -276,6 +295,7 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
         p,
         math.exp(paper) if is_log and paper is not None else paper,
         seeds,
+        lack,
         reason,
         evidence.alarmed,
     )

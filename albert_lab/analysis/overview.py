@@ -108,7 +108,7 @@ def _claims(section: Section, at: Path) -> str:
             effect, paper = verdicts.effect(verdict), verdicts.papers_effect(verdict)
             line = [f"**{verdict.decision}**", f"“{claim.quote}”", claim.section]
             line += [_link(chapter.experiment.name, chapter, at), checked]
-            body.append([*line, effect or verdict.reason, paper or MISSING, str(verdict.n)])
+            body.append([*line, "; ".join(filter(None, (effect, verdict.reason))), paper or MISSING, str(verdict.n)])
     return as_table(header, body)
 
 

@@ -16,9 +16,10 @@ HOW_TO_READ = (
     "Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at"
     " this scale. Supported: the check holds at a"
     f" level of {100 * ALPHA:.0f} % after Holm's correction over the claims of this table, with its whole 95 %"
-    f" interval; not supported: the opposite does; undecided: neither, or fewer than {FEWEST_SEEDS} seeds; not run:"
-    " no scores. The effect is that of the weakest comparison that a claim needs, or of the one that speaks against"
-    f" it. Intervals: Student's t below {BOOTSTRAP_FROM} seeds, BCa from there on."
+    f" interval; not supported: the opposite does; undecided: neither, or fewer than {FEWEST_SEEDS} seeds, or at"
+    " chance in a table where no row is above chance; not run: no scores. The effect is that of the weakest"
+    " comparison that a claim needs, or of the one that speaks against it. Intervals: Student's t below"
+    f" {BOOTSTRAP_FROM} seeds, BCa from there on."
 )
 PAPERS_NOISE = (
     "The paper's own noise: one model (E = 128, all shared) has MNLI 81.6 in its Table 3 and 82.0 in its Table 4,"
@@ -72,7 +73,7 @@ def as_data(
             "p": verdict.p,
             "paper": verdict.papers_effect,
             "seeds_needed": verdict.seeds,
-            "reason": verdict.reason or None,
+            "reason": "; ".join(filter(None, (verdict.reason, verdict.lack))) or None,
             "alarmed_runs": verdict.alarmed,
         }
         for verdict in decide(experiment, table, columns)
@@ -169,8 +170,10 @@ def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:
     if verdict.papers_effect is not None:
         shown += f". In the paper: {_number(verdict.papers_effect, verdict)}"
     lines.append(shown + ".")
-    if verdict.decision is Decision.UNDECIDED:
-        lines.append(_power(verdict))
+    if verdict.reason:
+        lines.append(f"{str(verdict.decision).capitalize()}: {verdict.reason}.")
+    if power := _power(verdict):
+        lines.append(power)
     if verdict.alarmed:
         lines.append(f"Alarms on {verdict.alarmed} of its runs, listed below.")
     return lines
@@ -202,11 +205,10 @@ def _p(value: float) -> str:
 
 def _power(verdict: Verdict) -> str:
     if verdict.seeds is None:
-        return f"Power: {verdict.reason}."
-    reason = f" ({verdict.reason})" if verdict.reason else ""
+        return verdict.lack and f"Power: {verdict.lack}."
     return (
         f"Power: {verdict.seeds} seeds would decide an effect of the paper's size with a chance of {100 * POWER:.0f} %"
-        f" after the correction, by the spread of these {verdict.n}{reason}."
+        f" after the correction, by the spread of these {verdict.n}."
     )
 
 
