@@ -200,7 +200,7 @@ def _difference(
 
 
 def _rise(rows: Sequence[Labels]) -> Comparison:
-    """The mean rise from a row to the next, as the slope of least squares."""
+    """The rise from a row to the next, as the slope of least squares over their ranks."""
     middle = (len(rows) - 1) / 2
     scale = sum((place - middle) ** 2 for place in range(len(rows)))
     return Comparison(tuple(((place - middle) / scale, row) for place, row in enumerate(rows)), low=0.0)

@@ -181,7 +181,7 @@ def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:
 
 def _compared(verdict: Verdict) -> str:
     if isinstance(verdict.claim, Monotone) and len(verdict.of) > 2:
-        return f"Mean step, in {unit(verdict.claim)}"
+        return f"Slope per step (least squares over ranks), in {unit(verdict.claim)}"
     rows = [labels for _, labels in verdict.of]
     if len(rows) == 1:
         return f"{name(rows[0])}, in {'%' if verdict.claim.metric in scores() else unit(verdict.claim)}"
