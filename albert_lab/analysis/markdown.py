@@ -66,7 +66,8 @@ def _score(row: Row, column: Column) -> str:
     text = "/".join(percent(part.mean) for part in parts if part)
     if spread.sd is not None:
         return f"{text} ± {percent(spread.sd)}"
-    return f"{text} {interval(row.runs[0], column.key)}".rstrip()
+    (run,) = row.having(column.key)
+    return f"{text} {interval(run, column.key)}".rstrip()
 
 
 def interval(run: Run, key: str) -> str:

@@ -53,9 +53,13 @@ class Row:
     runs: list[Run]
     missing: dict[str, str]
 
+    def having(self, column: str) -> list[Run]:
+        """The row's runs that have a number in a column."""
+        return [run for run in self.runs if column in run and not math.isnan(run[column])]
+
     def spread(self, column: str) -> Spread | None:
         """Mean and spread of a column over the row's runs; None when no run has it."""
-        values = [float(run[column]) for run in self.runs if column in run and not math.isnan(run[column])]
+        values = [float(run[column]) for run in self.having(column)]
         if not values:
             return None
         return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
