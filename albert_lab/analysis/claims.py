@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, mean
 
 from albert_lab.analysis.statistics import Estimate, Sample, estimate, holm, seeds_needed
 from albert_lab.analysis.tables import Row
@@ -47,7 +48,7 @@ class Verdict:
     n: int = 0
     is_paired: bool = False
     p: float | None = None
-    papers_effect: float | None = None
+    papers_effect: Decimal | None = None
     seeds: int | None = None
     lack: str = ""
     reason: str = ""
@@ -291,7 +292,7 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
         evidence.n,
         found.is_paired,
         p,
-        math.exp(paper) if is_log and paper is not None else paper,
+        paper.exp() if is_log and paper is not None else paper,
         seeds,
         lack,
         reason,
@@ -311,18 +312,18 @@ def _seeds(evidence: _Evidence, experiment: Experiment, alpha: float) -> tuple[i
             return None, "the paper's own numbers do not bear it out"
         if sd is None:
             return None, "a single seed shows no spread"
-        seeds = seeds_needed(sd, (paper - comparison.low, comparison.high - paper), alpha)
+        seeds = seeds_needed(sd, (float(paper) - comparison.low, comparison.high - float(paper)), alpha)
         if seeds is None:
             return None, "an effect of the paper's size is too small beside the spread for any number of seeds"
         needed.append(seeds)
     return max(needed), ""
 
 
-def papers_effect(comparison: Comparison, metric: str, experiment: Experiment) -> float | None:
-    """The paper's own value of a comparison; None where it does not print all cells."""
+def papers_effect(comparison: Comparison, metric: str, experiment: Experiment) -> Decimal | None:
+    """The paper's own value of a comparison, exact in its printed cells; None where it does not print all of them."""
     if experiment.paper is None:
         return None
-    total = 0.0
+    total = Decimal()
     for weight, labels in comparison.weights:
         cells = [row for row in experiment.paper.rows if labels.items() <= row.items()]
         if len(cells) != 1 or metric not in cells[0]:
@@ -330,17 +331,17 @@ def papers_effect(comparison: Comparison, metric: str, experiment: Experiment) -
         value = printed(cells[0][metric])
         if value is None or (comparison.is_log and value <= 0):
             return None
-        total += weight * (math.log(value) if comparison.is_log else value)
+        total += Decimal(str(weight)) * (value.ln() if comparison.is_log else value)
     return total
 
 
-def printed(cell: str) -> float | None:
+def printed(cell: str) -> Decimal | None:
     """The number in a cell of the paper: 89.3/82.3 is the mean of both, 12M a number of millions, 1.7x a factor."""
-    text, unit = cell.strip(), 1.0
-    for suffix, factor in (("M", 1e6), ("x", 1.0), ("%", 1.0)):
+    text, unit = cell.strip(), 1
+    for suffix, factor in (("M", 10**6), ("x", 1), ("%", 1)):
         if text.endswith(suffix):
             text, unit = text.removesuffix(suffix), factor
     try:
-        return unit * fmean(float(part) for part in text.split("/"))
-    except ValueError:
+        return unit * mean(Decimal(part) for part in text.split("/"))
+    except InvalidOperation:
         return None

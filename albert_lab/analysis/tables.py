@@ -108,11 +108,13 @@ def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
 
 def average_as_printed(cells: Mapping[str, str]) -> str:
     """The mean of the paper's five task cells as it prints them: SQuAD as the mean of F1 and EM, rounded half up."""
-    means = []
-    for task in AVERAGED:
-        parts = [Decimal(part) for part in cells[task].split("/")]
-        means.append(sum(parts, Decimal()) / len(parts))
-    return str((sum(means, Decimal()) / len(means)).quantize(Decimal("0.1"), ROUND_HALF_UP))
+    means = [statistics.mean(Decimal(part) for part in cells[task].split("/")) for task in AVERAGED]
+    return str(half_up(statistics.mean(means)))
+
+
+def half_up(value: Decimal) -> Decimal:
+    """To one decimal as the paper rounds: 0.85 is 0.9."""
+    return value.quantize(Decimal("0.1"), ROUND_HALF_UP)
 
 
 def rows(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) -> list[Row]:

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
 
 from albert_lab.analysis.claims import ALPHA, CHANCE, FEWEST_SEEDS, Decision, Verdict, decide, name
 from albert_lab.analysis.statistics import BOOTSTRAP_FROM, POWER, Components, components
-from albert_lab.analysis.tables import Row
+from albert_lab.analysis.tables import Row, half_up
 from albert_lab.lab.claim import AtChance, Claim, Greater, Labels, Monotone, Ordered, PeakAt, Ratio, Within
 from albert_lab.lab.experiment import AVERAGE, INTRINSIC, Experiment, scores
 
@@ -71,7 +72,7 @@ def as_data(
             "n": verdict.n,
             "paired": verdict.is_paired,
             "p": verdict.p,
-            "paper": verdict.papers_effect,
+            "paper": None if verdict.papers_effect is None else float(verdict.papers_effect),
             "seeds_needed": verdict.seeds,
             "reason": "; ".join(filter(None, (verdict.reason, verdict.lack))) or None,
             "alarmed_runs": verdict.alarmed,
@@ -191,12 +192,13 @@ def _compared(verdict: Verdict) -> str:
     return f"{first} − {second}, in {unit(verdict.claim)}"
 
 
-def _number(value: float, verdict: Verdict) -> str:
+def _number(value: float | Decimal, verdict: Verdict) -> str:
     if isinstance(verdict.claim, Ratio):
         return f"{value:.3g}"
     if verdict.claim.metric in scores():
+        value = half_up(value) if isinstance(value, Decimal) else value
         return f"{value:.1f}" if len(verdict.of) == 1 else f"{value:+.1f}"
-    return f"{value:+,.4g}"
+    return f"{float(value):+,.4g}"
 
 
 def _p(value: float) -> str:

@@ -6,6 +6,8 @@ from golden import assert_golden
 from planted import claim, experiment, row, table
 
 from albert_lab.analysis import verdicts
+from albert_lab.analysis.tables import Row
+from albert_lab.lab import experiment as experiments
 
 GOLDEN = Path(__file__).with_name("golden_verdicts.md")
 VALUES = {
@@ -83,6 +85,15 @@ def test_a_verdict_that_would_tell_nothing_says_why_and_counts_no_seeds():
     text = verdicts.section(experiment(CLAIMS[7]), table({"64": [50.0, 50.1, 50.2]}, "sop_accuracy"))
     assert "- Undecided: no row is shown to have learnt this task: the best, embedding_size=64, is at 50.1 %." in text
     assert "Power" not in text
+
+
+def test_a_difference_of_the_papers_cells_is_exact_and_rounded_half_up_as_the_paper_does():
+    runs = [{"run": f"{loss}-{seed}", "seed": seed, "squad2": 0.5} for loss in ("nsp", "sop") for seed in range(3)]
+    rows = [
+        Row({"inter_sentence": loss}, {}, [run for run in runs if loss in run["run"]], {}) for loss in ("nsp", "sop")
+    ]
+    # 80.0/77.1 and 77.2/74.6: 78.55 - 75.90.
+    assert "In the paper: +2.7." in verdicts.section(experiments.named("sop-vs-nsp"), rows)
 
 
 def test_a_stand_in_is_named_in_the_average():
