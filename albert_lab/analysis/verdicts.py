@@ -208,6 +208,11 @@ def _p(value: float) -> str:
 def _power(verdict: Verdict) -> str:
     if verdict.seeds is None:
         return verdict.lack and f"Power: {verdict.lack}."
+    if verdict.n >= verdict.seeds:
+        return (
+            f"Power: these {verdict.n} seeds were enough for an effect of the paper's size; the measured one clears the"
+            " claim's bound by less, or not at all."
+        )
     return (
         f"Power: {verdict.seeds} seeds would decide an effect of the paper's size with a chance of {100 * POWER:.0f} %"
         f" after the correction, by the spread of these {verdict.n}."

@@ -96,6 +96,16 @@ def test_a_difference_of_the_papers_cells_is_exact_and_rounded_half_up_as_the_pa
     assert "In the paper: +2.7." in verdicts.section(experiments.named("sop-vs-nsp"), rows)
 
 
+def test_where_the_seeds_were_enough_for_the_papers_effect_the_measured_one_is_told_to_fall_short():
+    values = {"64": [80.0, 81.0, 82.0], "128": [80.1, 81.0, 82.1]}
+    enough, few = (
+        verdicts.section(experiment(CLAIMS[0], paper={"64": "79.0", "128": cell}), table(values))
+        for cell in ("84.0", "79.1")
+    )
+    assert "these 3 seeds were enough for an effect of the paper's size; the measured one clears" in enough
+    assert "5 seeds would decide an effect of the paper's size" in few
+
+
 def test_a_stand_in_is_named_in_the_average():
     text = verdicts.section(experiment(CLAIMS[0]), full_table(), TUNINGS)
     assert "`average`, in which `next-paragraph` stands in for `race`, 128 above 64" in text
