@@ -220,8 +220,8 @@ def _power(verdict: Verdict) -> str:
 
 
 def _spread(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None) -> str:
-    """The spread of fine-tuning and that of pre-training, of every claimed score that was fine-tuned."""
-    if finetunings is None or finetunings.empty:
+    """The spread of fine-tuning and that of pre-training, of every claimed score; empty with one fine-tuning seed."""
+    if finetunings is None or finetunings.empty or not finetunings.duplicated(["run", "task"]).any():
         return ""
     by_run: dict[tuple[str, str], list[float]] = {}
     for line in finetunings.to_dict("records"):

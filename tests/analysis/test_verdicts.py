@@ -70,7 +70,9 @@ def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_told():
 
 
 def test_one_fine_tuning_a_run_does_not_tell_the_sources_of_spread_apart():
-    text = verdicts.section(experiment(CLAIMS[-1]), full_table(), TUNINGS.query("seed == 1"))
+    assert "Standard dev" not in verdicts.section(experiment(CLAIMS[-1]), full_table(), TUNINGS.query("seed == 1"))
+    some = TUNINGS.query("seed == 1 or run.str.startswith('128')")
+    text = verdicts.section(experiment(CLAIMS[-1]), full_table(), some)
     assert "- `next-paragraph`, embedding_size=64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
 
 
