@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from albert_lab.analysis.claims import ALPHA, CHANCE, FEWEST_SEEDS, Decision, Verdict, decide, name
+from albert_lab.analysis.speed import INFERENCE, TRAINING
 from albert_lab.analysis.statistics import BOOTSTRAP_FROM, POWER, Components, components
 from albert_lab.analysis.tables import Row, half_up
 from albert_lab.lab.claim import AtChance, Claim, Greater, Labels, Monotone, Ordered, PeakAt, Ratio, Within
@@ -171,6 +172,8 @@ def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:
     if verdict.papers_effect is not None:
         shown += f". In the paper: {_number(verdict.papers_effect, verdict)}"
     lines.append(shown + ".")
+    if claim.metric in (TRAINING, INFERENCE):
+        lines.append("Throughputs of runs made at different times; `albert-lab speed` measures side by side.")
     if verdict.reason:
         lines.append(f"{str(verdict.decision).capitalize()}: {verdict.reason}.")
     if power := _power(verdict):

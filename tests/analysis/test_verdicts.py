@@ -117,3 +117,9 @@ def test_the_papers_noise_stands_beside_downstream_claims_only():
     own_noise = "half a point for the same model"
     assert own_noise in verdicts.section(experiment(CLAIMS[0]), full_table())
     assert own_noise not in verdicts.section(experiment(CLAIMS[7]), full_table())
+
+
+def test_a_verdict_on_speed_says_that_its_runs_were_not_made_side_by_side():
+    where_to = "`albert-lab speed` measures side by side"
+    assert where_to in verdicts.section(experiment(CLAIMS[8]), full_table())
+    assert where_to not in verdicts.section(experiment(CLAIMS[0]), full_table())
