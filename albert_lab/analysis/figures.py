@@ -161,7 +161,7 @@ def _scores(
     columns = [column for column in SCORES if any(row.spread(column) for row in drawn)]
     if not columns:
         return None
-    kinds = list(dict.fromkeys(row.values[markers] for row in drawn)) if markers else []
+    kinds = list(dict.fromkeys(row.labels[markers] for row in drawn)) if markers else []
     printed = [(row, row.labels | paper_cells(study.experiment, row)) for row in drawn]
     printed = [(row, cells) for row, cells in printed if "average" in cells]
     figure, (panels,) = drawing.sheet(1, len(columns) + bool(printed))
@@ -176,7 +176,7 @@ def _scores(
             drawing.draw_line(panel, line, index, paper=paper, marker=not markers)
             for row, x, spread in group:
                 if markers:
-                    kind = kinds.index(row.values[markers])
+                    kind = kinds.index(row.labels[markers])
                     drawing.draw_marker(panel, x, 100 * spread.mean, index, kind, paper=paper)
         panel.set(xscale="log", xlabel=x_label)
         drawing.plain_ticks(panel, sorted({x for _, x, _ in points}) if not markers else None)

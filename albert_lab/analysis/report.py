@@ -15,7 +15,6 @@ from albert_lab.analysis import ensembles, finetuning, html, plots, transitions,
 from albert_lab.analysis.markdown import (
     MISSING,
     as_table,
-    axis_labels,
     axis_names,
     interval,
     number,
@@ -27,6 +26,7 @@ from albert_lab.analysis.tables import (
     Row,
     Run,
     axes_of,
+    axis_labels,
     intrinsic_columns,
     paper_cells,
     read_csv,
@@ -154,7 +154,7 @@ def render(
     parts += ensembles.sections(experiment, averaged)
     if experiment.claims:
         parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
-    if layers := transitions.section(axes, table):
+    if layers := transitions.section(experiment, axes, table):
         parts += ["## Layers", layers]
     parts += [
         "## Cost",
@@ -203,7 +203,7 @@ def _costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) ->
     columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", TRAINING, INFERENCE]
     body = []
     for row in table:
-        line = axis_labels(row, axes)
+        line = axis_labels(experiment, row, axes)
         for column in columns:
             spread = row.spread(column)
             line.append(MISSING if spread is None else number(spread.mean))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from albert_lab.analysis.drawing import Line, counted
-from albert_lab.analysis.tables import Row, axes_of, read_csv, rows
+from albert_lab.analysis.markdown import NAMES
+from albert_lab.analysis.tables import Row, axes_of, axis_labels, read_csv, rows
 from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.experiment import read as read_experiment
 from albert_lab.lab.results import CURVES, LAYERS, POINTS, RESULTS
@@ -34,12 +35,11 @@ class Study:
 
     def word(self, row: Row, axis: str, *, paper: bool = False) -> str:
         """The value of an axis in a row: ours, with the paper's where ours stands for it, or the paper's alone."""
-        here, printed = row.values[axis], row.labels[axis]
-        if not _is_number(printed):
-            return printed
-        letter = "E" if axis == "embedding_size" else axis
-        shown = printed if paper or here == printed else f"{here} (paper: {printed})"
-        return f"{letter} = {shown}"
+        label = row.labels[axis]
+        if not _is_number(label):
+            return label
+        (shown,) = [label] if paper else axis_labels(self.experiment, row, [axis])
+        return f"{NAMES.get(axis, axis)} = {shown}"
 
     def lines(self, table: pd.DataFrame, x: str, column: str, factor: float = 1.0) -> list[tuple[int, Line]]:
         """Number and line of each row that a table has: a column against x over its seeds, times a factor."""

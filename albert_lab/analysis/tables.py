@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -158,6 +158,22 @@ def axes_of(experiment: Experiment, points: pd.DataFrame) -> list[str]:
     """The axes of a table: the experiment's, then those that the command line added."""
     added = [column[len("paper_") :] for column in points.columns if column.startswith("paper_")]
     return [axis for axis in experiment.axes if axis in added] + [axis for axis in added if axis not in experiment.axes]
+
+
+def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:
+    """The row's labels of axes; where the paper prints one and another value stands for it here, both."""
+    found = []
+    for axis in axes:
+        value, label = row.values[axis], row.labels[axis]
+        stands_in = value != label and _is_printed(experiment, axis, label)
+        found.append(f"{value} (paper: {label})" if stands_in else label)
+    return found
+
+
+def _is_printed(experiment: Experiment, axis: str, label: str) -> bool:
+    rows = experiment.paper.rows if experiment.paper else ()
+    curves = experiment.paper_figure.curves if experiment.paper_figure else ()
+    return any(cells[axis] == label for cells in rows if axis in cells) or any(curve.row == label for curve in curves)
 
 
 def paper_cells(experiment: Experiment, row: Row) -> dict[str, str]:

@@ -165,6 +165,20 @@ def test_the_sharing_tradeoff_has_a_marker_for_each_strategy_at_its_parameters(t
     ]
 
 
+def test_rows_beyond_the_paper_have_markers_of_their_own(tmp_path):
+    found = study_of("sharing", tmp_path, seeds=1)
+    is_partly = found.points["sharing"].isin(["shared-attention", "shared-ffn"])
+    found.points.loc[is_partly, "paper_sharing"] = found.points.loc[is_partly, "sharing"].map(
+        {"shared-attention": "2-groups", "shared-ffn": "3-groups"}
+    )
+    found.points.loc[is_partly, "sharing"] = "groups"
+    figure = drawn(figures.sharing_tradeoff(found))
+    kinds = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert kinds == ["all-shared", "2-groups", "3-groups", "not-shared"]
+    markers = {line.get_marker() for line in figure.axes[0].lines if len(places(line)) == 1}
+    assert len(markers) == 4
+
+
 def test_arms_stand_beside_the_papers_and_part_where_the_trunk_ends(tmp_path):
     ours, paper = drawn(figures.arms(arms_of(tmp_path, trunk_points=2))).axes
     assert set(places(line_of(ours, "one curve up to here"))) == {200}

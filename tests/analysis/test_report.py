@@ -7,6 +7,7 @@ from records import toy_record
 from toy_reports import compose_figure, toy_report
 
 from albert_lab.analysis import drawing, report
+from albert_lab.analysis.tables import Row, axis_labels
 from albert_lab.errors import ConfigError
 from albert_lab.lab import experiment, results
 
@@ -126,6 +127,19 @@ def test_a_value_that_stands_for_the_papers_shows_both(tmp_path):
         tmp_path, experiment.named("embedding-size"), points, table, pd.DataFrame(), pd.DataFrame()
     ).read_text()
     assert "12 (paper: 64)" in text
+
+
+def test_the_paper_is_named_only_for_what_it_prints():
+    axes = ["sharing", "embedding_size"]
+    values = {"sharing": "groups", "embedding_size": "16"}
+    beyond = Row({"sharing": "2-groups", "embedding_size": "128"}, values, [], {})
+    assert axis_labels(experiment.named("sharing"), beyond, axes) == ["2-groups", "16 (paper: 128)"]
+    figure = Row({"model": "BERT-large"}, {"model": "medium"}, [], {})
+    assert axis_labels(experiment.named("layer-similarity"), figure, ["model"]) == ["medium (paper: BERT-large)"]
+    own = experiment.Experiment.model_validate(
+        {"name": "own", "title": "Own", "source": "none", "grid": {"model": {"BERT-large": "medium"}}}
+    )
+    assert axis_labels(own, figure, ["model"]) == ["BERT-large"]
 
 
 def test_a_share_of_short_chunks_other_than_the_released_one_is_told_in_a_note(tmp_path):
