@@ -1,4 +1,7 @@
-"""What each figure shows: a study in, a figure out, None where the study has nothing for it."""
+"""What each figure shows: a study in, a figure out, None where the study has nothing for it.
+
+The function of a figure of lab/figure.py has its name, with underscores.
+"""
 
 import math
 import statistics
@@ -54,6 +57,9 @@ def arms(study: Study) -> Figure | None:
         panels[1].set_ylabel("dev MLM accuracy (%)")
     drawing.legends_under(figure, panels)
     return figure
+
+
+extra_data = dropout = arms
 
 
 def _parting(study: Study) -> float | None:
@@ -213,14 +219,3 @@ def speed(study: Study) -> Figure | None:
         panels[1].set_xlabel(f"speed-up over {study.name(found[base][0])} (times)")
         panels[1].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
-
-
-FIGURES: dict[str, Callable[[Study], Figure | None]] = {
-    "layer-similarity": layer_similarity,
-    "learning-curves": learning_curves,
-    "extra-data": arms,
-    "dropout": arms,
-    "sharing-tradeoff": sharing_tradeoff,
-    "embedding-size": embedding_size,
-    "speed": speed,
-}

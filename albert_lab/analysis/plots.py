@@ -8,44 +8,28 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from albert_lab import paths
-from albert_lab.analysis import drawing, study
+from albert_lab.analysis import drawing, figures, study
 from albert_lab.analysis.drawing import READ_OFF
-from albert_lab.analysis.figures import FIGURES, draw_layers
+from albert_lab.analysis.figures import draw_layers
 from albert_lab.analysis.study import Study
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import MissingDataError
 from albert_lab.lab import experiment as experiments
+from albert_lab.lab.figure import FIGURES
 from albert_lab.lab.results import LAYERS
 from albert_lab.storage import write_atomically
-
-CAPTIONS = {
-    "layer-similarity": "What each layer changes: L2 distance and angle between its input and its output, over the real"
-    " pieces of the held-out set, without masks. The distance grows with the hidden size; the angle does not.",
-    "learning-curves": "Accuracy on held-out documents along the way, on the first pairs of each set.",
-    "extra-data": "MLM accuracy on held-out documents with and without the added corpus.",
-    "dropout": "MLM accuracy on held-out documents with dropout kept and removed.",
-    "sharing-tradeoff": "Score against parameters, by sharing strategy and embedding size.",
-    "embedding-size": "Score against embedding size, by sharing strategy.",
-    "speed": "Training throughput of each row, as it was measured during its own run; runs that shared the machine with"
-    " others were slowed by them.",
-}
-# Figures that can be drawn of any report.
-OF_ANY = ("learning-curves", "speed")
 
 
 def draw(folder: Path, name: str) -> list[Path]:
     """Draw a figure into a report folder; the PNG and the SVG, or none where the report has nothing for it.
 
     Raises:
-        ConfigError: an unknown figure, or a folder that is no report.
+        ConfigError: a folder that is no report.
     """
-    figure = _figure(name)
-    return drawing.write(partial(figure, study.read(folder)), folder, name)
+    return drawing.write(partial(_function(name), study.read(folder)), folder, name)
 
 
-def _figure(name: str) -> Callable[[Study], Figure | None]:
-    if name not in FIGURES:
-        raise ConfigError(f"figures: {name} is unknown (allowed: {', '.join(FIGURES)})")
-    return FIGURES[name]
+def _function(name: str) -> Callable[[Study], Figure | None]:
+    return getattr(figures, name.replace("-", "_"))
 
 
 def section(folder: Path) -> str:
@@ -54,9 +38,8 @@ def section(folder: Path) -> str:
     experiment = found.experiment
     parts = []
     for name in experiment.figures:
-        caption = CAPTIONS.get(name, "")
-        if drawing.write(partial(_figure(name), found), folder, name):
-            parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {caption}")
+        if drawing.write(partial(_function(name), found), folder, name):
+            parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {FIGURES[name].caption}")
         else:
             parts.append(f"*{name}.* Nothing was recorded that it could show.")
     if experiment.paper_figure:
@@ -73,7 +56,7 @@ def newest(name: str) -> Path:
     """
     found = []
     for file in paths.reports().glob("*/*/experiment.yaml"):
-        if name in OF_ANY or name in experiments.read(file).figures:
+        if FIGURES[name].is_of_any or name in experiments.read(file).figures:
             found.append(file)
     if not found:
         makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]
