@@ -27,6 +27,7 @@ AXES = {
 ALONG = {"step": "optimizer steps", "training_seconds": "training time (seconds)"}
 TOKENS = {"cls": "[CLS]", "mean": "mean over tokens"}
 SCORES = {"mlm_accuracy": AXES["mlm_accuracy"], "average": "average of our tasks (%)"}
+MOST_BANDS = 4  # more of them hide the lines
 PAPERS_SCORE = "average of five tasks (%)"
 
 
@@ -74,8 +75,9 @@ def _parting(study: Study) -> float | None:
 
 
 def _draw_curves(study: Study, panel: Axes, column: str) -> None:
-    for index, line in study.lines(study.curves, along(study), column, 100):
-        drawing.draw_line(panel, line, index)
+    lines = study.lines(study.curves, along(study), column, 100)
+    for look, line in lines:
+        drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
     if column != "mlm_accuracy":
         drawing.draw_constant(panel, 100 * statistics.fmean(study.results[f"{column}_baseline"]))
     panel.set(xlabel=ALONG[along(study)], ylabel=AXES[column])

@@ -1,5 +1,6 @@
 """Figures as files: drawn into a report's folder, shown in its text, found by name."""
 
+import statistics
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,10 @@ from albert_lab.analysis import drawing, figures, study
 from albert_lab.analysis.drawing import READ_OFF
 from albert_lab.analysis.figures import draw_layers
 from albert_lab.analysis.study import Study
+from albert_lab.analysis.tables import intrinsic_columns
 from albert_lab.errors import MissingDataError
 from albert_lab.lab import experiment as experiments
+from albert_lab.lab.downstream import wilson
 from albert_lab.lab.figure import FIGURES
 from albert_lab.lab.results import LAYERS
 from albert_lab.storage import write_atomically
@@ -44,8 +47,27 @@ def section(folder: Path) -> str:
             parts.append(f"*{name}.* Nothing was recorded that it could show.")
     if experiment.paper_figure:
         parts.append(f"Values of the paper's {experiment.paper_figure.figure} are {READ_OFF}, so they are approximate.")
-    parts.append("Bands are one standard deviation over pre-training seeds on either side; a single seed has none.")
+    parts += _errors(found)
+    parts.append(
+        "Bands are one standard deviation over pre-training seeds on either side; a single seed has none, nor have the"
+        f" curves of a panel with more than {figures.MOST_BANDS}."
+    )
     return "\n\n".join(parts)
+
+
+def _errors(found: Study) -> list[str]:
+    """How far off learning curves may be, on as few answers as they rest on; nothing where that was not recorded."""
+    errors = []
+    for column in intrinsic_columns(found.experiment):
+        if (count := f"{column.key}_n") in found.curves:
+            n, all_n = (int(min(table[count].tolist())) for table in (found.curves, found.results))
+            low, high = wilson(statistics.fmean(found.curves[column.key].tolist()), n)
+            errors.append(f"{column.heading} ± {50 * (high - low):.1f} (n = {n:,}; in the table {all_n:,})")
+    words = (
+        "Learning curves are scored on the first pairs of each set alone, the same for all seeds. All seeds share the"
+        " error of so few answers, and no band shows it; in points, at 95 %: "
+    )
+    return [words + ", ".join(errors) + "."] if errors else []
 
 
 def newest(name: str) -> Path:

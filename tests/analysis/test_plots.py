@@ -111,6 +111,22 @@ def test_a_single_seed_has_no_band_and_says_so(tmp_path):
     assert line_of(panel, "sop (n = 1 seed)")
 
 
+def test_two_axes_have_a_channel_each_and_many_lines_no_bands(tmp_path):
+    found = study_of("sharing", tmp_path, seeds=2)
+    panel = drawn(figures.learning_curves(found)).axes[0]
+    looks = [(line.get_color(), str(line.get_marker())) for line in panel.lines]
+    assert len({colour for colour, _ in looks[:4]}) == 4  # sharing strategies, at one E
+    assert [colour for colour, _ in looks[:4]] == [colour for colour, _ in looks[4:8]]
+    assert [marker for _, marker in looks[:8]] == ["o"] * 4 + ["s"] * 4
+    assert not panel.collections
+
+
+def test_a_report_says_on_how_few_answers_its_curves_rest(tmp_path):
+    text = plots.section(toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2))
+    # Half of Wilson's interval of a half: z / sqrt(n + z²) / 2.
+    assert "NSP ± 16.4 (n = 32; in the table 1,000)" in text
+
+
 def test_under_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
     found = study_of("sop-vs-nsp", tmp_path)
     found.results["budget"] = "2 seconds"
@@ -203,9 +219,9 @@ def test_speed_is_drawn_of_any_report_and_beside_the_papers_speedup(tmp_path):
 
 
 def test_rows_are_told_apart_without_colour_and_colours_apart_by_the_colour_blind():
-    looks = [drawing.style(index) for index in range(21)]
-    assert len({(look["linestyle"], look["marker"]) for look in looks[:7]}) == 7
-    assert len({tuple(look.values()) for look in looks}) == 21
+    looks = [drawing.style(index) for index in range(70)]
+    assert len({(look["linestyle"], look["marker"]) for look in looks}) == 70
+    assert len({look["color"] for look in looks}) == 10
     # Viénot, Brettel and Mollon (1999): what a deuteranope sees, in linear light.
     seen = [vienot_deuteranope(look["color"]) for look in looks[:3]]
     assert min(sum((a - b) ** 2 for a, b in zip(one, two, strict=True)) for one, two in pairs(seen)) > 0.01
