@@ -92,7 +92,10 @@ def intrinsic_columns(experiment: Experiment) -> list[Column]:
 
 
 def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
-    """The columns of fine-tuned tasks under their own names, and their average; none where nothing was fine-tuned."""
+    """The average and the columns of fine-tuned tasks under their own names; none where nothing was fine-tuned.
+
+    The average, which claims speak of, comes first: a screen is not as wide as the table.
+    """
     lines = {line["task"]: line for line in tunings.to_dict("records")}
     order = [*experiment.columns, *lines]
     found = []
@@ -102,7 +105,7 @@ def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
         found.append(Column(line["task"], line["title"], line["task"], parts))
     if found and AVERAGE in experiment.columns:
         is_official = all(line["task"] == line["column"] for line in lines.values())
-        found.append(Column(AVERAGE, "Avg", AVERAGE if is_official else None))
+        found.insert(0, Column(AVERAGE, "Avg", AVERAGE if is_official else None))
     return found
 
 

@@ -6,7 +6,7 @@ from golden import assert_golden
 from records import toy_record
 from toy_reports import compose_figure, toy_report
 
-from albert_lab.analysis import drawing, report
+from albert_lab.analysis import drawing, finetuning, report
 from albert_lab.analysis.tables import Row, axis_labels
 from albert_lab.errors import ConfigError
 from albert_lab.lab import experiment, results
@@ -166,6 +166,14 @@ def test_a_task_of_the_corpus_stands_under_its_own_name_and_without_the_papers_s
     assert " 15.0/5.0 |" in text
     assert "Cloze span stands where the paper has SQuAD1.1" in text
     assert "its files hold 64 training and 900 dev examples, the official ones 67,349 and 872" in text
+
+
+@pytest.mark.parametrize(("seeds", "heading"), [((0,), "seed"), ((0, 1), "seeds")])
+def test_one_fine_tuning_seed_is_no_number_of_seeds(seeds, heading):
+    once = toy_tunings(toy_points(seeds=(0,)))
+    text = finetuning.sections(pd.concat([once.assign(seed=seed) for seed in seeds]))[-1]
+    header = [cell.strip() for cell in text.splitlines()[0].split("|")[1:-1]]
+    assert (header[2], header[-1]) == (heading, "remarks")
 
 
 def test_a_fine_tuning_that_failed_is_named_with_its_reason(tmp_path):

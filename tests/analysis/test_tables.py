@@ -1,9 +1,10 @@
 import math
 
+import pandas as pd
 import pytest
 
 from albert_lab.analysis.markdown import scores_table
-from albert_lab.analysis.tables import Column, Row, average_as_printed
+from albert_lab.analysis.tables import Column, Row, average_as_printed, task_columns
 from albert_lab.lab import experiment
 from albert_lab.lab.downstream import AVERAGED
 
@@ -31,3 +32,8 @@ def test_a_score_of_one_run_alone_has_the_interval_of_that_run():
     row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
     text = scores_table(experiment.named("sop-vs-nsp"), ["inter_sentence"], [row], [Column("race", "RACE", "race")])
     assert " 40.0 [37.0, 43.0] |" in text
+
+
+def test_the_average_stands_before_its_tasks():
+    tunings = pd.DataFrame({"task": ["race"], "column": ["race"], "title": ["RACE"], "metric": ["accuracy"]})
+    assert [column.heading for column in task_columns(experiment.named("sharing"), tunings)] == ["Avg", "RACE"]
