@@ -89,7 +89,8 @@ def _contents(section: Section, at: Path | None) -> str:
         filled = f"{sum(bool(row.runs) for row in chapter.rows)} of {len(chapter.rows)}" if chapter.folder else MISSING
         counts = [[verdict.decision for verdict in chapter.verdicts].count(decision) for decision in Decision]
         line = [name if at is None else _link(name, chapter, at), _source(chapter), filled, str(chapter.seeds)]
-        body.append([*line, str(len(chapter.missing)), *map(str, counts)])
+        missing = str(len(chapter.missing)) if chapter.folder else MISSING
+        body.append([*line, missing, *map(str, counts)])
     return as_table(header, body)
 
 
