@@ -68,7 +68,7 @@ def _missing(section: Section) -> str:
         for name, reason in chapter.missing.items()
     ]
     if unmade := [f"`{chapter.experiment.name}`" for chapter in section.chapters if not chapter.folder]:
-        lines.append(f"- No report of {', '.join(unmade)}; each name is the command that makes one.")
+        lines.append(f"- No report of {', '.join(unmade)}: `albert-lab NAME` makes one.")
     return "\n".join(lines) or "Nothing."
 
 
