@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, mean
 
 from albert_lab.analysis.statistics import Estimate, Sample, estimate, holm, seeds_needed
 from albert_lab.analysis.tables import Row
@@ -34,7 +35,8 @@ class Verdict:
     effect is of the weakest comparison of the claim, or of the one that speaks against it: in points for scores, as a
     factor for a ratio, else in the column's unit. of names its rows by weight. p is the claim's, after Holm's
     correction. papers_effect is the same comparison of the paper's cells. seeds are how many would decide an effect of
-    the paper's size. reason says why a claim is not decided. alarmed counts the runs of its rows that carry an alarm.
+    the paper's size, and lack says why that is not known. reason says why a claim is not decided. alarmed counts the
+    runs of its rows that carry an alarm.
     """
 
     claim: Claim
@@ -46,8 +48,9 @@ class Verdict:
     n: int = 0
     is_paired: bool = False
     p: float | None = None
-    papers_effect: float | None = None
+    papers_effect: Decimal | None = None
     seeds: int | None = None
+    lack: str = ""
     reason: str = ""
     alarmed: int = 0
 
@@ -102,10 +105,14 @@ class _Finding:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """All findings of one claim: it holds where every required one does, and fails where any one does."""
+    """All findings of one claim: it holds where every required one does, and fails where any one does.
+
+    vacuity says why its holding would tell nothing; None where it would.
+    """
 
     claim: Claim
     findings: tuple[_Finding, ...]
+    vacuity: str | None
     alarmed: int
 
     @property
@@ -141,7 +148,8 @@ def decide(experiment: Experiment, table: Sequence[Row], columns: Mapping[str, s
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
     Supported: the claim's p-value stays below ALPHA after the correction, and its 95 % interval lies where the claim
-    says. Not supported: the same, elsewhere. Undecided: neither, or fewer than FEWEST_SEEDS seeds.
+    says. Not supported: the same, elsewhere. Undecided: neither, or fewer than FEWEST_SEEDS seeds, or at chance in a
+    table where no row is above chance.
 
     Args:
         experiment: its claims, and the paper's cells.
@@ -193,7 +201,7 @@ def _difference(
 
 
 def _rise(rows: Sequence[Labels]) -> Comparison:
-    """The mean rise from a row to the next, as the slope of least squares."""
+    """The rise from a row to the next, as the slope of least squares over their ranks."""
     middle = (len(rows) - 1) / 2
     scale = sum((place - middle) ** 2 for place in range(len(rows)))
     return Comparison(tuple(((place - middle) / scale, row) for place, row in enumerate(rows)), low=0.0)
@@ -224,7 +232,20 @@ def _gather(claim: Claim, experiment: Experiment, table: Sequence[Row], column: 
         step = 0.0 if comparison.is_log else max(resolution(row, claim.metric, column) for row in found.values())
         weights = [weight for weight, _ in comparison.weights]
         findings.append(_Finding(comparison, estimate(samples, weights, step)))
-    return _Evidence(claim, tuple(findings), sum(isinstance(run.get("alarms"), str) for run in runs))
+    vacuity = _vacuity(table, claim.metric, column) if isinstance(claim, AtChance) else None
+    return _Evidence(claim, tuple(findings), vacuity, sum(isinstance(run.get("alarms"), str) for run in runs))
+
+
+def _vacuity(table: Sequence[Row], metric: str, column: str) -> str | None:
+    """Why a row at chance tells nothing: no row of the table is above chance; None where one is."""
+    found: dict[str, Estimate] = {}
+    for row in table:
+        if values := sample(row, metric, column):
+            found[name(row.labels)] = estimate([values], resolution=resolution(row, metric, column))
+    if any(each.interval and each.interval[0] > CHANCE[1] for each in found.values()):
+        return None
+    best = max(found, key=lambda label: found[label].value)
+    return f"no row is shown to have learnt this task: the best, {best}, is at {found[best].value:.1f} %"
 
 
 def name(labels: Labels) -> str:
@@ -235,9 +256,7 @@ def name(labels: Labels) -> str:
 def sample(row: Row, metric: str, column: str) -> Sample:
     """A metric by pre-training seed; scores in percent."""
     factor = 100.0 if metric in scores() else 1.0
-    return {
-        run["seed"]: factor * float(run[column]) for run in row.runs if column in run and not math.isnan(run[column])
-    }
+    return {run["seed"]: factor * float(run[column]) for run in row.having(column)}
 
 
 def resolution(row: Row, metric: str, column: str) -> float:
@@ -254,16 +273,15 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
     elif p < ALPHA and evidence.speaks_against and finding.is_outside:
         decision = Decision.NOT_SUPPORTED
     elif p < ALPHA and not evidence.speaks_against and all(each.is_inside for each in evidence.required):
-        decision = Decision.SUPPORTED
+        decision, reason = (Decision.UNDECIDED, evidence.vacuity) if evidence.vacuity else (Decision.SUPPORTED, "")
     found, is_log = finding.estimate, finding.comparison.is_log
     interval = found.interval
     if is_log and interval:
         interval = (math.exp(interval[0]), math.exp(interval[1]))
     paper = papers_effect(finding.comparison, evidence.claim.metric, experiment)
-    seeds = None
-    if decision is Decision.UNDECIDED:
+    seeds, lack = None, ""
+    if decision is Decision.UNDECIDED and reason != evidence.vacuity:
         seeds, lack = _seeds(evidence, experiment, alpha)
-        reason = "; ".join(filter(None, (reason, lack)))
     return Verdict(
         evidence.claim,
         decision,
@@ -274,8 +292,9 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
         evidence.n,
         found.is_paired,
         p,
-        math.exp(paper) if is_log and paper is not None else paper,
+        paper.exp() if is_log and paper is not None else paper,
         seeds,
+        lack,
         reason,
         evidence.alarmed,
     )
@@ -293,18 +312,18 @@ def _seeds(evidence: _Evidence, experiment: Experiment, alpha: float) -> tuple[i
             return None, "the paper's own numbers do not bear it out"
         if sd is None:
             return None, "a single seed shows no spread"
-        seeds = seeds_needed(sd, (paper - comparison.low, comparison.high - paper), alpha)
+        seeds = seeds_needed(sd, (float(paper) - comparison.low, comparison.high - float(paper)), alpha)
         if seeds is None:
             return None, "an effect of the paper's size is too small beside the spread for any number of seeds"
         needed.append(seeds)
     return max(needed), ""
 
 
-def papers_effect(comparison: Comparison, metric: str, experiment: Experiment) -> float | None:
-    """The paper's own value of a comparison; None where it does not print all cells."""
+def papers_effect(comparison: Comparison, metric: str, experiment: Experiment) -> Decimal | None:
+    """The paper's own value of a comparison, exact in its printed cells; None where it does not print all of them."""
     if experiment.paper is None:
         return None
-    total = 0.0
+    total = Decimal()
     for weight, labels in comparison.weights:
         cells = [row for row in experiment.paper.rows if labels.items() <= row.items()]
         if len(cells) != 1 or metric not in cells[0]:
@@ -312,17 +331,17 @@ def papers_effect(comparison: Comparison, metric: str, experiment: Experiment) -
         value = printed(cells[0][metric])
         if value is None or (comparison.is_log and value <= 0):
             return None
-        total += weight * (math.log(value) if comparison.is_log else value)
+        total += Decimal(str(weight)) * (value.ln() if comparison.is_log else value)
     return total
 
 
-def printed(cell: str) -> float | None:
+def printed(cell: str) -> Decimal | None:
     """The number in a cell of the paper: 89.3/82.3 is the mean of both, 12M a number of millions, 1.7x a factor."""
-    text, unit = cell.strip(), 1.0
-    for suffix, factor in (("M", 1e6), ("x", 1.0), ("%", 1.0)):
+    text, unit = cell.strip(), 1
+    for suffix, factor in (("M", 10**6), ("x", 1), ("%", 1)):
         if text.endswith(suffix):
             text, unit = text.removesuffix(suffix), factor
     try:
-        return unit * fmean(float(part) for part in text.split("/"))
-    except ValueError:
+        return unit * mean(Decimal(part) for part in text.split("/"))
+    except InvalidOperation:
         return None

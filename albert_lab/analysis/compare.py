@@ -71,12 +71,13 @@ def compare(a: Path, b: Path) -> Sides:
     """
     left, right = _read(a), _read(b)
     if not left.rows.keys() & right.rows.keys():
-        raise ConfigError(f"no row in common: {a} has {'; '.join(left.rows)}, and {b} has {'; '.join(right.rows)}")
+        had = ["; ".join(name(row.labels) for row in side.rows.values()) for side in (left, right)]
+        raise ConfigError(f"no row in common: {a} has {had[0]}, and {b} has {had[1]}")
     headings = {column.key: f"{column.heading} %" for column in (*left.columns, *right.columns)}
     headings[SPEED] = "pieces/s"
     lines = [
-        _line(row, column, heading, left.rows.get(row), right.rows.get(row))
-        for row in left.rows | right.rows
+        _line(name(left.rows.get(key, row).labels), column, heading, left.rows.get(key), right.rows.get(key))
+        for key, row in (left.rows | right.rows).items()
         for column, heading in headings.items()
     ]
     differing = _differing(left.points, right.points, ["scale"]) | _differing(left.runs, right.runs, SETTINGS)
@@ -85,7 +86,7 @@ def compare(a: Path, b: Path) -> Sides:
 
 @dataclass(frozen=True)
 class _Side:
-    rows: dict[str, Row]
+    rows: dict[frozenset[tuple[str, str]], Row]  # by their labels, in whatever order the axes stand
     columns: list[Column]
     points: pd.DataFrame
     runs: pd.DataFrame
@@ -93,7 +94,7 @@ class _Side:
 
 def _read(folder: Path) -> _Side:
     experiment, points, runs, tunings = read(folder)
-    table = {name(row.labels): row for row in rows(experiment, points, runs)}
+    table = {frozenset(row.labels.items()): row for row in rows(experiment, points, runs)}
     return _Side(table, [*intrinsic_columns(experiment), *task_columns(experiment, tunings)], points, runs)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from matplotlib.ticker import MaxNLocator
 
 from albert_lab.analysis import study as studies
-from albert_lab.analysis.drawing import COLOURS
+from albert_lab.analysis.drawing import COLOURS, LINES
 from albert_lab.analysis.figures import ALONG, AXES, along
 from albert_lab.analysis.html import Section, render
 from albert_lab.analysis.study import Study, where
@@ -91,9 +91,8 @@ def sections(folder: Path) -> list[Section]:
 def _runs(study: Study) -> list[Run]:
     """Every finished run once, in the order of the table; a run of several rows stands in the first."""
     found: dict[str, Run] = {}
-    for index, row in enumerate(study.rows):
-        turn, colour = divmod(index, len(COLOURS))  # as figures have it: beyond seven, other dashes
-        style = f"colour-{colour} dash-{(colour + turn) % len(COLOURS)}"
+    for (colour, pattern), row in zip(study.looks, study.rows, strict=True):
+        style = f"colour-{colour % len(COLOURS)} dash-{pattern % len(LINES)}"
         for run in row.runs:
             if run["run"] not in found:
                 found[run["run"]] = Run(run["run"], run["seed"], study.name(row), style, len(found))

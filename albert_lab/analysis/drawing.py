@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.style
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
@@ -19,9 +20,10 @@ from albert_lab.lab.experiment import PaperCurve
 from albert_lab.storage import write_atomically
 
 # The palette of Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, for it is lost on paper.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+# Then three of the muted colours of Paul Tol (2021).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#882255", "#999933", "#332288")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (7, 3)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 COLUMN_INCHES, ROW_INCHES = 3.3, 2.5
 LEGEND_ROW_INCHES = 0.17
 CHARACTERS_PER_INCH = 14
@@ -42,6 +44,7 @@ RC = {
     "savefig.dpi": 200,
 }
 READ_OFF = "read off the plot"
+Look = tuple[int, int]  # the number of a colour, and that of a line and marker
 
 
 @dataclass(frozen=True)
@@ -74,21 +77,28 @@ def sheet(rows: int, columns: int) -> tuple[Figure, list[list[Axes]]]:
     return figure, figure.subplots(rows, columns, squeeze=False).tolist()
 
 
-def style(index: int, *, paper: bool = False) -> dict[str, Any]:
-    """Colour, line and marker of the row of that number, the same in every panel; the paper's markers are hollow."""
-    turn, number = divmod(index, 7)  # beyond seven, the same colours with other lines and markers
-    look: dict[str, Any] = {"color": COLOURS[number]}
-    look |= {"linestyle": LINES[(number + turn) % 7], "marker": MARKERS[(number + 2 * turn) % 7]}
-    return look | {"markerfacecolor": "none"} if paper else look
+def style(look: int | Look, *, paper: bool = False) -> dict[str, Any]:
+    """How a row is drawn, the same in every panel; the paper's markers are hollow.
+
+    Args:
+        look: the number of its colour, and that of its line and marker; or one number for both.
+        paper: it is the paper's.
+    """
+    colour, pattern = (look, look) if isinstance(look, int) else look
+    found: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}
+    found |= {"linestyle": LINES[pattern % len(LINES)], "marker": MARKERS[pattern % len(MARKERS)]}
+    return found | {"markerfacecolor": "none"} if paper else found
 
 
-def draw_line(panel: Axes, line: Line, index: int, *, paper: bool = False, marker: bool = True) -> None:
+def draw_line(
+    panel: Axes, line: Line, look_of: int | Look, *, paper: bool = False, marker: bool = True, band: bool = True
+) -> None:
     """Draw a row's means, with a band of one standard deviation over seeds on either side."""
     label = line.label if paper or not line.of else f"{line.label} ({line.of})"
-    look = style(index, paper=paper)
+    look = style(look_of, paper=paper)
     look["marker"] = look["marker"] if marker else ""
     panel.plot(line.x, line.mean, label=label, **look)
-    if line.sd is not None:
+    if band and line.sd is not None:
         low = [mean - sd for mean, sd in zip(line.mean, line.sd, strict=True)]
         high = [mean + sd for mean, sd in zip(line.mean, line.sd, strict=True)]
         # Edges in the line's own pattern tell bands apart where they overlap, on paper too.
@@ -99,17 +109,17 @@ def draw_line(panel: Axes, line: Line, index: int, *, paper: bool = False, marke
 def draw_marker(panel: Axes, x: float, y: float, index: int, kind: int, *, paper: bool) -> None:
     """Draw one point of the line of that number with the marker of its kind."""
     look = style(index, paper=paper)
-    look |= {"marker": MARKERS[kind % 7], "linestyle": "none"}
+    look |= {"marker": MARKERS[kind % len(MARKERS)], "linestyle": "none"}
     panel.plot([x], [y], **look)
 
 
 def marker_legend(figure: Figure, kinds: Sequence[str]) -> None:
     """Say below the panels what each marker stands for."""
     if kinds:
-        handles = [Line2D([], [], linestyle="none", color="#555555", marker=MARKERS[k % 7]) for k in range(len(kinds))]
-        width, height = figure.get_size_inches()
-        figure.set_size_inches(width, height + LEGEND_ROW_INCHES)
-        figure.legend(handles, kinds, loc="outside lower center", ncols=len(kinds))
+        looks = [
+            {"color": "#555555", "linestyle": "none", "marker": style(kind)["marker"]} for kind in range(len(kinds))
+        ]
+        _legend(figure, [Line2D([], [], **look) for look in looks], kinds)
 
 
 def draw_rows(panel: Axes, series: Mapping[str, Sequence[tuple[float, float | None]]]) -> None:
@@ -158,7 +168,7 @@ def draw_paper_curve(panel: Axes, curve: PaperCurve, index: int) -> None:
     panel.plot(xs, ys, label=curve.row, **look)
     if curve.between:
         inside = [min(xs) + 1, max(xs) - 1]
-        hatch = {"facecolor": "none", "edgecolor": to_rgba(COLOURS[index % 7], 0.6), "hatch": "///", "linewidth": 0.5}
+        hatch = {"facecolor": "none", "edgecolor": to_rgba(look["color"], 0.6), "hatch": "///", "linewidth": 0.5}
         panel.fill_between(inside, *curve.between, label=f"{curve.row}: the rest lies here", **hatch)
 
 
@@ -173,10 +183,14 @@ def legend_below(figure: Figure, panels: Sequence[Axes]) -> None:
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
+    _legend(figure, list(found.values()), list(found))
+
+
+def _legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
     width, height = figure.get_size_inches()
-    columns = max(1, min(len(found), int(width * CHARACTERS_PER_INCH / (max(map(len, found)) + 8))))
-    figure.set_size_inches(width, height + LEGEND_ROW_INCHES * math.ceil(len(found) / columns))
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)
+    columns = max(1, min(len(labels), int(width * CHARACTERS_PER_INCH / (max(map(len, labels)) + 8))))
+    figure.set_size_inches(width, height + LEGEND_ROW_INCHES * math.ceil(len(labels) / columns))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def legends_under(figure: Figure, panels: Sequence[Axes]) -> None:

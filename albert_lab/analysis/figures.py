@@ -1,4 +1,7 @@
-"""What each figure shows: a study in, a figure out, None where the study has nothing for it."""
+"""What each figure shows: a study in, a figure out, None where the study has nothing for it.
+
+The function of a figure of lab/figure.py has its name, with underscores.
+"""
 
 import math
 import statistics
@@ -24,6 +27,7 @@ AXES = {
 ALONG = {"step": "optimizer steps", "training_seconds": "training time (seconds)"}
 TOKENS = {"cls": "[CLS]", "mean": "mean over tokens"}
 SCORES = {"mlm_accuracy": AXES["mlm_accuracy"], "average": "average of our tasks (%)"}
+MOST_BANDS = 4  # more of them hide the lines
 PAPERS_SCORE = "average of five tasks (%)"
 
 
@@ -56,6 +60,9 @@ def arms(study: Study) -> Figure | None:
     return figure
 
 
+extra_data = dropout = arms
+
+
 def _parting(study: Study) -> float | None:
     """Up to where all rows have one curve, the trunk's; None where they never part or never were one."""
     tables = [table for row in study.rows if (table := parts_of(study.curves, [run["run"] for run in row.runs]))]
@@ -68,8 +75,9 @@ def _parting(study: Study) -> float | None:
 
 
 def _draw_curves(study: Study, panel: Axes, column: str) -> None:
-    for index, line in study.lines(study.curves, along(study), column, 100):
-        drawing.draw_line(panel, line, index)
+    lines = study.lines(study.curves, along(study), column, 100)
+    for look, line in lines:
+        drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
     if column != "mlm_accuracy":
         drawing.draw_constant(panel, 100 * statistics.fmean(study.results[f"{column}_baseline"]))
     panel.set(xlabel=ALONG[along(study)], ylabel=AXES[column])
@@ -161,7 +169,7 @@ def _scores(
     columns = [column for column in SCORES if any(row.spread(column) for row in drawn)]
     if not columns:
         return None
-    kinds = list(dict.fromkeys(row.values[markers] for row in drawn)) if markers else []
+    kinds = list(dict.fromkeys(row.labels[markers] for row in drawn)) if markers else []
     printed = [(row, row.labels | paper_cells(study.experiment, row)) for row in drawn]
     printed = [(row, cells) for row, cells in printed if "average" in cells]
     figure, (panels,) = drawing.sheet(1, len(columns) + bool(printed))
@@ -176,7 +184,7 @@ def _scores(
             drawing.draw_line(panel, line, index, paper=paper, marker=not markers)
             for row, x, spread in group:
                 if markers:
-                    kind = kinds.index(row.values[markers])
+                    kind = kinds.index(row.labels[markers])
                     drawing.draw_marker(panel, x, 100 * spread.mean, index, kind, paper=paper)
         panel.set(xscale="log", xlabel=x_label)
         drawing.plain_ticks(panel, sorted({x for _, x, _ in points}) if not markers else None)
@@ -213,14 +221,3 @@ def speed(study: Study) -> Figure | None:
         panels[1].set_xlabel(f"speed-up over {study.name(found[base][0])} (times)")
         panels[1].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
-
-
-FIGURES: dict[str, Callable[[Study], Figure | None]] = {
-    "layer-similarity": layer_similarity,
-    "learning-curves": learning_curves,
-    "extra-data": arms,
-    "dropout": arms,
-    "sharing-tradeoff": sharing_tradeoff,
-    "embedding-size": embedding_size,
-    "speed": speed,
-}

@@ -41,16 +41,17 @@ def _tunings(lines: Sequence[Line]) -> str:
     grouped: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         grouped.setdefault((line["run"], line["task"]), []).append(line)
-    header = ["run", "task", "seeds", "best on dev (step)", "at the last step", "seconds", "padding %", ""]
+    seeds = "seeds" if any(len(group) > 1 for group in grouped.values()) else "seed"
+    header = ["run", "task", seeds, "best on dev (step)", "at the last step", "seconds", "padding %", "remarks"]
     body = []
-    for (run, _), seeds in grouped.items():
-        best = ", ".join(f"{line['best']:.1f} ({line['best_step']:,})" for line in seeds)
-        last = ", ".join(f"{line['last']:.1f}" for line in seeds)
-        seconds = number(sum(line["total_seconds"] for line in seeds))
-        padding = f"{100 * sum(line['padding_share'] for line in seeds) / len(seeds):.0f}"
-        flags = "; ".join(dict.fromkeys(line["diverged"] for line in seeds if isinstance(line["diverged"], str)))
-        numbers = ", ".join(str(line["seed"]) for line in seeds)
-        body.append([f"`{run}`", seeds[0]["title"], numbers, best, last, seconds, padding, flags])
+    for (run, _), group in grouped.items():
+        best = ", ".join(f"{line['best']:.1f} ({line['best_step']:,})" for line in group)
+        last = ", ".join(f"{line['last']:.1f}" for line in group)
+        seconds = number(sum(line["total_seconds"] for line in group))
+        padding = f"{100 * sum(line['padding_share'] for line in group) / len(group):.0f}"
+        flags = "; ".join(dict.fromkeys(line["diverged"] for line in group if isinstance(line["diverged"], str)))
+        numbers = ", ".join(str(line["seed"]) for line in group)
+        body.append([f"`{run}`", group[0]["title"], numbers, best, last, seconds, padding, flags])
     return as_table(header, body)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
 
-from albert_lab.analysis.tables import Column, Row, Run, paper_cells
+from albert_lab.analysis.tables import Column, Row, Run, axis_labels, paper_cells
 from albert_lab.lab.experiment import Experiment
 
 MISSING = "—"
@@ -31,14 +31,6 @@ def axis_names(axes: Sequence[str]) -> list[str]:
     return [NAMES.get(axis, axis) for axis in axes]
 
 
-def axis_labels(row: Row, axes: Sequence[str]) -> list[str]:
-    """The row's values of the axes, with the paper's where it is another."""
-    return [
-        row.values[axis] if row.values[axis] == row.labels[axis] else f"{row.values[axis]} (paper: {row.labels[axis]})"
-        for axis in axes
-    ]
-
-
 def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:
     """A row as in the paper, our scores in percent beside the paper's."""
     shown = experiment.paper.columns if experiment.paper else {}
@@ -48,7 +40,7 @@ def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Ro
         header += [f"paper {column.heading}"] if column.paper in shown else []
     body = []
     for row in table:
-        line = [*axis_labels(row, axes), str(len(row.runs))]
+        line = [*axis_labels(experiment, row, axes), str(len(row.runs))]
         cells = paper_cells(experiment, row)
         for column in columns:
             line.append(_score(row, column))
@@ -66,7 +58,8 @@ def _score(row: Row, column: Column) -> str:
     text = "/".join(percent(part.mean) for part in parts if part)
     if spread.sd is not None:
         return f"{text} ± {percent(spread.sd)}"
-    return f"{text} {interval(row.runs[0], column.key)}".rstrip()
+    (run,) = row.having(column.key)
+    return f"{text} {interval(run, column.key)}".rstrip()
 
 
 def interval(run: Run, key: str) -> str:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from albert_lab.analysis import verdicts
+from albert_lab.analysis import alarms, verdicts
 from albert_lab.analysis.chapters import Chapter, Section, read
 from albert_lab.analysis.claims import Decision
 from albert_lab.analysis.markdown import MISSING, as_table, number, scores_table
@@ -56,9 +56,20 @@ def _section(section: Section, at: Path) -> list[str]:
     parts = [f"## Scale `{section.scale}`, corpus `{section.corpus}`", _summary(section), _contents(section, at)]
     parts += ["### Claims", _claims(section, at), "### Tables and figures"]
     for chapter in section.chapters:
-        parts += _chapter(chapter, at)
-    missing = [f"- `{name}`: {reason}" for name, reason in section.missing.items()]
-    return [*parts, "### What is missing", "\n".join(missing) or "Nothing.", "### What it cost", _cost(section)]
+        parts += _chapter(chapter, chapter.folder, at) if chapter.folder else []
+    return [*parts, "### What is missing", _missing(section), "### What it cost", _cost(section)]
+
+
+def _missing(section: Section) -> str:
+    lines = [
+        f"- `{name}`: {reason}"
+        for chapter in section.chapters
+        if chapter.folder
+        for name, reason in chapter.missing.items()
+    ]
+    if unmade := [f"`{chapter.experiment.name}`" for chapter in section.chapters if not chapter.folder]:
+        lines.append(f"- No report of {', '.join(unmade)}: `albert-lab NAME` makes one.")
+    return "\n".join(lines) or "Nothing."
 
 
 def _summary(section: Section) -> str:
@@ -78,7 +89,8 @@ def _contents(section: Section, at: Path | None) -> str:
         filled = f"{sum(bool(row.runs) for row in chapter.rows)} of {len(chapter.rows)}" if chapter.folder else MISSING
         counts = [[verdict.decision for verdict in chapter.verdicts].count(decision) for decision in Decision]
         line = [name if at is None else _link(name, chapter, at), _source(chapter), filled, str(chapter.seeds)]
-        body.append([*line, str(len(chapter.missing)), *map(str, counts)])
+        missing = str(len(chapter.missing)) if chapter.folder else MISSING
+        body.append([*line, missing, *map(str, counts)])
     return as_table(header, body)
 
 
@@ -103,21 +115,27 @@ def _claims(section: Section, at: Path) -> str:
     for chapter in section.chapters:
         columns = verdicts.filled(chapter.tunings)
         for verdict in chapter.verdicts:
+            if verdict.decision is Decision.NOT_RUN:
+                continue
             claim = verdict.claim
             checked = f"`{columns.get(claim.metric, claim.metric)}` {verdicts.check(claim)}"
             effect, paper = verdicts.effect(verdict), verdicts.papers_effect(verdict)
             line = [f"**{verdict.decision}**", f"“{claim.quote}”", claim.section]
             line += [_link(chapter.experiment.name, chapter, at), checked]
-            body.append([*line, effect or verdict.reason, paper or MISSING, str(verdict.n)])
-    return as_table(header, body)
+            body.append([*line, "; ".join(filter(None, (effect, verdict.reason))), paper or MISSING, str(verdict.n)])
+    rest = section.decisions[Decision.NOT_RUN]
+    return "\n\n".join(
+        [
+            *([as_table(header, body)] if body else []),
+            *([f"{rest} claims were not run."] if rest else []),
+        ]
+    )
 
 
-def _chapter(chapter: Chapter, at: Path) -> list[str]:
-    """Heading, headline scores and figures of an experiment."""
+def _chapter(chapter: Chapter, folder: Path, at: Path) -> list[str]:
+    """Heading, headline scores, alarms and figures of an experiment with a report."""
     experiment = chapter.experiment
     heading = f"#### {_link(experiment.title, chapter, at)}"
-    if chapter.folder is None:
-        return [heading, f"{_source(chapter)}. No report yet: `albert-lab {experiment.name}`."]
     tasks = task_columns(experiment, chapter.tunings)
     headline = [*intrinsic_columns(experiment), *([c for c in tasks if c.key == AVERAGE] or tasks)]
     stand_ins = {own: task for own, task in verdicts.filled(chapter.tunings).items() if own != task}
@@ -127,9 +145,10 @@ def _chapter(chapter: Chapter, at: Path) -> list[str]:
         words.append(f"Tasks of the corpus stand in for official ones and compare with no published score: {filled}.")
     axes = axes_of(experiment, chapter.points)
     parts = [heading, " ".join(words), scores_table(experiment, axes, chapter.rows, headline)]
-    drawn = [name for name in experiment.figures if (chapter.folder / f"{name}.svg").exists()]
-    parts += [f"![{name}]({_relative(chapter.folder / f'{name}.svg', at)})" for name in drawn]
-    return parts
+    if raised := alarms.section(experiment, chapter.rows, chapter.tunings):
+        parts.append(f"Alarms:\n\n{raised}")
+    drawn = [name for name in experiment.figures if (folder / f"{name}.svg").exists()]
+    return parts + [f"![{name}]({_relative(folder / f'{name}.svg', at)})" for name in drawn]
 
 
 def _cost(section: Section) -> str:

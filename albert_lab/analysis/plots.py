@@ -1,5 +1,6 @@
 """Figures as files: drawn into a report's folder, shown in its text, found by name."""
 
+import statistics
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,44 +9,30 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from albert_lab import paths
-from albert_lab.analysis import drawing, study
+from albert_lab.analysis import drawing, figures, study
 from albert_lab.analysis.drawing import READ_OFF
-from albert_lab.analysis.figures import FIGURES, draw_layers
+from albert_lab.analysis.figures import draw_layers
 from albert_lab.analysis.study import Study
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.analysis.tables import intrinsic_columns
+from albert_lab.errors import MissingDataError
 from albert_lab.lab import experiment as experiments
+from albert_lab.lab.downstream import wilson
+from albert_lab.lab.figure import FIGURES
 from albert_lab.lab.results import LAYERS
 from albert_lab.storage import write_atomically
-
-CAPTIONS = {
-    "layer-similarity": "What each layer changes: L2 distance and angle between its input and its output, over the real"
-    " pieces of the held-out set, without masks. The distance grows with the hidden size; the angle does not.",
-    "learning-curves": "Accuracy on held-out documents along the way, on the first pairs of each set.",
-    "extra-data": "MLM accuracy on held-out documents with and without the added corpus.",
-    "dropout": "MLM accuracy on held-out documents with dropout kept and removed.",
-    "sharing-tradeoff": "Score against parameters, by sharing strategy and embedding size.",
-    "embedding-size": "Score against embedding size, by sharing strategy.",
-    "speed": "Training throughput of each row, as it was measured during its own run; runs that shared the machine with"
-    " others were slowed by them.",
-}
-# Figures that can be drawn of any report.
-OF_ANY = ("learning-curves", "speed")
 
 
 def draw(folder: Path, name: str) -> list[Path]:
     """Draw a figure into a report folder; the PNG and the SVG, or none where the report has nothing for it.
 
     Raises:
-        ConfigError: an unknown figure, or a folder that is no report.
+        ConfigError: a folder that is no report.
     """
-    figure = _figure(name)
-    return drawing.write(partial(figure, study.read(folder)), folder, name)
+    return drawing.write(partial(_function(name), study.read(folder)), folder, name)
 
 
-def _figure(name: str) -> Callable[[Study], Figure | None]:
-    if name not in FIGURES:
-        raise ConfigError(f"figures: {name} is unknown (allowed: {', '.join(FIGURES)})")
-    return FIGURES[name]
+def _function(name: str) -> Callable[[Study], Figure | None]:
+    return getattr(figures, name.replace("-", "_"))
 
 
 def section(folder: Path) -> str:
@@ -54,15 +41,33 @@ def section(folder: Path) -> str:
     experiment = found.experiment
     parts = []
     for name in experiment.figures:
-        caption = CAPTIONS.get(name, "")
-        if drawing.write(partial(_figure(name), found), folder, name):
-            parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {caption}")
+        if drawing.write(partial(_function(name), found), folder, name):
+            parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {FIGURES[name].caption}")
         else:
             parts.append(f"*{name}.* Nothing was recorded that it could show.")
     if experiment.paper_figure:
         parts.append(f"Values of the paper's {experiment.paper_figure.figure} are {READ_OFF}, so they are approximate.")
-    parts.append("Bands are one standard deviation over pre-training seeds on either side; a single seed has none.")
+    parts += _errors(found)
+    parts.append(
+        "Bands are one standard deviation over pre-training seeds on either side; a single seed has none, nor have the"
+        f" curves of a panel with more than {figures.MOST_BANDS}."
+    )
     return "\n\n".join(parts)
+
+
+def _errors(found: Study) -> list[str]:
+    """How far off learning curves may be, on as few answers as they rest on; nothing where that was not recorded."""
+    errors = []
+    for column in intrinsic_columns(found.experiment):
+        if (count := f"{column.key}_n") in found.curves:
+            n, all_n = (int(min(table[count].tolist())) for table in (found.curves, found.results))
+            low, high = wilson(statistics.fmean(found.curves[column.key].tolist()), n)
+            errors.append(f"{column.heading} ± {50 * (high - low):.1f} (n = {n:,}; in the table {all_n:,})")
+    words = (
+        "Learning curves are scored on the first pairs of each set alone, the same for all seeds. All seeds share the"
+        " error of so few answers, and no band shows it; in points, at 95 %: "
+    )
+    return [words + ", ".join(errors) + "."] if errors else []
 
 
 def newest(name: str) -> Path:
@@ -73,7 +78,7 @@ def newest(name: str) -> Path:
     """
     found = []
     for file in paths.reports().glob("*/*/experiment.yaml"):
-        if name in OF_ANY or name in experiments.read(file).figures:
+        if FIGURES[name].is_of_any or name in experiments.read(file).figures:
             found.append(file)
     if not found:
         makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]

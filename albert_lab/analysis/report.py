@@ -10,12 +10,11 @@ from pathlib import Path
 import pandas as pd
 from omegaconf import OmegaConf
 
+from albert_lab.analysis import alarms, ensembles, finetuning, html, plots, transitions, verdicts
 from albert_lab.analysis import curves as learning_curves
-from albert_lab.analysis import ensembles, finetuning, html, plots, transitions, verdicts
 from albert_lab.analysis.markdown import (
     MISSING,
     as_table,
-    axis_labels,
     axis_names,
     interval,
     number,
@@ -27,6 +26,7 @@ from albert_lab.analysis.tables import (
     Row,
     Run,
     axes_of,
+    axis_labels,
     intrinsic_columns,
     paper_cells,
     read_csv,
@@ -44,6 +44,10 @@ PAPERS_SCALE = (
     " 0.00176, on Wikipedia and BookCorpus."
 )
 RELEASED_SHORT_SHARE = 0.1
+ALARMS = (
+    "At chance, or not above: the 95 % interval of a run's answers reaches down to what constant answers score. Of the"
+    " scores on held-out documents, those of a run's own objectives are looked at."
+)
 
 
 def write(
@@ -154,7 +158,7 @@ def render(
     parts += ensembles.sections(experiment, averaged)
     if experiment.claims:
         parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
-    if layers := transitions.section(axes, table):
+    if layers := transitions.section(experiment, axes, table):
         parts += ["## Layers", layers]
     parts += [
         "## Cost",
@@ -165,9 +169,9 @@ def render(
     ]
     if experiment.paper:
         parts += [f"## The paper's table: {experiment.paper.table}", _paper(experiment)]
-    alarms = [f"- `{run['run']}`: {run['alarms']}" for run in finished if isinstance(run["alarms"], str)]
     missing = [f"- `{name}`: {reason}" for row in table for name, reason in row.missing.items()]
-    parts += ["## Figures", figures, "## Alarms", "\n".join(alarms) or "None."]
+    raised = alarms.section(experiment, table, tunings)
+    parts += ["## Figures", figures, "## Alarms", f"{raised}\n\n{ALARMS}" if raised else "None."]
     missing += [
         f"- `{point['run']}`: {point['failed_tasks']}"
         for point in points.to_dict("records")
@@ -203,7 +207,7 @@ def _costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) ->
     columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", TRAINING, INFERENCE]
     body = []
     for row in table:
-        line = axis_labels(row, axes)
+        line = axis_labels(experiment, row, axes)
         for column in columns:
             spread = row.spread(column)
             line.append(MISSING if spread is None else number(spread.mean))
@@ -289,10 +293,10 @@ def _provenance(runs: Sequence[Run]) -> str:
     def total(column: str) -> str:
         return f"{sum(run[column] for run in runs):,.0f}"
 
-    shares = []
+    shares: dict[str, list[float]] = {}
     for run in runs:
-        balance = ", ".join(f"{kind} {share:.3f}" for kind, share in json.loads(run["label_shares"]).items())
-        shares.append(f"`{run['run']}` {balance or 'no labels'}, across documents {run['cross_document_share']:.3f}")
+        for kind, share in {**json.loads(run["label_shares"]), "across documents": run["cross_document_share"]}.items():
+            shares.setdefault(kind, []).append(share)
     waiting = max(run["data_wait_share"] for run in runs)
     lines = {
         "Code": f"albert-lab {values('albert_lab')}, results version {values('results_version')}",
@@ -307,7 +311,10 @@ def _provenance(runs: Sequence[Run]) -> str:
         "Padding": f"{_mean_percent(runs, 'padding_share')} of the positions",
         "Dropped chunks of one sentence": f"{_mean_percent(runs, 'dropped_chunk_share')} of the chunks, with"
         f" {_mean_percent(runs, 'dropped_text_share')} of the text",
-        "Label shares": "; ".join(shares),
+        "Label shares, smallest to largest": ", ".join(
+            f"{kind} {min(of_runs):.3f} to {max(of_runs):.3f} ({len(of_runs)} run{'s' if len(of_runs) > 1 else ''})"
+            for kind, of_runs in shares.items()
+        ),
         "Finished": values("finished"),
     }
     return "\n".join(f"- {key}: {value}" for key, value in lines.items())

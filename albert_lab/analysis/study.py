@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from albert_lab.analysis.drawing import Line, counted
-from albert_lab.analysis.tables import Row, axes_of, read_csv, rows
+from albert_lab.analysis.drawing import Line, Look, counted
+from albert_lab.analysis.markdown import NAMES
+from albert_lab.analysis.tables import Row, axes_of, axis_labels, read_csv, rows
 from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.experiment import read as read_experiment
 from albert_lab.lab.results import CURVES, LAYERS, POINTS, RESULTS
@@ -34,20 +35,33 @@ class Study:
 
     def word(self, row: Row, axis: str, *, paper: bool = False) -> str:
         """The value of an axis in a row: ours, with the paper's where ours stands for it, or the paper's alone."""
-        here, printed = row.values[axis], row.labels[axis]
-        if not _is_number(printed):
-            return printed
-        letter = "E" if axis == "embedding_size" else axis
-        shown = printed if paper or here == printed else f"{here} (paper: {printed})"
-        return f"{letter} = {shown}"
+        label = row.labels[axis]
+        if not _is_number(label):
+            return label
+        (shown,) = [label] if paper else axis_labels(self.experiment, row, [axis])
+        return f"{NAMES.get(axis, axis)} = {shown}"
 
-    def lines(self, table: pd.DataFrame, x: str, column: str, factor: float = 1.0) -> list[tuple[int, Line]]:
-        """Number and line of each row that a table has: a column against x over its seeds, times a factor."""
+    @property
+    def looks(self) -> list[Look]:
+        """How each row is drawn: by one axis in colour and by the other in its line where two make the table."""
+        rows = self.rows
+        axes = axes_of(self.experiment, self.points)
+        if len(axes) != 2:
+            return [(number, number) for number in range(len(rows))]
+        labels = [list(dict.fromkeys(row.labels[axis] for row in rows)) for axis in axes]
+        first, second = sorted((0, 1), key=lambda place: -len(labels[place]))  # there are more colours than lines
+        return [
+            (labels[first].index(row.labels[axes[first]]), labels[second].index(row.labels[axes[second]]))
+            for row in rows
+        ]
+
+    def lines(self, table: pd.DataFrame, x: str, column: str, factor: float = 1.0) -> list[tuple[Look, Line]]:
+        """Look and line of each row that a table has: a column against x over its seeds, times a factor."""
         found = []
-        for index, row in enumerate(self.rows):
+        for look, row in zip(self.looks, self.rows, strict=True):
             parts = parts_of(table, [run["run"] for run in row.runs])
             if parts:
-                found.append((index, over_seeds(self.name(row), parts, x, column, factor)))
+                found.append((look, over_seeds(self.name(row), parts, x, column, factor)))
         return found
 
 

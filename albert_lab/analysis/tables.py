@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -53,9 +53,13 @@ class Row:
     runs: list[Run]
     missing: dict[str, str]
 
+    def having(self, column: str) -> list[Run]:
+        """The row's runs that have a number in a column."""
+        return [run for run in self.runs if column in run and not math.isnan(run[column])]
+
     def spread(self, column: str) -> Spread | None:
         """Mean and spread of a column over the row's runs; None when no run has it."""
-        values = [float(run[column]) for run in self.runs if column in run and not math.isnan(run[column])]
+        values = [float(run[column]) for run in self.having(column)]
         if not values:
             return None
         return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
@@ -88,7 +92,10 @@ def intrinsic_columns(experiment: Experiment) -> list[Column]:
 
 
 def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
-    """The columns of fine-tuned tasks under their own names, and their average; none where nothing was fine-tuned."""
+    """The average and the columns of fine-tuned tasks under their own names; none where nothing was fine-tuned.
+
+    The average, which claims speak of, comes first: a screen is not as wide as the table.
+    """
     lines = {line["task"]: line for line in tunings.to_dict("records")}
     order = [*experiment.columns, *lines]
     found = []
@@ -98,17 +105,19 @@ def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
         found.append(Column(line["task"], line["title"], line["task"], parts))
     if found and AVERAGE in experiment.columns:
         is_official = all(line["task"] == line["column"] for line in lines.values())
-        found.append(Column(AVERAGE, "Avg", AVERAGE if is_official else None))
+        found.insert(0, Column(AVERAGE, "Avg", AVERAGE if is_official else None))
     return found
 
 
 def average_as_printed(cells: Mapping[str, str]) -> str:
     """The mean of the paper's five task cells as it prints them: SQuAD as the mean of F1 and EM, rounded half up."""
-    means = []
-    for task in AVERAGED:
-        parts = [Decimal(part) for part in cells[task].split("/")]
-        means.append(sum(parts, Decimal()) / len(parts))
-    return str((sum(means, Decimal()) / len(means)).quantize(Decimal("0.1"), ROUND_HALF_UP))
+    means = [statistics.mean(Decimal(part) for part in cells[task].split("/")) for task in AVERAGED]
+    return str(half_up(statistics.mean(means)))
+
+
+def half_up(value: Decimal) -> Decimal:
+    """To one decimal as the paper rounds: 0.85 is 0.9."""
+    return value.quantize(Decimal("0.1"), ROUND_HALF_UP)
 
 
 def rows(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) -> list[Row]:
@@ -152,6 +161,22 @@ def axes_of(experiment: Experiment, points: pd.DataFrame) -> list[str]:
     """The axes of a table: the experiment's, then those that the command line added."""
     added = [column[len("paper_") :] for column in points.columns if column.startswith("paper_")]
     return [axis for axis in experiment.axes if axis in added] + [axis for axis in added if axis not in experiment.axes]
+
+
+def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:
+    """The row's labels of axes; where the paper prints one and another value stands for it here, both."""
+    found = []
+    for axis in axes:
+        value, label = row.values[axis], row.labels[axis]
+        stands_in = value != label and _is_printed(experiment, axis, label)
+        found.append(f"{value} (paper: {label})" if stands_in else label)
+    return found
+
+
+def _is_printed(experiment: Experiment, axis: str, label: str) -> bool:
+    rows = experiment.paper.rows if experiment.paper else ()
+    curves = experiment.paper_figure.curves if experiment.paper_figure else ()
+    return any(cells[axis] == label for cells in rows if axis in cells) or any(curve.row == label for curve in curves)
 
 
 def paper_cells(experiment: Experiment, row: Row) -> dict[str, str]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from albert_lab.analysis.markdown import MISSING, as_table, axis_labels, axis_names
-from albert_lab.analysis.tables import Row, read_csv
+from albert_lab.analysis.markdown import MISSING, as_table, axis_names
+from albert_lab.analysis.tables import Row, axis_labels, read_csv
+from albert_lab.lab.experiment import Experiment
 from albert_lab.lab.results import LAYER_NUMBERS, LAYERS
 
 TOKEN = "mean"  # over all real pieces, which is steadier than [CLS] alone
@@ -65,13 +66,13 @@ def joined(results: pd.DataFrame, folder: Path) -> pd.DataFrame:
     return results.merge(summarise(known, sizes), on="run", how="left")
 
 
-def section(axes: Sequence[str], table: Sequence[Row]) -> str:
+def section(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
     """The numbers of each row's layers as Markdown, mean and spread over seeds; empty where none were measured."""
     if not any(row.spread(LAYER_NUMBERS[-1]) for row in table):
         return ""
     header = [*axis_names(axes), "seeds", *(_HEADINGS[number] for number in LAYER_NUMBERS)]
     body = [
-        [*axis_labels(row, axes), str(len(row.runs)), *(_cell(row, number) for number in LAYER_NUMBERS)]
+        [*axis_labels(experiment, row, axes), str(len(row.runs)), *(_cell(row, number) for number in LAYER_NUMBERS)]
         for row in table
     ]
     words = (

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
 
 from albert_lab.analysis.claims import ALPHA, CHANCE, FEWEST_SEEDS, Decision, Verdict, decide, name
+from albert_lab.analysis.speed import INFERENCE, TRAINING
 from albert_lab.analysis.statistics import BOOTSTRAP_FROM, POWER, Components, components
-from albert_lab.analysis.tables import Row
+from albert_lab.analysis.tables import Row, half_up
 from albert_lab.lab.claim import AtChance, Claim, Greater, Labels, Monotone, Ordered, PeakAt, Ratio, Within
 from albert_lab.lab.experiment import AVERAGE, INTRINSIC, Experiment, scores
 
@@ -16,9 +18,10 @@ HOW_TO_READ = (
     "Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at"
     " this scale. Supported: the check holds at a"
     f" level of {100 * ALPHA:.0f} % after Holm's correction over the claims of this table, with its whole 95 %"
-    f" interval; not supported: the opposite does; undecided: neither, or fewer than {FEWEST_SEEDS} seeds; not run:"
-    " no scores. The effect is that of the weakest comparison that a claim needs, or of the one that speaks against"
-    f" it. Intervals: Student's t below {BOOTSTRAP_FROM} seeds, BCa from there on."
+    f" interval; not supported: the opposite does; undecided: neither, or fewer than {FEWEST_SEEDS} seeds, or at"
+    " chance in a table where no row is above chance; not run: no scores. The effect is that of the weakest"
+    " comparison that a claim needs, or of the one that speaks against it. Intervals: Student's t below"
+    f" {BOOTSTRAP_FROM} seeds, BCa from there on."
 )
 PAPERS_NOISE = (
     "The paper's own noise: one model (E = 128, all shared) has MNLI 81.6 in its Table 3 and 82.0 in its Table 4,"
@@ -70,9 +73,9 @@ def as_data(
             "n": verdict.n,
             "paired": verdict.is_paired,
             "p": verdict.p,
-            "paper": verdict.papers_effect,
+            "paper": None if verdict.papers_effect is None else float(verdict.papers_effect),
             "seeds_needed": verdict.seeds,
-            "reason": verdict.reason or None,
+            "reason": "; ".join(filter(None, (verdict.reason, verdict.lack))) or None,
             "alarmed_runs": verdict.alarmed,
         }
         for verdict in decide(experiment, table, columns)
@@ -169,8 +172,12 @@ def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:
     if verdict.papers_effect is not None:
         shown += f". In the paper: {_number(verdict.papers_effect, verdict)}"
     lines.append(shown + ".")
-    if verdict.decision is Decision.UNDECIDED:
-        lines.append(_power(verdict))
+    if claim.metric in (TRAINING, INFERENCE):
+        lines.append("Throughputs of runs made at different times; `albert-lab speed` measures side by side.")
+    if verdict.reason:
+        lines.append(f"{str(verdict.decision).capitalize()}: {verdict.reason}.")
+    if power := _power(verdict):
+        lines.append(power)
     if verdict.alarmed:
         lines.append(f"Alarms on {verdict.alarmed} of its runs, listed below.")
     return lines
@@ -178,7 +185,7 @@ def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:
 
 def _compared(verdict: Verdict) -> str:
     if isinstance(verdict.claim, Monotone) and len(verdict.of) > 2:
-        return f"Mean step, in {unit(verdict.claim)}"
+        return f"Slope per step (least squares over ranks), in {unit(verdict.claim)}"
     rows = [labels for _, labels in verdict.of]
     if len(rows) == 1:
         return f"{name(rows[0])}, in {'%' if verdict.claim.metric in scores() else unit(verdict.claim)}"
@@ -188,12 +195,13 @@ def _compared(verdict: Verdict) -> str:
     return f"{first} − {second}, in {unit(verdict.claim)}"
 
 
-def _number(value: float, verdict: Verdict) -> str:
+def _number(value: float | Decimal, verdict: Verdict) -> str:
     if isinstance(verdict.claim, Ratio):
         return f"{value:.3g}"
     if verdict.claim.metric in scores():
+        value = half_up(value) if isinstance(value, Decimal) else value
         return f"{value:.1f}" if len(verdict.of) == 1 else f"{value:+.1f}"
-    return f"{value:+,.4g}"
+    return f"{float(value):+,.4g}"
 
 
 def _p(value: float) -> str:
@@ -202,17 +210,21 @@ def _p(value: float) -> str:
 
 def _power(verdict: Verdict) -> str:
     if verdict.seeds is None:
-        return f"Power: {verdict.reason}."
-    reason = f" ({verdict.reason})" if verdict.reason else ""
+        return verdict.lack and f"Power: {verdict.lack}."
+    if verdict.n >= verdict.seeds:
+        return (
+            f"Power: these {verdict.n} seeds were enough for an effect of the paper's size; the measured one clears the"
+            " claim's bound by less, or not at all."
+        )
     return (
         f"Power: {verdict.seeds} seeds would decide an effect of the paper's size with a chance of {100 * POWER:.0f} %"
-        f" after the correction, by the spread of these {verdict.n}{reason}."
+        f" after the correction, by the spread of these {verdict.n}."
     )
 
 
 def _spread(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None) -> str:
-    """The spread of fine-tuning and that of pre-training, of every claimed score that was fine-tuned."""
-    if finetunings is None or finetunings.empty:
+    """The spread of fine-tuning and that of pre-training, of every claimed score; empty with one fine-tuning seed."""
+    if finetunings is None or finetunings.empty or not finetunings.duplicated(["run", "task"]).any():
         return ""
     by_run: dict[tuple[str, str], list[float]] = {}
     for line in finetunings.to_dict("records"):

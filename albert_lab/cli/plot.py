@@ -7,19 +7,11 @@ from typing import Annotated
 import typer
 
 from albert_lab.cli.options import STUDIES, Jobs, Overrides, examples, note
+from albert_lab.lab.figure import FIGURES
 
 app = typer.Typer()
 plot_app = typer.Typer(help="Draw the figures: PNG and SVG.", no_args_is_help=True)
 app.add_typer(plot_app, name="plot", rich_help_panel=STUDIES)
-
-TITLES = {
-    "learning-curves": "Held-out accuracy along the way, of any report.",
-    "extra-data": "Figure 2a: MLM accuracy with and without additional data.",
-    "dropout": "Figure 2b: MLM accuracy with dropout kept and removed.",
-    "sharing-tradeoff": "Table 4 as a figure: score against parameters.",
-    "embedding-size": "Table 3 as a figure: score against embedding size.",
-    "speed": "Training throughput of the rows of any report, beside the paper's speed-up.",
-}
 
 
 @plot_app.command(
@@ -83,9 +75,10 @@ def _drawing(name: str) -> Callable[[Path | None], None]:
     return command
 
 
-for _name, _title in TITLES.items():
-    plot_app.command(
-        _name,
-        help=_title,
-        epilog=examples(f"albert-lab plot {_name}", f"albert-lab plot {_name} reports/laptop-sotu/sharing"),
-    )(_drawing(_name))
+for _name, _figure in FIGURES.items():
+    if _name != "layer-similarity":  # a command of its own, above
+        plot_app.command(
+            _name,
+            help=_figure.title,
+            epilog=examples(f"albert-lab plot {_name}", f"albert-lab plot {_name} reports/laptop-sotu/sharing"),
+        )(_drawing(_name))

@@ -18,6 +18,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.lab import results
 from albert_lab.lab.claim import Claim
 from albert_lab.lab.downstream import AVERAGE, AVERAGED
+from albert_lab.lab.figure import FIGURES
 from albert_lab.sections import Keep, RunConfig, ScaleConfig
 from albert_lab.tasks.task import task_names
 
@@ -134,6 +135,12 @@ class Experiment(_Part):
     def _columns_are_known(self) -> "Experiment":
         if unknown := [column for column in self.columns if column not in scores()]:
             raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {', '.join(scores())})")
+        return self
+
+    @model_validator(mode="after")
+    def _figures_are_known(self) -> "Experiment":
+        if unknown := [figure for figure in self.figures if figure not in FIGURES]:
+            raise ValueError(f"figures: {unknown[0]} is unknown (allowed: {', '.join(FIGURES)})")
         return self
 
     @model_validator(mode="after")

@@ -4,6 +4,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from test_report import toy_points, toy_results, toy_tunings
+from toy_reports import toy_report
 
 from albert_lab.analysis import compare, report
 from albert_lab.errors import ConfigError
@@ -110,3 +111,12 @@ def test_reports_without_a_row_in_common_are_refused(before, tmp_path):
 def test_a_folder_that_is_no_report_is_refused(before, tmp_path):
     with pytest.raises(ConfigError, match=r"experiment\.yaml"):
         compare.compare(before, tmp_path)
+
+
+def test_rows_of_tables_whose_axes_stand_in_another_order_are_compared(tmp_path):
+    tables = [toy_report(tmp_path / name, experiment.named(name), seeds=1) for name in ("embedding-size", "sharing")]
+    sides = compare.compare(*tables)
+    shared = {each.row for each in sides.lines if each.a and each.b}
+    assert len(shared) == 4  # E = 128 and 768, all and none shared
+    assert "sharing=all-shared embedding_size=128" in shared
+    assert len({each.row for each in sides.lines}) == 8 + 8 - 4

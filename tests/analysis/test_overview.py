@@ -19,18 +19,29 @@ def put(root: Path, place: str, name: str = "sop-vs-nsp", **changes) -> Path:
     return root / place / name
 
 
-def test_the_page_has_every_claim_and_names_every_table_whether_made_or_not(tmp_path):
+def test_the_page_has_every_claim_that_was_run_and_names_every_table_whether_made_or_not(tmp_path):
     put(tmp_path, "smoke-sotu")
     text = overview.write(tmp_path).read_text()
     known = paper.experiments()
-    for found in known:
-        assert found.title in text
-        for claim in found.claims:
-            assert f"“{claim.quote}”" in text
+    (section,) = chapters.read(tmp_path)
+    run = [each for chapter in section.chapters for each in chapter.verdicts if each.decision != Decision.NOT_RUN]
+    assert all(f"“{verdict.claim.quote}”" in text for verdict in run)
     rows = [line for line in text.splitlines() if line.startswith(("| **supp", "| **not", "| **und"))]
-    assert len(rows) == sum(len(found.claims) for found in known)
+    assert len(rows) == len(run) > 0
+    claims = sum(len(found.claims) for found in known)
+    assert f"{claims - len(run)} claims were not run." in text
     assert f"1 of {len(known)} experiments have a report" in text
-    assert "`depth`: no report; `albert-lab depth` makes one" in text
+    contents, missing = text.split("### Claims")[0], text.split("### What is missing")[1]
+    others = [found.name for found in known if found.name != "sop-vs-nsp"]
+    assert all(f"| {name} " in contents and f"`{name}`" in missing for name in others)
+    assert not any(f"`{name}`" in text.split("### What is missing")[0] for name in others)
+
+
+def test_the_page_has_the_alarms_below_the_scores_they_are_of(tmp_path):
+    put(tmp_path, "smoke-sotu")
+    table, after = overview.write(tmp_path).read_text().split("Alarms:\n\n")
+    assert table.rstrip().endswith("|")
+    assert after.startswith("- inter_sentence=sop: SOP at chance in 1 of 2 runs.\n")
 
 
 def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
@@ -47,7 +58,9 @@ def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     text = overview.write(tmp_path).read_text()
     line = next(line for line in text.splitlines() if "brings no discriminative power" in line)
     # The NSP row on SOP: 51 and 53 %, two seeds.
-    assert re.search(r"\*\*undecided\*\* .* 52\.0 \[39\.3, 64\.7\] points +\| +52\.0 +\| +2 \|", line)
+    assert re.search(
+        r"\*\*undecided\*\* .* 52\.0 \[39\.3, 64\.7\] points; 2 of at least 3 seeds +\| +52\.0 +\| +2 \|", line
+    )
 
 
 def test_links_lead_to_files_from_both_pages(tmp_path):

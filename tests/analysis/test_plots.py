@@ -10,6 +10,7 @@ from albert_lab import paths
 from albert_lab.analysis import drawing, figures, plots, report, study
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.lab import experiment
+from albert_lab.lab.figure import FIGURES
 
 ARMS = """
 title: "Dropout"
@@ -53,14 +54,9 @@ def line_of(panel, label):
     return found
 
 
-def test_every_figure_that_an_experiment_names_is_known():
-    named = [figure for file in experiment.files() for figure in experiment.named(file.stem).figures]
-    assert set(named) <= set(figures.FIGURES) == set(plots.CAPTIONS)
-
-
-def test_an_unknown_figure_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"pie.*learning-curves"):
-        plots.draw(tmp_path, "pie")
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_that_an_experiment_can_name_has_a_function(name):
+    assert callable(plots._function(name))
 
 
 def test_a_report_shows_its_figures_and_rebuilt_elsewhere_has_the_same_to_the_byte(tmp_path):
@@ -115,6 +111,22 @@ def test_a_single_seed_has_no_band_and_says_so(tmp_path):
     assert line_of(panel, "sop (n = 1 seed)")
 
 
+def test_two_axes_have_a_channel_each_and_many_lines_no_bands(tmp_path):
+    found = study_of("sharing", tmp_path, seeds=2)
+    panel = drawn(figures.learning_curves(found)).axes[0]
+    looks = [(line.get_color(), str(line.get_marker())) for line in panel.lines]
+    assert len({colour for colour, _ in looks[:4]}) == 4  # sharing strategies, at one E
+    assert [colour for colour, _ in looks[:4]] == [colour for colour, _ in looks[4:8]]
+    assert [marker for _, marker in looks[:8]] == ["o"] * 4 + ["s"] * 4
+    assert not panel.collections
+
+
+def test_a_report_says_on_how_few_answers_its_curves_rest(tmp_path):
+    text = plots.section(toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2))
+    # Half of Wilson's interval of a half: z / sqrt(n + z²) / 2.
+    assert "NSP ± 16.4 (n = 32; in the table 1,000)" in text
+
+
 def test_under_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
     found = study_of("sop-vs-nsp", tmp_path)
     found.results["budget"] = "2 seconds"
@@ -165,6 +177,20 @@ def test_the_sharing_tradeoff_has_a_marker_for_each_strategy_at_its_parameters(t
     ]
 
 
+def test_rows_beyond_the_paper_have_markers_of_their_own(tmp_path):
+    found = study_of("sharing", tmp_path, seeds=1)
+    is_partly = found.points["sharing"].isin(["shared-attention", "shared-ffn"])
+    found.points.loc[is_partly, "paper_sharing"] = found.points.loc[is_partly, "sharing"].map(
+        {"shared-attention": "2-groups", "shared-ffn": "3-groups"}
+    )
+    found.points.loc[is_partly, "sharing"] = "groups"
+    figure = drawn(figures.sharing_tradeoff(found))
+    kinds = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert kinds == ["all-shared", "2-groups", "3-groups", "not-shared"]
+    markers = {str(line.get_marker()) for line in figure.axes[0].lines if len(places(line)) == 1}
+    assert len(markers) == 4
+
+
 def test_arms_stand_beside_the_papers_and_part_where_the_trunk_ends(tmp_path):
     ours, paper = drawn(figures.arms(arms_of(tmp_path, trunk_points=2))).axes
     assert set(places(line_of(ours, "one curve up to here"))) == {200}
@@ -193,9 +219,9 @@ def test_speed_is_drawn_of_any_report_and_beside_the_papers_speedup(tmp_path):
 
 
 def test_rows_are_told_apart_without_colour_and_colours_apart_by_the_colour_blind():
-    looks = [drawing.style(index) for index in range(21)]
-    assert len({(look["linestyle"], look["marker"]) for look in looks[:7]}) == 7
-    assert len({tuple(look.values()) for look in looks}) == 21
+    looks = [drawing.style(index) for index in range(70)]
+    assert len({(look["linestyle"], look["marker"]) for look in looks}) == 70
+    assert len({look["color"] for look in looks}) == 10
     # Viénot, Brettel and Mollon (1999): what a deuteranope sees, in linear light.
     seen = [vienot_deuteranope(look["color"]) for look in looks[:3]]
     assert min(sum((a - b) ** 2 for a, b in zip(one, two, strict=True)) for one, two in pairs(seen)) > 0.01

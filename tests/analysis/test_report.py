@@ -6,7 +6,8 @@ from golden import assert_golden
 from records import toy_record
 from toy_reports import compose_figure, toy_report
 
-from albert_lab.analysis import drawing, report
+from albert_lab.analysis import drawing, finetuning, report
+from albert_lab.analysis.tables import Row, axis_labels
 from albert_lab.errors import ConfigError
 from albert_lab.lab import experiment, results
 
@@ -47,7 +48,7 @@ def toy_results(points: pd.DataFrame) -> pd.DataFrame:
             alarms = ("sop_accuracy is not above chance",) if point["run"] == "sop-1" else ()
             record = toy_record(name=point["run"], mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms)
             tasks = {"sst2": sop, "sst2_n": 200, "sst2_low": sop - 0.07, "sst2_high": sop + 0.07}
-            tasks |= {"cloze-span": 0.1, "cloze-span_f1": 0.15, "cloze-span_exact_match": 0.05}
+            tasks |= {"sst2_baseline": 0.509, "cloze-span": 0.1, "cloze-span_f1": 0.15, "cloze-span_exact_match": 0.05}
             rows.append(results.as_row(record) | tasks)
     return pd.DataFrame(rows)
 
@@ -128,6 +129,19 @@ def test_a_value_that_stands_for_the_papers_shows_both(tmp_path):
     assert "12 (paper: 64)" in text
 
 
+def test_the_paper_is_named_only_for_what_it_prints():
+    axes = ["sharing", "embedding_size"]
+    values = {"sharing": "groups", "embedding_size": "16"}
+    beyond = Row({"sharing": "2-groups", "embedding_size": "128"}, values, [], {})
+    assert axis_labels(experiment.named("sharing"), beyond, axes) == ["2-groups", "16 (paper: 128)"]
+    figure = Row({"model": "BERT-large"}, {"model": "medium"}, [], {})
+    assert axis_labels(experiment.named("layer-similarity"), figure, ["model"]) == ["medium (paper: BERT-large)"]
+    own = experiment.Experiment.model_validate(
+        {"name": "own", "title": "Own", "source": "none", "grid": {"model": {"BERT-large": "medium"}}}
+    )
+    assert axis_labels(own, figure, ["model"]) == ["BERT-large"]
+
+
 def test_a_share_of_short_chunks_other_than_the_released_one_is_told_in_a_note(tmp_path):
     points = toy_points(seeds=(0,))
     assert "a shorter length" not in written(tmp_path, points)
@@ -152,6 +166,14 @@ def test_a_task_of_the_corpus_stands_under_its_own_name_and_without_the_papers_s
     assert " 15.0/5.0 |" in text
     assert "Cloze span stands where the paper has SQuAD1.1" in text
     assert "its files hold 64 training and 900 dev examples, the official ones 67,349 and 872" in text
+
+
+@pytest.mark.parametrize(("seeds", "heading"), [((0,), "seed"), ((0, 1), "seeds")])
+def test_one_fine_tuning_seed_is_no_number_of_seeds(seeds, heading):
+    once = toy_tunings(toy_points(seeds=(0,)))
+    text = finetuning.sections(pd.concat([once.assign(seed=seed) for seed in seeds]))[-1]
+    header = [cell.strip() for cell in text.splitlines()[0].split("|")[1:-1]]
+    assert (header[2], header[-1]) == (heading, "remarks")
 
 
 def test_a_fine_tuning_that_failed_is_named_with_its_reason(tmp_path):

@@ -60,6 +60,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
             ours = 0.2 + 0.01 * seed if step <= trunk_points else mlm
             curves.append({"run": point["run"], "step": 100 * step, "share": share, "training_seconds": 2.0 * step})
             curves[-1] |= {"mlm_accuracy": ours * share, "nsp_accuracy": 0.5, "sop_accuracy": 0.5 + 0.1 * share}
+            curves[-1] |= {"mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
     folder.mkdir(parents=True)
     if "layer-similarity" in asked.figures:
         (folder / results.LAYERS).write_text(_layers(points, seeds).to_csv(index=False))

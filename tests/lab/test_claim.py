@@ -89,7 +89,7 @@ def test_claims_are_written_into_a_report_and_read_back_the_same(tmp_path):
 
 def test_the_papers_tables_make_their_claims():
     assert len(experiment.named("sop-vs-nsp").claims) == 8
-    assert len(experiment.named("sharing").claims) == 8
+    assert len(experiment.named("sharing").claims) == 7
     peak = experiment.named("embedding-size").claims[1]
     assert isinstance(peak, PeakAt)
     assert (peak.at, peak.where) == ("128", {"sharing": "all-shared"})

@@ -288,6 +288,10 @@ def test_an_error_that_no_row_makes_names_none(overrides, message):
             "paper: {table: t, columns: {mnli: MNLI}, rows: [{sharing: shared, mnli: 1.0}]}",
             "sharing=shared is not among all-shared",
         ),
+        (
+            "title: a\nsource: b\ngrid: {seed: [0]}\nfigures: [pie]",
+            "figures: pie is unknown (allowed: layer-similarity, learning-curves",
+        ),
     ],
 )
 def test_a_file_that_does_not_fit_is_named_with_what_is_wrong(tmp_path, text, message):

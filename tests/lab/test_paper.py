@@ -76,7 +76,7 @@ def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
     assert (reports / "smoke-files" / "README.md").exists()
     assert "| [first](smoke-files/first/report.md)" in page
     assert re.search(r"\| \[second\]\(smoke-files/second/report.md\) +\| +Tables 1 and 2 +\| +1 of 1 ", page)
-    assert "`broken`: no report" in page
+    assert "No report of `broken`: `albert-lab NAME` makes one." in page
     records = {
         folder: (folder / results.RECORD).stat().st_mtime_ns
         for folder in runs.paths.runs().iterdir()
