@@ -11,7 +11,8 @@ from albert_lab.config import axes, groups
 from albert_lab.errors import ConfigError
 from albert_lab.lab import estimate, rounds
 from albert_lab.lab.estimate import Listing
-from albert_lab.lab.experiment import named, points
+from albert_lab.lab.experiment import named
+from albert_lab.lab.points import points
 from albert_lab.lab.rounds import Measured
 from albert_lab.model import parameters
 from albert_lab.sections import RunConfig

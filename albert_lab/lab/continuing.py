@@ -7,7 +7,8 @@ from albert_lab.config import axes, validate
 from albert_lab.data.tokenizer import find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
 from albert_lab.lab import run as runs
-from albert_lab.lab.experiment import Experiment, Point, Start
+from albert_lab.lab.experiment import Experiment
+from albert_lab.lab.points import Point, Start
 from albert_lab.lab.tuning import find_run
 from albert_lab.sections import RunConfig, TokenizerConfig
 

@@ -207,9 +207,12 @@ def finished(run: "Run", name: str, seeds: Seeds = None) -> list[FinetuningRecor
 
 
 def interval(share: float, n: int, metrics: Iterable[str]) -> tuple[float, float] | None:
-    """The 95 % Wilson score interval of a share of n, which need be no whole count; None for a correlation."""
-    if not CORRELATIONS.isdisjoint(metrics):
-        return None
+    """The 95 % Wilson score interval of a task's score; None for a correlation, which is no share."""
+    return wilson(share, n) if CORRELATIONS.isdisjoint(metrics) else None
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """The 95 % Wilson score interval of a share of n, which need be no whole count."""
     z = 1.959963984540054
     centre, width = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from albert_lab.data.tokenizer import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.lab import run as runs
-from albert_lab.lab.experiment import Point
+from albert_lab.lab.points import Point
 from albert_lab.model.deepen import check_deepening
 from albert_lab.model.shape import EncoderShape
 from albert_lab.sections import RunConfig

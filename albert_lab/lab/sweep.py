@@ -11,7 +11,8 @@ from albert_lab import paths
 from albert_lab.errors import ConfigError
 from albert_lab.lab import continuing, downstream, graph, launchers, recorded, results
 from albert_lab.lab import run as runs
-from albert_lab.lab.experiment import Experiment, Point, points
+from albert_lab.lab.experiment import Experiment
+from albert_lab.lab.points import Point, points
 from albert_lab.lab.recorded import Records
 from albert_lab.sections import RunConfig
 

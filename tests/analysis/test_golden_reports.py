@@ -9,6 +9,7 @@ from toy_reports import compose_figure, toy_points, toy_report
 
 from albert_lab.analysis import drawing, report
 from albert_lab.lab import experiment
+from albert_lab.lab import points as grid_points
 from albert_lab.lab.run import Run
 from albert_lab.lab.sweep import Outcome, PlannedPoint, points_table
 
@@ -87,7 +88,7 @@ def test_the_fixed_points_have_the_columns_of_points_that_were_planned():
     asked = experiment.named("sop-vs-nsp")
     planned = [
         PlannedPoint(point, Run(point.config, {"corpus": "c0ffee", "tokenizer": "bead"}), tasks={})
-        for point in experiment.points(asked, ["scale=smoke", "seed=0", "inter_sentence=sop"])
+        for point in grid_points.points(asked, ["scale=smoke", "seed=0", "inter_sentence=sop"])
     ]
     assert list(points_table(planned, Outcome(), "a command").columns) == list(toy_points(asked, 1).columns)
 

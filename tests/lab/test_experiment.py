@@ -8,6 +8,7 @@ from albert_lab.analysis.tables import average_as_printed
 from albert_lab.config import load
 from albert_lab.errors import ConfigError
 from albert_lab.lab import experiment, graph
+from albert_lab.lab import points as grid_points
 from albert_lab.lab.experiment import Experiment
 
 
@@ -17,9 +18,9 @@ def toy(**changes) -> Experiment:
 
 
 @cache
-def points_of(name: str, scale: str, *overrides: str) -> list[experiment.Point]:
+def points_of(name: str, scale: str, *overrides: str) -> list[grid_points.Point]:
     """One seed of a packaged experiment; composing takes a tenth of a second a point."""
-    return experiment.points(experiment.named(name), [f"scale={scale}", "seed=0", *overrides])
+    return grid_points.points(experiment.named(name), [f"scale={scale}", "seed=0", *overrides])
 
 
 def rows_and_seeds(points) -> list[tuple[dict[str, str], int]]:
@@ -98,7 +99,7 @@ def test_a_row_that_stands_in_several_tables_is_one_run(scale):
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
 def test_the_models_of_tables_9_and_10_are_one_training_without_dropout_at_two_thirds_and_at_its_end(scale):
     first, last = points_of("glue", scale)
-    assert last.start == experiment.Start(first, "training")
+    assert last.start == grid_points.Start(first, "training")
     steps = [point.config.budget.value * point.config.budget.stop_at for point in (first, last)]
     assert steps[1] % load([f"scale={scale}"]).budget.value == 0
     assert [round(each) for each in steps] == [round(steps[1] * 2 / 3), steps[1]]
@@ -108,7 +109,7 @@ def test_the_models_of_tables_9_and_10_are_one_training_without_dropout_at_two_t
 
 
 def test_a_multiple_of_the_scales_budget_is_in_the_budgets_own_unit():
-    points = experiment.points(experiment.named("glue"), ["scale=laptop", "budget=tokens"])
+    points = grid_points.points(experiment.named("glue"), ["scale=laptop", "budget=tokens"])
     assert points[0].config.budget.value == 3 * 4_400_000
 
 
@@ -140,7 +141,7 @@ def test_rows_beyond_the_paper_stand_at_their_scales_and_elsewhere_when_asked_fo
 
 
 def test_groups_of_layers_can_be_asked_for_by_their_names():
-    points = experiment.points(
+    points = grid_points.points(
         experiment.named("sharing"), ["sharing=2-groups,3-groups", "model.num_layers=6", "embedding_size=8"]
     )
     assert [point.config.sharing.ffn_groups for point in points] == [2, 3]
@@ -148,20 +149,20 @@ def test_groups_of_layers_can_be_asked_for_by_their_names():
 
 def test_a_label_may_stand_for_several_keys_and_is_chosen_by_its_name():
     grid = {"model": {"BERT": ["sharing=not-shared", "embedding_size=48"], "ALBERT": ["sharing=all-shared"]}}
-    both = experiment.points(toy(grid=grid))
+    both = grid_points.points(toy(grid=grid))
     assert [(p.config.sharing.name, p.config.embedding_size) for p in both] == [("not-shared", 48), ("all-shared", 8)]
-    assert [point.row for point in experiment.points(toy(grid=grid), ["model=BERT"])] == [{"model": "BERT"}]
-    assert [point.config.embedding_size for point in experiment.points(toy(grid=grid), ["embedding_size=16"])] == [
+    assert [point.row for point in grid_points.points(toy(grid=grid), ["model=BERT"])] == [{"model": "BERT"}]
+    assert [point.config.embedding_size for point in grid_points.points(toy(grid=grid), ["embedding_size=16"])] == [
         48,
         16,
     ]
     with pytest.raises(ConfigError, match="sharing=groups: it is what the rows set; choose among them by model=BERT"):
-        experiment.points(toy(grid=grid), ["sharing=groups"])
+        grid_points.points(toy(grid=grid), ["sharing=groups"])
 
 
 def test_a_role_that_the_scale_does_not_have_is_named():
     with pytest.raises(ConfigError, match=r"scale=smoke has nothing that stands for model=huge \(it has: base, large"):
-        experiment.points(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))
+        grid_points.points(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))
 
 
 def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
@@ -172,15 +173,15 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
             {"row": {"model.num_layers": "4"}, "parent": {"model.num_layers": "2"}, "keep": "weights"},
         ],
     )
-    first, second, third = experiment.points(chain)
+    first, second, third = grid_points.points(chain)
     assert first.start is None
-    assert second.start == experiment.Start(first, "weights")
-    assert third.start == experiment.Start(second, "weights")
+    assert second.start == grid_points.Start(first, "weights")
+    assert third.start == grid_points.Start(second, "weights")
     arms = toy(
         grid={"dropout": [0.1, 0]},
         start_from=[{"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}],
     )
-    kept, removed = experiment.points(arms)
+    kept, removed = grid_points.points(arms)
     assert kept.start == removed.start
     assert kept.start is not None
     assert kept.start.point.config.budget.stop_at == 0.5
@@ -208,34 +209,34 @@ def test_links_and_rows_must_name_axes(changes, message):
 
 
 def test_an_embedding_size_stands_by_its_role_at_every_hidden_size():
-    points = experiment.points(experiment.named("embedding-size"), ["scale=paper", "sharing=all-shared"])
+    points = grid_points.points(experiment.named("embedding-size"), ["scale=paper", "sharing=all-shared"])
     assert [point.config.embedding_size for point in points] == [64, 128, 256, 768]
-    points = experiment.points(experiment.named("embedding-size"), ["scale=laptop", "sharing=all-shared"])
+    points = grid_points.points(experiment.named("embedding-size"), ["scale=laptop", "sharing=all-shared"])
     hidden_size = points[0].config.model.hidden_size
     assert [point.config.embedding_size for point in points] == [hidden_size // part for part in (12, 6, 3, 1)]
 
 
 def test_a_number_that_stands_for_one_of_the_paper_is_told_with_it_and_one_that_is_given_stands_for_itself():
     table = experiment.named("embedding-size")
-    (point, *_) = experiment.points(table, ["scale=smoke", "sharing=all-shared"])
+    (point, *_) = grid_points.points(table, ["scale=smoke", "sharing=all-shared"])
     assert point.words == "sharing=all-shared embedding_size=4 (paper: 64)"
     assert point.as_columns()["embedding_size"] == "4"
     assert point.as_columns()["paper_embedding_size"] == "64"
-    (given,) = experiment.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
+    (given,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
     assert given.words == "sharing=all-shared embedding_size=64"
     assert [each.words for each in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
     assert points_of("model-sizes", "smoke", "model=BERT-base")[0].words == "model=BERT-base"
 
 
 def test_seeds_come_from_the_scale_unless_given():
-    assert len(experiment.points(toy(grid={"sharing": ["all-shared"]}))) == 1
-    given = experiment.points(toy(grid={"sharing": ["all-shared"]}), ["seed=3,4"])
+    assert len(grid_points.points(toy(grid={"sharing": ["all-shared"]}))) == 1
+    given = grid_points.points(toy(grid={"sharing": ["all-shared"]}), ["seed=3,4"])
     assert rows_and_seeds(given) == [({"sharing": "all-shared"}, 3), ({"sharing": "all-shared"}, 4)]
 
 
 def test_an_override_replaces_an_axis_or_adds_one():
     sharing = toy(grid={"sharing": ["all-shared", "not-shared"]})
-    points = experiment.points(sharing, ["sharing=groups", "batch_size=8,16"])
+    points = grid_points.points(sharing, ["sharing=groups", "batch_size=8,16"])
     assert [point.row for point in points] == [
         {"sharing": "groups", "batch_size": "8"},
         {"sharing": "groups", "batch_size": "16"},
@@ -246,7 +247,7 @@ def test_a_bare_sweep_has_the_keys_with_several_values_as_axes():
     found, rest = experiment.from_overrides(["embedding_size=8,16", "scale=smoke", "seed=0,1"])
     assert found.axes == ("embedding_size",)
     assert rest == ["scale=smoke", "seed=0,1"]
-    assert len(experiment.points(found, rest)) == 4
+    assert len(grid_points.points(found, rest)) == 4
 
 
 def test_a_sweep_over_nothing_is_refused():
@@ -256,7 +257,7 @@ def test_a_sweep_over_nothing_is_refused():
 
 def test_an_error_names_the_point_it_belongs_to():
     with pytest.raises(ConfigError, match=r"model.num_attention_heads=5: .*does not divide"):
-        experiment.points(toy(grid={"model.num_attention_heads": [2, 5]}))
+        grid_points.points(toy(grid={"model.num_attention_heads": [2, 5]}))
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_an_error_names_the_point_it_belongs_to():
 def test_an_error_that_no_row_makes_names_none(overrides, message):
     grid = {"sharing": ["all-shared", "not-shared"], "embedding_size": [4, 8]}
     with pytest.raises(ConfigError, match=message):
-        experiment.points(toy(grid=grid), overrides)
+        grid_points.points(toy(grid=grid), overrides)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.lab import experiment, layers, sweep
+from albert_lab.lab import points as grid_points
 from albert_lab.lab import run as runs
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import checkpoint
@@ -68,7 +69,7 @@ def test_a_run_without_its_checkpoint_is_told(finished):
 
 def test_layers_are_kept_with_a_report_that_has_their_figure_and_no_other(finished, tmp_path):
     run = runs.read(finished)
-    item = sweep.PlannedPoint(experiment.Point({}, run.config), run, {})
+    item = sweep.PlannedPoint(grid_points.Point({}, run.config), run, {})
     for name in ("sop-vs-nsp", "layer-similarity"):
         layers.keep(tmp_path / name, experiment.named(name), [item, item], quiet)
     assert not (tmp_path / "sop-vs-nsp").exists()
