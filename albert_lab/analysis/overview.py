@@ -76,7 +76,7 @@ def _summary(section: Section) -> str:
     reported = [chapter for chapter in section.chapters if chapter.folder]
     counts = ", ".join(f"{section.decisions[decision]} {decision}" for decision in Decision)
     return (
-        f"{len(reported)} of {len(section.chapters)} experiments have a report."
+        f"{len(reported)} of {len(section.chapters)} experiments {'has' if len(reported) == 1 else 'have'} a report."
         f" Of {section.decisions.total()} claims: {counts}."
     )
 

@@ -69,7 +69,7 @@ def as_data(
             "effect": verdict.effect,
             "low": verdict.interval[0] if verdict.interval else None,
             "high": verdict.interval[1] if verdict.interval else None,
-            "unit": unit(verdict.claim),
+            "unit": unit(verdict),
             "n": verdict.n,
             "paired": verdict.is_paired,
             "p": verdict.p,
@@ -89,11 +89,14 @@ def filled(finetunings: pd.DataFrame | None) -> dict[str, str]:
     return dict(zip(finetunings["column"], finetunings["task"], strict=True))
 
 
-def unit(claim: Claim) -> str:
-    """The unit of a claim's effect."""
+def unit(verdict: Verdict) -> str:
+    """The unit of an effect: a score is in percent, a difference of scores in points."""
+    claim = verdict.claim
     if isinstance(claim, Ratio):
         return "times"
-    return "points" if claim.metric in scores() else claim.metric
+    if claim.metric in scores():
+        return "%" if len(verdict.of) == 1 else "points"
+    return claim.metric
 
 
 def check(claim: Claim) -> str:
@@ -106,7 +109,8 @@ def check(claim: Claim) -> str:
             words, held = f"{name(claim.row)} above {claim.than:g}" + (" %" if claim.metric in scores() else ""), ""
         case Within():
             first, second = _short([claim.row, claim.of])
-            words, held = f"{first} within {claim.margin:g} {unit(claim)} of {second}", _held([claim.row, claim.of])
+            margin = "points" if claim.metric in scores() else claim.metric
+            words, held = f"{first} within {claim.margin:g} {margin} of {second}", _held([claim.row, claim.of])
         case Ordered():
             words, held = " above ".join(_short(claim.order)), _held(claim.order)
         case AtChance():
@@ -145,7 +149,7 @@ def effect(verdict: Verdict) -> str:
     shown = _number(verdict.effect, verdict)
     if verdict.interval:
         shown += f" [{_number(verdict.interval[0], verdict)}, {_number(verdict.interval[1], verdict)}]"
-    return f"{shown} {unit(verdict.claim)}"
+    return f"{shown} {unit(verdict)}"
 
 
 def papers_effect(verdict: Verdict) -> str:
@@ -185,14 +189,14 @@ def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:
 
 def _compared(verdict: Verdict) -> str:
     if isinstance(verdict.claim, Monotone) and len(verdict.of) > 2:
-        return f"Slope per step (least squares over ranks), in {unit(verdict.claim)}"
+        return f"Slope per step (least squares over ranks), in {unit(verdict)}"
     rows = [labels for _, labels in verdict.of]
     if len(rows) == 1:
-        return f"{name(rows[0])}, in {'%' if verdict.claim.metric in scores() else unit(verdict.claim)}"
+        return f"{name(rows[0])}, in {unit(verdict)}"
     first, second = _short(rows)
     if isinstance(verdict.claim, Ratio):
         return f"{first} / {second}"
-    return f"{first} − {second}, in {unit(verdict.claim)}"
+    return f"{first} − {second}, in {unit(verdict)}"
 
 
 def _number(value: float | Decimal, verdict: Verdict) -> str:
@@ -201,7 +205,7 @@ def _number(value: float | Decimal, verdict: Verdict) -> str:
     if verdict.claim.metric in scores():
         value = half_up(value) if isinstance(value, Decimal) else value
         return f"{value:.1f}" if len(verdict.of) == 1 else f"{value:+.1f}"
-    return f"{float(value):+,.4g}"
+    return f"{float(value):+,.0f}" if abs(value) >= 1000 else f"{float(value):+.4g}"
 
 
 def _p(value: float) -> str:
