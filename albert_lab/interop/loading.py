@@ -108,6 +108,7 @@ def open_run(folder: Path) -> Opened:
     Raises:
         ConfigError: it is no run folder, or its weights are not those of its configuration.
         MissingDataError: weights or tokenizer are not there.
+        CheckpointError: the weights are damaged.
     """
     run = runs.read(folder)
     weights = folder / folders.SAFETENSORS

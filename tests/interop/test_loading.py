@@ -1,4 +1,5 @@
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import albert_lab
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop.export import export
 from albert_lab.interop.loading import load, open_folder
+from albert_lab.training.checkpoint import CheckpointError
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,10 @@ def test_no_folder_no_tokenizer_and_no_weights_are_told(spiece, own_home, tmp_pa
         open_folder(run.name[:-3])
     for file in (run / "checkpoint").glob("*/model.safetensors"):
         file.unlink()
-    with pytest.raises(MissingDataError, match="no whole checkpoint"):
+    with pytest.raises(CheckpointError, match=r"is damaged: .*model\.safetensors"):
+        load(run)
+    shutil.rmtree(run / "checkpoint")
+    with pytest.raises(MissingDataError, match="holds no checkpoint"):
         load(run)
     make_albert(ALBERT).save_pretrained(tmp_path / "bare")
     with pytest.raises(MissingDataError, match="has no tokenizer"):
