@@ -30,7 +30,7 @@ def test_the_page_has_every_claim_that_was_run_and_names_every_table_whether_mad
     assert len(rows) == len(run) > 0
     claims = sum(len(found.claims) for found in known)
     assert f"{claims - len(run)} claims were not run." in text
-    assert f"1 of {len(known)} experiments have a report" in text
+    assert f"1 of {len(known)} experiments has a report" in text
     contents, missing = text.split("### Claims")[0], text.split("### What is missing")[1]
     others = [found.name for found in known if found.name != "sop-vs-nsp"]
     assert all(f"| {name} " in contents and f"`{name}`" in missing for name in others)
@@ -59,7 +59,7 @@ def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     line = next(line for line in text.splitlines() if "brings no discriminative power" in line)
     # The NSP row on SOP: 51 and 53 %, two seeds.
     assert re.search(
-        r"\*\*undecided\*\* .* 52\.0 \[39\.3, 64\.7\] points; 2 of at least 3 seeds +\| +52\.0 +\| +2 \|", line
+        r"\*\*undecided\*\* .* 52\.0 \[39\.3, 64\.7\] %; 2 of at least 3 seeds +\| +52\.0 +\| +2 \|", line
     )
 
 
