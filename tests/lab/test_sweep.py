@@ -1,13 +1,11 @@
-import re
 import subprocess
 import sys
 
-import psutil
 import pytest
 from toy import toy_overrides, write_corpus
 
 from albert_lab.errors import ConfigError
-from albert_lab.lab import results, sweep
+from albert_lab.lab import launchers, results, sweep
 from albert_lab.lab import run as runs
 from albert_lab.lab.experiment import from_overrides
 
@@ -47,18 +45,12 @@ def test_a_failed_run_leaves_the_others_and_is_made_again_only_when_asked(corpus
     assert mark.stat().st_mtime_ns > before
 
 
-def test_a_child_that_is_told_to_stop_leaves_the_sweep_unfinished(corpus, own_home):
-    overrides = toy_overrides(corpus, "budget.value=100000", "embedding_size=4,8")
-    command = [sys.executable, "-m", "albert_lab.cli", "sweep", *overrides]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as parent:
-        assert parent.stderr is not None
-        for shape in ("E4", "E8"):
-            while not re.search(rf"{shape}.* pieces/s", line := parent.stderr.readline()):
-                assert line, "the sweep ended before its runs"
-            for child in psutil.Process(parent.pid).children():
-                if "albert_lab.lab.run" in child.cmdline():
-                    child.terminate()
-        assert parent.wait() == 75
+@pytest.mark.parametrize("code", [launchers.STOPPED, launchers.INTERRUPTED])
+def test_a_child_that_was_told_to_stop_by_itself_leaves_the_sweep_unfinished(tmp_path, monkeypatch, code):
+    popen = subprocess.Popen
+    child = [sys.executable, "-c", f"raise SystemExit({code})"]
+    monkeypatch.setattr(launchers.subprocess, "Popen", lambda *_, **__: popen(child))
+    assert launchers.launch({tmp_path: []}, jobs=1, on_end=lambda *_: True, parents={}) == code
 
 
 def test_after_a_failure_fail_fast_starts_no_other(corpus, own_home):
