@@ -9,4 +9,5 @@ class MissingDataError(RuntimeError):
     """Text, a package or a file that a command needs is not there. The command line exits with code 4."""
 
 
+# The two, to be caught together: once they are mended, the same command goes on.
 MENDABLE = (ConfigError, MissingDataError)

@@ -35,8 +35,6 @@ MEMORY = (
     "Memory holds tensors alone. A process that trains on a CPU holds about 500 MiB besides, and more on more text:"
     " runs on 114 MB of it, with 80 MiB of tensors, came to 1.1 to 1.8 GiB."
 )
-
-
 WIDTH = 100  # of notes, in characters
 
 

@@ -13,16 +13,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from albert_lab.sections import digest
-from albert_lab.tasks.examples import Issue, describe
+from albert_lab.tasks.examples import describe
 from albert_lab.tasks.features import Features, TextEncoder, evaluation_items, training_items
-from albert_lab.tasks.kind import Outcome, Scores, TaskKind, decide, has_gold, judge, load_kind
+from albert_lab.tasks.kind import Outcome, Scores, decide, has_gold, judge, load_kind
 from albert_lab.tasks.model import Start, TaskModel, build_model
 from albert_lab.tasks.predictions import load_scores, save_predictions, save_scores
 from albert_lab.tasks.records import (
     Attempt,
     Evaluation,
-    ExampleSet,
     FinetuningRecord,
     identity_of,
     output_folder,
@@ -30,6 +28,7 @@ from albert_lab.tasks.records import (
     record_file,
     write_record,
 )
+from albert_lab.tasks.split import Split, subsample
 from albert_lab.tasks.task import TaskConfig, TaskSettings, load_task
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
@@ -48,16 +47,6 @@ BETAS, EPS, WEIGHT_DECAY, MAX_GRAD_NORM = (0.9, 0.999), 1e-6, 0.01, 1.0
 EVALUATION_ITEMS = 64
 # The end of a training whose loss tells whether it has learnt, and the share of the chance loss it must be under.
 END_SHARE, LEARNT_SHARE = 0.1, 0.99
-# Which examples are taken does not depend on the seed of a fine-tuning: seeds differ in nothing but chance.
-_SUBSAMPLE_SEED = 2020
-
-
-def subsample(examples: Sequence[Any], size: int | None) -> list[Any]:
-    """So many of the examples, always the same, in their order; all of them where size is None."""
-    if size is None or size >= len(examples):
-        return list(examples)
-    rng = np.random.Generator(np.random.Philox(key=_SUBSAMPLE_SEED))
-    return [examples[index] for index in np.sort(rng.permutation(len(examples))[:size])]
 
 
 def finetune(
@@ -130,29 +119,6 @@ class _Progress:
         return _Progress(attempts=[*self.attempts, attempt.model_dump()])
 
 
-class _Split:
-    """The examples of a split that are used, with their sequences."""
-
-    def __init__(
-        self,
-        examples: list[Any],
-        available: int,
-        issues: list[Issue],
-        kind: TaskKind,
-        encoder: TextEncoder,
-        training: bool,
-    ) -> None:
-        self.examples = examples
-        self.features: Features = kind.make_features(examples, encoder, training=training)
-        self.record = ExampleSet(
-            used=len(examples),
-            available=available,
-            fingerprint=digest([asdict(example) for example in examples]),
-            issues=describe(issues),
-            counts=self.features.counts,
-        )
-
-
 class _Finetuning:
     def __init__(
         self,
@@ -216,11 +182,11 @@ class _Finetuning:
     def _learning_rate(self) -> float:
         return self.settings.learning_rate / 2 ** len(self.progress.attempts)
 
-    def _read(self, split: str, size: int | None) -> _Split:
+    def _read(self, split: str, size: int | None) -> Split:
         examples, issues = self.task.read(self.data, split)
         if issues:
             self.say(f"{self.task.file(self.data, split)}: {describe(issues)}")
-        return _Split(subsample(examples, size), len(examples), issues, self.kind, self.encoder, split == "train")
+        return Split(subsample(examples, size), len(examples), issues, self.kind, self.encoder, split == "train")
 
     def _build(self) -> TaskModel:
         settings, start = self.settings, self.start
@@ -238,7 +204,7 @@ class _Finetuning:
         options = {"betas": BETAS, "eps": EPS, "weight_decay": WEIGHT_DECAY, "trust_ratio": False}
         return Lamb(groups, lr=self._learning_rate, **options)
 
-    def _train(self, train: _Split, dev: _Split, keeps_best: bool) -> Attempt | None:
+    def _train(self, train: Split, dev: Split, keeps_best: bool) -> Attempt | None:
         """One attempt, or the rest of it; None when stopped."""
         model = self._build()
         optimizer = self._optimizer(model)
@@ -325,7 +291,7 @@ class _Finetuning:
         }
         checkpoint.save(self.checkpoints, model, optimizer, state)
 
-    def _evaluate(self, model: TaskModel, dev: _Split, keeps_best: bool) -> Outcome:
+    def _evaluate(self, model: TaskModel, dev: Split, keeps_best: bool) -> Outcome:
         scores = self._score(model, dev)
         outcome, evaluation = self._judge(dev.examples, scores)
         mains = [Evaluation(**earlier).main for earlier in self.progress.evaluations]
@@ -338,7 +304,7 @@ class _Finetuning:
         self.progress.evaluations.append(evaluation.model_dump())
         return outcome
 
-    def _score(self, model: TaskModel, split: _Split) -> Scores:
+    def _score(self, model: TaskModel, split: Split) -> Scores:
         model.eval()
         order, parts = [], []
         with torch.no_grad():
@@ -360,7 +326,7 @@ class _Finetuning:
         evaluation = Evaluation(step=self.progress.step, main=main, scores=outcome.scores, threshold=outcome.threshold)
         return outcome, evaluation
 
-    def _record(self, train: _Split, dev: _Split, attempt: Attempt, splits: Sequence[str]) -> FinetuningRecord:
+    def _record(self, train: Split, dev: Split, attempt: Attempt, splits: Sequence[str]) -> FinetuningRecord:
         evaluations = [Evaluation(**evaluation) for evaluation in self.progress.evaluations]
         best = max(evaluations, key=lambda evaluation: evaluation.main)
         for name in ("best", "last"):

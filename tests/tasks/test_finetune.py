@@ -9,12 +9,13 @@ from toy_tasks import toy_config, toy_start, toy_task
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.tasks import finetune as module
-from albert_lab.tasks.finetune import WEIGHTS, finetune, subsample
+from albert_lab.tasks.finetune import WEIGHTS, finetune
 from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.predictions import load_scores, predictions_file
 from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, record_file, summarize
 from albert_lab.tasks.score import score
+from albert_lab.tasks.split import subsample
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
 from albert_lab.training.pretrain import DivergedError
