@@ -11,8 +11,8 @@ from pathlib import Path
 from unittest import mock
 
 from albert_lab import cli
-from albert_lab.lab import launchers
-from albert_lab.lab import run as runs
+from albert_lab.runs import run as runs
+from albert_lab.studies import launchers
 
 PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
 

@@ -6,7 +6,7 @@ from command import launch_here, own_signals
 from hypothesis import settings
 from toy import write_corpus
 
-from albert_lab.lab import launchers
+from albert_lab.studies import launchers
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads cost more than they save

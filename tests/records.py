@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from albert_lab.config import load
-from albert_lab.lab.results import Data, Provenance, RunRecord, Score, Training
-from albert_lab.sections import RunConfig
+from albert_lab.config.compose import load
+from albert_lab.config.schema import RunConfig
+from albert_lab.runs.results import Data, Provenance, RunRecord, Score, Training
 
 
 @cache

@@ -10,13 +10,15 @@ from albert_lab import paths
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
     ["paths", "errors", "storage", "machine", "score"],
-    ["sections"],
     ["config"],
     ["data", "model"],
     ["training"],
     ["tasks"],
-    ["lab"],
-    ["interop", "analysis"],
+    ["cost"],
+    ["runs"],
+    ["studies"],
+    ["figures"],
+    ["report", "interop"],
     ["cli"],
 ]
 LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
@@ -45,12 +47,12 @@ def test_a_module_imports_only_from_its_own_room_and_lower_layers(module):
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_no_module_imports_click_and_text_and_tables_need_no_torch(module):
-    banned = {"click", "torch"} if module.parts[0] in ("data", "analysis") else {"click"}
+    banned = {"click", "torch"} if module.parts[0] in ("data", "figures", "report") else {"click"}
     assert not banned & {name.split(".")[0] for name in imports(module)}
 
 
 @pytest.mark.parametrize(
-    ("room", "unloaded"), [("data", {"torch"}), ("analysis", {"torch"}), ("cli", {"torch", "pandas"})]
+    ("room", "unloaded"), [("data", {"torch"}), ("figures", {"torch"}), ("report", {"torch"}), ("cli", {"torch", "pandas"})]
 )
 def test_importing_a_room_does_not_load_what_it_must_not_need(room, unloaded):
     names = [".".join(["albert_lab", *module.with_suffix("").parts]) for module in MODULES if module.parts[0] == room]

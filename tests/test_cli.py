@@ -14,8 +14,10 @@ from toy_folders import toy_run, toy_tokenizer_file
 from toy_tasks import toy_task
 
 from albert_lab import __version__, paths
-from albert_lab.lab import experiment, results, rounds, sweep
-from albert_lab.lab.figure import FIGURES
+from albert_lab.cost import rounds
+from albert_lab.runs import results
+from albert_lab.studies import experiment, sweep
+from albert_lab.studies.figure import FIGURES
 
 COMMANDS = ["sweep", "run", "params", "speed", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "data make-tasks", "tokenizer train", "config show"]

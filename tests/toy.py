@@ -3,8 +3,8 @@
 import random
 from pathlib import Path
 
-from albert_lab.config import load
-from albert_lab.sections import RunConfig
+from albert_lab.config.compose import load
+from albert_lab.config.schema import RunConfig
 
 WORDS = [first + last for first in "bcdfghjklmnp" for last in ("a", "e", "ido", "oru", "ust", "ane")]
 

@@ -8,12 +8,12 @@ import torch
 from parity import random_model
 from records import toy_record
 
-from albert_lab.config import load, load_option, validate
+from albert_lab.config.compose import load, load_option, validate
+from albert_lab.config.schema import InterSentenceConfig, RunConfig
 from albert_lab.data.tokenizer import MODEL_FILE, Tokenizer, train
-from albert_lab.lab import results
-from albert_lab.lab import run as runs
 from albert_lab.model.shape import EncoderShape
-from albert_lab.sections import InterSentenceConfig, RunConfig
+from albert_lab.runs import results
+from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 

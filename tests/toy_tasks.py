@@ -6,9 +6,9 @@ from pathlib import Path
 
 import sentencepiece
 
-from albert_lab.config import load
+from albert_lab.config.compose import load
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer
-from albert_lab.sections import RunConfig
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.model import Start
 from albert_lab.tasks.task import TaskConfig, load_task

@@ -8,7 +8,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from albert_lab import __version__
-from albert_lab.cli import data, downstream, interop, keeping, models, paper, plot, studies
+from albert_lab.cli import data, downstream, interop, models, paper, plot, studies
+from albert_lab.cli import housekeeping as keeping
 from albert_lab.cli.options import note
 
 EXIT_CODES = (

@@ -22,7 +22,7 @@ app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=MODELS)
 )
 def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
     """Read, clean and tokenize a corpus into shards on disk; nothing is done twice."""
-    from albert_lab.config import load
+    from albert_lab.config.compose import load
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import read_meta
 
@@ -68,7 +68,7 @@ def data_make_tasks(
     as_json: Json = False,
 ) -> None:
     """Write the tasks that a corpus brings: made of its held-out documents, under names of their own."""
-    from albert_lab.config import load
+    from albert_lab.config.compose import load
     from albert_lab.tasks.corpus_tasks import make_tasks
 
     made = make_tasks(load(overrides or []), folder)
@@ -85,7 +85,7 @@ def data_make_tasks(
 )
 def tokenizer_train(overrides: Overrides = None) -> None:
     """Train the SentencePiece model of a configuration, and print where it is."""
-    from albert_lab.config import load
+    from albert_lab.config.compose import load
     from albert_lab.data.tokenizer import find_or_train
 
     print(find_or_train(load(overrides or []), note))

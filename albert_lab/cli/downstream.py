@@ -42,7 +42,7 @@ def finetune(
     as_json: Json = False,
 ) -> None:
     """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are read, not made again."""
-    from albert_lab.lab import tuning
+    from albert_lab.runs import tuning
 
     wanted = tuning.Wanted(
         tasks=task_names(tasks) or [],
@@ -82,7 +82,7 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Official scores of anybody's prediction file, in percent; KEY=VALUE tells the corpus of a task made of one."""
-    from albert_lab.config import load
+    from albert_lab.config.compose import load
     from albert_lab.tasks.corpus_tasks import data_folder
     from albert_lab.tasks.score import score as score_file
     from albert_lab.tasks.task import load_task
@@ -113,7 +113,7 @@ def ensemble(
     as_json: Json = False,
 ) -> None:
     """Average the scores of all fine-tunings of runs on a task, as the paper's ensembles do."""
-    from albert_lab.lab import tuning
+    from albert_lab.runs import tuning
 
     found = tuning.ensemble_runs(task, runs, note, which=which, split=split, best=best, output=output)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
@@ -122,7 +122,7 @@ def ensemble(
 @app.command(rich_help_panel=DOWNSTREAM, epilog=examples("albert-lab table14", "albert-lab table14 --json"))
 def table14(as_json: Json = False) -> None:
     """Table 14: the fine-tuning settings as configured, beside the paper's."""
-    from albert_lab.lab.table14 import compare, text
+    from albert_lab.studies.table14 import compare, text
 
     found = compare()
     print(json.dumps(found, indent=2) if as_json else text(found))

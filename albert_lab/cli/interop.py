@@ -62,7 +62,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """MLM, NSP and SOP accuracy of any run or folder on the held-out documents of a corpus."""
-    from albert_lab.config import groups
+    from albert_lab.config.compose import groups
     from albert_lab.interop.evaluation import evaluate
 
     chosen = []

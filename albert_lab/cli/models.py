@@ -22,7 +22,7 @@ def params(
     as_json: Json = False,
 ) -> None:
     """Parameters, FLOPs and memory of a configuration, without building it."""
-    from albert_lab.lab import estimate
+    from albert_lab.cost import estimate
 
     found = estimate.paper_counts() if paper else estimate.sizes(overrides or [])
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
@@ -46,7 +46,8 @@ def speed(
     Without a sweep: BERT-base and ALBERT-base, as the scale has them; others by their names, as in
     `model=BERT-large,ALBERT-large`. All are held in memory at once. Where a step is slow, lower batch_size.
     """
-    from albert_lab.lab import benchmark, sweep
+    from albert_lab.cost import benchmark
+    from albert_lab.studies import sweep
 
     found = benchmark.run(overrides or [], memory=memory, number=rounds, seconds=seconds, say=note)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
@@ -59,7 +60,7 @@ def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
     """The whole configuration of one run, resolved."""
     from omegaconf import OmegaConf
 
-    from albert_lab.config import load
+    from albert_lab.config.compose import load
 
     content = load(overrides or []).model_dump(mode="json")
     print(json.dumps(content, indent=2) if as_json else OmegaConf.to_yaml(OmegaConf.create(content)), end="")
@@ -68,7 +69,7 @@ def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
 @config_app.command("list", epilog=examples("albert-lab config list", "albert-lab config list --json"))
 def config_list(as_json: Json = False) -> None:
     """Every group of options, as `group=option`."""
-    from albert_lab.config import groups
+    from albert_lab.config.compose import groups
 
     found = groups()
     print(

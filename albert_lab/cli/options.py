@@ -11,7 +11,7 @@ STUDIES, MODELS, DOWNSTREAM, KEEPING = "Studies", "Models and data", "Downstream
 
 
 def _complete_override(incomplete: str) -> list[str]:
-    from albert_lab.config import complete
+    from albert_lab.config.compose import complete
 
     return complete(incomplete)
 

@@ -48,11 +48,12 @@ def paper(
 
     A dry run prices each experiment at the scale, and all of them at every scale.
     """
-    from albert_lab.analysis import chapters, overview
     from albert_lab.errors import MENDABLE
-    from albert_lab.lab import paper as whole
-    from albert_lab.lab import sweep
-    from albert_lab.lab.launchers import INTERRUPTED, STOPPED
+    from albert_lab.report import collection as chapters
+    from albert_lab.report import overview
+    from albert_lab.studies import paper as whole
+    from albert_lab.studies import sweep
+    from albert_lab.studies.launchers import INTERRUPTED, STOPPED
 
     check_views(dry_run=dry_run, list_folders=list_folders)
     given, names = overrides or [], task_names(tasks)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from albert_lab.cli.options import STUDIES, Jobs, Overrides, examples, note
-from albert_lab.lab.figure import FIGURES
+from albert_lab.studies.figure import FIGURES
 
 app = typer.Typer()
 plot_app = typer.Typer(help="Draw the figures: PNG and SVG.", no_args_is_help=True)
@@ -37,16 +37,17 @@ def layer_similarity(
     Settings say on which corpus models are measured; runs are measured on their own held-out set, once.
     """
     from albert_lab import paths
-    from albert_lab.lab import experiment, layers
+    from albert_lab.runs import layers
+    from albert_lab.studies import experiment
 
     if not run and not model:
         from albert_lab.cli.studies import execute
 
         execute(experiment.named(experiment.LAYERS_FIGURE), overrides or [], jobs=jobs)
-    from albert_lab.analysis.plots import compare_layers
-    from albert_lab.config import load
+    from albert_lab.config.compose import load
+    from albert_lab.figures.files import compare_layers
     from albert_lab.interop import encoders
-    from albert_lab.lab import run as runs
+    from albert_lab.runs import run as runs
 
     config = load(overrides or [])
     tables = [layers.table([runs.find(name) for name in run], note)] if run else []
@@ -62,8 +63,8 @@ def _drawing(name: str) -> Callable[[Path | None], None]:
             typer.Argument(file_okay=False, help="A report folder; the newest that has this figure unless given."),
         ] = None,
     ) -> None:
-        from albert_lab.analysis import plots
         from albert_lab.errors import ConfigError
+        from albert_lab.figures import files as plots
 
         chosen = folder or plots.newest(name)
         files = plots.draw(chosen, name)

@@ -30,8 +30,8 @@ from albert_lab.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from albert_lab.lab.experiment import Experiment
-    from albert_lab.lab.sweep import Options, PlannedPoint
+    from albert_lab.studies.experiment import Experiment
+    from albert_lab.studies.sweep import Options, PlannedPoint
 
 NOT_SUPPORTED = 5
 
@@ -69,8 +69,9 @@ def execute(
     fail_on: FailOn = None,
 ) -> None:
     """Make the runs of an experiment that are missing, write its report and print its table; exits with its code."""
-    from albert_lab.analysis import report
-    from albert_lab.lab import estimate, sweep
+    from albert_lab.cost import estimate
+    from albert_lab.report import report
+    from albert_lab.studies import sweep
 
     check_views(dry_run=dry_run, list_folders=list_folders)
     planned = sweep.plan(experiment, overrides, task_names(tasks))
@@ -97,8 +98,9 @@ def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
 
 def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
     """Make the runs that are missing and write the report; the exit code, and the report's folder if a run is done."""
-    from albert_lab.analysis import report
-    from albert_lab.lab import ensembles, layers, recorded, sweep
+    from albert_lab.report import report
+    from albert_lab.runs import layers
+    from albert_lab.studies import ensembles, recorded, sweep
 
     planned = sweep.with_available_tasks(planned)
     outcome = sweep.execute(planned, options)
@@ -127,7 +129,7 @@ def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
 
 def _sweep(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
     """Run every combination of the given values and write their table."""
-    from albert_lab.lab.experiment import from_overrides
+    from albert_lab.studies.experiment import from_overrides
 
     return from_overrides(overrides or [])
 
@@ -137,7 +139,7 @@ def _run(
     overrides: Overrides = None,
 ) -> "tuple[Experiment, Sequence[str]]":
     """Run an experiment file of your own."""
-    from albert_lab.lab.experiment import read
+    from albert_lab.studies.experiment import read
 
     return read(file), overrides or []
 
@@ -147,14 +149,14 @@ def _continue(
     overrides: Overrides = None,
 ) -> "tuple[Experiment, Sequence[str]]":
     """Go on with the pre-training of a run, an import for one, from its weights with fresh moments."""
-    from albert_lab.lab.continuing import experiment
+    from albert_lab.studies.continuing import experiment
 
     return experiment(run, overrides or []), overrides or []
 
 
 def _named(name: str) -> "Callable[..., tuple[Experiment, Sequence[str]]]":
     def choose(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
-        from albert_lab.lab.experiment import named
+        from albert_lab.studies.experiment import named
 
         return named(name), overrides or []
 
@@ -210,8 +212,9 @@ def report(
     ],
 ) -> None:
     """Rebuild reports, as Markdown and as HTML, from the CSV files beside them, and the paper on one page from them."""
-    from albert_lab.analysis import chapters, overview
-    from albert_lab.analysis.report import PAGE, rebuild
+    from albert_lab.report import collection as chapters
+    from albert_lab.report import overview
+    from albert_lab.report.report import PAGE, rebuild
 
     for folder in folders:
         if chapters.holds_reports(folder):
@@ -237,7 +240,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Put two sets of results side by side, with intervals and differences."""
-    from albert_lab.analysis import compare as sides
+    from albert_lab.report import compare as sides
 
     found = sides.compare(a, b)
     print(sides.as_json(found) if as_json else sides.as_text(found))

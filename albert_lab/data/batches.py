@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from albert_lab.config.schema import InterSentenceConfig, MaskingConfig, RunConfig
 from albert_lab.data.masking import mask
 from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.shards import Shards
-from albert_lab.sections import InterSentenceConfig, MaskingConfig, RunConfig
 
 PREFETCHED_BATCHES = 4
 

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import sentencex
 
 from albert_lab import paths
+from albert_lab.config.schema import AddedCorpusConfig, CorpusConfig, HubDataset, digest
 from albert_lab.data.lines import COMPRESSION, lines_of, open_file, suffixes
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.sections import AddedCorpusConfig, CorpusConfig, HubDataset, digest
 
 Split = Literal["train", "dev"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from albert_lab.sections import MaskingConfig
+from albert_lab.config.schema import MaskingConfig
 
 
 def mask(

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from albert_lab.config.schema import InterSentenceConfig
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
-from albert_lab.sections import InterSentenceConfig
 
 SPECIAL_PIECES = 3  # [CLS] A [SEP] B [SEP]
 

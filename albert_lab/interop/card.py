@@ -7,9 +7,9 @@ from tabulate import tabulate
 
 from albert_lab import __version__, paths
 from albert_lab.interop.loading import Opened, read_import
-from albert_lab.lab import results
-from albert_lab.lab import run as runs
-from albert_lab.lab.results import RunRecord
+from albert_lab.runs import results
+from albert_lab.runs import run as runs
+from albert_lab.runs.results import RunRecord
 
 
 def model_card(folder: Path, opened: Opened, layout: str, model_class: str | None) -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 
+from albert_lab.config.schema import RunConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.tokenizer import sample
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.sections import RunConfig
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,8 @@ from typing import Any
 
 from tabulate import tabulate
 
-from albert_lab.config import load, parse, validate
+from albert_lab.config.compose import load, parse, validate
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.build import Say
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
@@ -15,7 +16,6 @@ from albert_lab.data.tokenizer import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import Opened, open_folder
 from albert_lab.machine import cores
-from albert_lab.sections import RunConfig
 
 # What an evaluation may set; the model decides the rest.
 SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")

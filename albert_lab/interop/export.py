@@ -18,10 +18,10 @@ from albert_lab.interop import tokenizer_files
 from albert_lab.interop.architecture import Architecture, Family
 from albert_lab.interop.card import model_card
 from albert_lab.interop.loading import Opened, open_run
-from albert_lab.lab import results
-from albert_lab.lab import run as runs
 from albert_lab.model.huggingface import to_albert, to_bert
 from albert_lab.model.shape import EncoderShape
+from albert_lab.runs import results
+from albert_lab.runs import run as runs
 
 AUTO, OWN = "auto", "albert-lab"
 LAYOUTS = (AUTO, *get_args(Family), OWN)

@@ -14,16 +14,16 @@ from typing import Any
 import torch
 
 from albert_lab import __version__
-from albert_lab.config import groups, load, load_option, parse, validate
+from albert_lab.config.compose import groups, load, load_option, parse, validate
+from albert_lab.config.schema import InterSentenceConfig, RunConfig
 from albert_lab.data.build import Say, find_or_build
 from albert_lab.data.tokenizer import MODEL_FILE, Tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop import lint, tokenizer_files
 from albert_lab.interop.architecture import Architecture
 from albert_lab.interop.folder import FolderModel, read_architecture, read_model
-from albert_lab.lab import run as runs
 from albert_lab.model.shape import EncoderShape
-from albert_lab.sections import InterSentenceConfig, RunConfig
+from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.errors import MissingDataError
 from albert_lab.interop import folder as folders
 from albert_lab.interop import importing, tokenizer_files
-from albert_lab.lab import run as runs
 from albert_lab.model.heads import PretrainingModel
-from albert_lab.sections import RunConfig
+from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
 
 

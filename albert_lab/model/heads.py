@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
+from albert_lab.config.schema import RunConfig
 from albert_lab.model.encoder import ACTIVATIONS, Encoder, initialize
 from albert_lab.model.shape import EncoderShape
-from albert_lab.sections import RunConfig
 
 
 class MlmHead(nn.Module):

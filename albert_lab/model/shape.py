@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from albert_lab.sections import RunConfig
+from albert_lab.config.schema import RunConfig
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
+from albert_lab.config.schema import CorpusConfig
 from albert_lab.data.corpus import clean
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.sections import CorpusConfig
 
 
 @dataclass(frozen=True)

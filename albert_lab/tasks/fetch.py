@@ -10,7 +10,8 @@ from typing import Any
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from albert_lab import config, paths
+from albert_lab import paths
+from albert_lab.config import compose as config
 from albert_lab.data import corpus
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample, describe

@@ -6,11 +6,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import Pooler, PretrainingModel
 from albert_lab.model.shape import EncoderShape
-from albert_lab.sections import RunConfig
 from albert_lab.tasks.features import TaskBatch
 from albert_lab.tasks.kind import Head, TaskKind
 from albert_lab.training import checkpoint

@@ -7,8 +7,8 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
+from albert_lab.config.schema import RunConfig, digest
 from albert_lab.errors import ConfigError
-from albert_lab.sections import RunConfig, digest
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.task import TaskConfig, TaskSettings
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_lab.sections import digest
+from albert_lab.config.schema import digest
 from albert_lab.tasks.examples import Issue, describe
 from albert_lab.tasks.features import Features, TextEncoder
 from albert_lab.tasks.kind import TaskKind

@@ -13,9 +13,9 @@ from pydantic import Field, ValidationError, model_validator
 from yaml import YAMLError
 
 from albert_lab import paths
-from albert_lab.config import parse
+from albert_lab.config.compose import parse
+from albert_lab.config.schema import PositiveInt, RunConfig, Section
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.sections import PositiveInt, RunConfig, Section
 from albert_lab.tasks.examples import Issue
 from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.formats.race import RaceFormat

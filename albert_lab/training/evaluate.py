@@ -8,11 +8,11 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from albert_lab.config import load_option
+from albert_lab.config.compose import load_option
+from albert_lab.config.schema import InterSentenceConfig, RunConfig
 from albert_lab.data.batches import Batch, Vocabulary, fixed_set, micro_batches
 from albert_lab.data.shards import Shards
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
-from albert_lab.sections import InterSentenceConfig, RunConfig
 from albert_lab.training.clock import synchronize
 from albert_lab.training.transfer import inputs_of
 

@@ -4,8 +4,8 @@ from torch import nn
 from torch.nn import Parameter
 from torch.optim import AdamW, Optimizer
 
+from albert_lab.config.schema import OptimizerConfig
 from albert_lab.errors import ConfigError
-from albert_lab.sections import OptimizerConfig
 from albert_lab.training.lamb import Lamb
 
 

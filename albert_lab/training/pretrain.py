@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, Batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
-from albert_lab.sections import RunConfig
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.evaluate import PAIR_ACCURACIES, Accuracy, Evaluator, Forwarded, StoppedError

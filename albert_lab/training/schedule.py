@@ -1,6 +1,6 @@
 """How far a run is, and the learning rate that goes with it."""
 
-from albert_lab.sections import BudgetConfig
+from albert_lab.config.schema import BudgetConfig
 
 
 class Budget:

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch.optim import Optimizer
 
+from albert_lab.config.schema import Keep
 from albert_lab.model.deepen import deepen
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.model.shape import EncoderShape
-from albert_lab.sections import Keep
 from albert_lab.training import checkpoint
 from albert_lab.training.log import METRICS, MetricsLog
 

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.optim import Optimizer
 
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
-from albert_lab.sections import RunConfig
 from albert_lab.training.transfer import inputs_of, labels_of
 
 

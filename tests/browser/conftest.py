@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 from toy_reports import toy_report
 
-from albert_lab.analysis import report
-from albert_lab.lab import experiment
+from albert_lab.report import report
+from albert_lab.studies import experiment
 
 NAMES = ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "google-chrome-stable")
 SIZES = {"phone": (390, 844), "desktop": (1280, 800)}

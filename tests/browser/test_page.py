@@ -5,7 +5,8 @@ import re
 import pandas as pd
 import pytest
 
-from albert_lab.analysis import html, report
+from albert_lab.report import report
+from albert_lab.report.page import html
 
 ROWS = """table => [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => cell.textContent.trim()))"""
 

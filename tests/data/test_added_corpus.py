@@ -7,7 +7,7 @@ from albert_lab.data.prepare import find_shards, prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import find_tokenizer
 from albert_lab.errors import MissingDataError
-from albert_lab.lab import run as runs
+from albert_lab.runs import run as runs
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from toy_shards import FIRST_TEXT_ID, make_prose, make_shards
 
-from albert_lab.config import load
+from albert_lab.config.compose import load
+from albert_lab.config.schema import RunConfig
 from albert_lab.data import batches as module
 from albert_lab.data.batches import Batch, Batches, fixed_set, measure, micro_batches
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
-from albert_lab.sections import RunConfig
 
 VOCAB = 20_000
 

@@ -13,10 +13,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_lab.config import load
+from albert_lab.config.compose import load
+from albert_lab.config.schema import CorpusConfig, HubDataset
 from albert_lab.data import corpus as texts
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.sections import CorpusConfig, HubDataset
 
 TWO_DOCUMENTS = "One line.\nAnother, naïve one.\n\nA second document.\n"
 
@@ -186,7 +186,7 @@ def test_a_row_of_a_data_set_is_a_document(folder):
 
 def test_reading_a_data_set_loads_no_torch(folder):
     script = (
-        "import sys; from albert_lab.config import load; from albert_lab.data.corpus import iterate\n"
+        "import sys; from albert_lab.config.compose import load; from albert_lab.data.corpus import iterate\n"
         f"datasets = 'corpus.datasets=[{{path: {folder}, name: null, split: train}}]'\n"
         "assert len(list(iterate(load(['corpus=wikipedia-books', datasets]).corpus))) == 2\n"
         "sys.exit('torch' in sys.modules)"

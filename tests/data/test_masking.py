@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_lab.config import load
+from albert_lab.config.compose import load
+from albert_lab.config.schema import MaskingConfig
 from albert_lab.data.masking import mask
-from albert_lab.sections import MaskingConfig
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 VOCAB = 1000

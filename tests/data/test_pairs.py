@@ -12,7 +12,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_score
 from toy_shards import make_prose, make_shards
 
-from albert_lab import config, paths
+from albert_lab import paths
+from albert_lab.config import compose as config
+from albert_lab.config.schema import InterSentenceConfig, PairLabel
 from albert_lab.data import pairs as module
 from albert_lab.data.pairs import (
     KINDS,
@@ -26,7 +28,6 @@ from albert_lab.data.pairs import (
 )
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
-from albert_lab.sections import InterSentenceConfig, PairLabel
 
 OPTIONS = sorted(file.stem for file in (paths.CONF / "inter_sentence").glob("*.yaml"))
 

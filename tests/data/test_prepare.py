@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from albert_lab import paths
-from albert_lab.config import load
+from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError
 from albert_lab.data.prepare import describe, find_shards, prepare
@@ -214,7 +214,7 @@ def test_the_embedded_corpus_is_described_within_a_fifth_of_the_truth():
 
 SLOW = """
 import sys, time
-from albert_lab.config import load
+from albert_lab.config.compose import load
 from albert_lab.data import prepare, shards
 
 if __name__ == "__main__":

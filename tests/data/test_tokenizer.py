@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab import paths
-from albert_lab.config import load
+from albert_lab.config.compose import load
+from albert_lab.config.schema import TokenizerConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data import tokenizer as tokenizers
 from albert_lab.data.tokenizer import Tokenizer, find_or_train, sample, tokenizer_fingerprint, train
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.sections import TokenizerConfig
 
 
 def toy_sentences(count=400):

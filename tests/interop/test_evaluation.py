@@ -9,8 +9,8 @@ from albert_lab.data.tokenizer import find_or_train, find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop.evaluation import evaluate
 from albert_lab.interop.export import export
-from albert_lab.lab import results
-from albert_lab.lab import run as runs
+from albert_lab.runs import results
+from albert_lab.runs import run as runs
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from albert_lab.interop.export import choose_layout, export
 from albert_lab.interop.folder import read_model
 from albert_lab.interop.importing import import_folder
 from albert_lab.interop.loading import open_run
-from albert_lab.lab import run as runs
 from albert_lab.model.huggingface import to_albert, to_bert
+from albert_lab.runs import run as runs
 
 NOT_SHARED = dataclasses.replace(ALBERT, attention_groups=3, ffn_groups=3)
 

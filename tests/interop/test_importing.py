@@ -11,9 +11,9 @@ from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop.importing import import_folder
 from albert_lab.interop.loading import open_folder
-from albert_lab.lab import run as runs
-from albert_lab.lab import status, tuning
 from albert_lab.model.heads import PretrainingModel
+from albert_lab.runs import run as runs
+from albert_lab.runs import status, tuning
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from parity import transformers
 from toy_folders import toy_tokenizer_file
 
-from albert_lab.config import load
+from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError, MissingDataError

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from albert_lab.config import load
+from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
 from albert_lab.model.deepen import check_deepening, deepen
 from albert_lab.model.heads import PretrainingModel

@@ -5,11 +5,11 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from albert_lab import config
+from albert_lab.config import compose as config
+from albert_lab.config.schema import ModelConfig
 from albert_lab.model.encoder import ACTIVATIONS, Encoder, initialize
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.model.shape import EncoderShape
-from albert_lab.sections import ModelConfig
 
 SHAPE = EncoderShape(
     vocab_size=31,

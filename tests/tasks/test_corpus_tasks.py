@@ -1,6 +1,6 @@
 import pytest
 
-from albert_lab.config import load
+from albert_lab.config.compose import load
 from albert_lab.data.corpus import iterate, split_of
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.corpus_tasks import FAMILY, STANDS_FOR, data_folder, find_or_make, make_tasks

@@ -3,7 +3,8 @@ import re
 import pytest
 from omegaconf import OmegaConf
 
-from albert_lab import config, paths
+from albert_lab import paths
+from albert_lab.config import compose as config
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.tasks.task import load_task, task_names
 

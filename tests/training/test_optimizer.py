@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from albert_lab.config.schema import OptimizerConfig
 from albert_lab.errors import ConfigError
-from albert_lab.sections import OptimizerConfig
 from albert_lab.training.lamb import Lamb
 from albert_lab.training.optimizer import build_optimizer, split_parameters
 

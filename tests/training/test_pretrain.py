@@ -4,12 +4,12 @@ import pytest
 import torch
 from toy import toy_config
 
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.model.heads import PretrainingModel
-from albert_lab.sections import RunConfig
 from albert_lab.training.device import autocast
 from albert_lab.training.evaluate import Evaluator, make_sets
 from albert_lab.training.log import MetricsLog

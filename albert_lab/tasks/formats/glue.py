@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError
-from albert_lab.sections import Section
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import Issue, TextExample, describe, enumerate_few
 from albert_lab.tasks.formats import read_bytes

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
+from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.sections import Section
 from albert_lab.tasks.examples import ChoiceExample, Issue, describe, enumerate_few
 from albert_lab.tasks.formats import read_json
 

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
+from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError
-from albert_lab.sections import Section
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import Answer, Issue, SpanExample, describe
 from albert_lab.tasks.formats import read_json

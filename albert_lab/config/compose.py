@@ -1,0 +1,250 @@
+"""The one door for configuration: Hydra composes, frozen pydantic models come out."""
+
+import difflib
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, Sweep
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel, ValidationError
+
+from albert_lab import paths
+from albert_lab.config.schema import AnySection, RunConfig
+from albert_lab.errors import ConfigError
+
+
+def _register_resolvers() -> None:
+    def hidden_over(divisor: int, *, _root_: Any) -> int:
+        hidden_size = _root_.model.hidden_size
+        if hidden_size % divisor:
+            raise ConfigError(f"model.hidden_size={hidden_size} does not divide by {divisor}")
+        return hidden_size // divisor
+
+    def scale_budgets(papers: int, *, _root_: Any) -> float:
+        return _root_.scale.roles.budgets[str(papers)] * _root_.scale.budget[_root_.budget.unit]
+
+    OmegaConf.register_new_resolver("hidden_over", hidden_over, replace=True)
+    OmegaConf.register_new_resolver("scale_budgets", scale_budgets, replace=True)
+    OmegaConf.register_new_resolver("multiply", lambda a, b: a * b, replace=True)
+
+
+@contextmanager
+def _hydra() -> Iterator[None]:
+    if GlobalHydra.instance().is_initialized():  # nested initialisation is an error in Hydra
+        yield
+        return
+    _register_resolvers()
+    with initialize_config_dir(str(paths.CONF), version_base="1.3"):
+        yield
+
+
+def groups() -> dict[str, list[str]]:
+    """Every configuration group with its options, read from the file names under conf/."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(paths.CONF.glob("*/*.yaml"), key=lambda file: (file.parent, file.stem)):
+        if file.parent.name == "task":  # no choice of a run: each fine-tuning reads one
+            continue
+        found.setdefault(file.parent.name, []).append(file.stem)
+    return found
+
+
+def load(overrides: Sequence[str] = ()) -> RunConfig:
+    """The configuration of one run, composed from conf/ and `key=value` overrides.
+
+    Raises:
+        ConfigError: an unknown key or option, a wrong type, a value that does not fit; the text names key and value.
+    """
+    return _compose(tuple(overrides))
+
+
+@cache  # a tenth of a second each, and tables ask for many configurations again; what is frozen can be shared
+def _compose(overrides: tuple[str, ...]) -> RunConfig:
+    with _hydra():
+        for override in parse(overrides):
+            if override.is_sweep_override():
+                raise ConfigError(f"{override.input_line} names several values, and one run takes one")
+        try:
+            composed = compose("config", overrides=list(overrides), return_hydra_config=True)
+            choices = {key: value for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
+            names = {f"{group}.name": str(choice) for group, choice in choices.items()}
+            OmegaConf.set_struct(composed, False)
+            del composed["hydra"]
+            for key, choice in names.items():
+                OmegaConf.update(composed, key, choice)
+            missing = sorted(OmegaConf.missing_keys(composed))
+            if missing:
+                raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
+            content = OmegaConf.to_container(composed, resolve=True)
+        except (HydraException, OmegaConfBaseException) as error:
+            raise ConfigError(_explain(error)) from error
+    return validate(content)
+
+
+def validate(content: Any) -> RunConfig:
+    """A frozen RunConfig from plain data, as composed or as read back from run.yaml.
+
+    Raises:
+        ConfigError: every key that does not fit, with its value and what is allowed.
+    """
+    try:
+        # JSON mode: lists may stand for tuples, numbers stay strict.
+        return RunConfig.model_validate_json(json.dumps(content))
+    except ValidationError as error:
+        details = [
+            _unknown(_key(detail)) if detail["type"] == "extra_forbidden" else describe(detail)
+            for detail in error.errors()
+        ]
+        raise ConfigError("\n".join(details)) from error
+
+
+def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:
+    """One option of a group by itself, such as the pairs of `inter_sentence: nsp`, which other runs are scored on."""
+    content = OmegaConf.to_container(OmegaConf.load(paths.CONF / group / f"{option}.yaml"), resolve=True)
+    assert isinstance(content, dict)
+    return section.model_validate_json(json.dumps(content | {"name": option}))
+
+
+def _key(detail: Any) -> str:
+    return ".".join(str(part) for part in detail["loc"])
+
+
+def describe(detail: Any) -> str:
+    """A detail of a pydantic.ValidationError in one line: the key, its value and what is allowed."""
+    key = _key(detail)
+    if detail["type"] == "extra_forbidden":
+        return f"unknown key {key}"
+    if detail["type"] == "missing":
+        return f"{key} must be given"
+    if detail["type"] == "value_error":
+        return f"{key + ': ' if key else ''}{detail['ctx']['error']}"
+    value = detail["input"]
+    shown = value if isinstance(value, str) else json.dumps(value)
+    return f"{key}={shown}: {detail['msg']}"
+
+
+def _known_keys() -> list[str]:
+    def walk(section: type[BaseModel], prefix: str) -> Iterator[str]:
+        for name, field in section.model_fields.items():
+            yield prefix + name
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                yield from walk(field.annotation, f"{prefix}{name}.")
+
+    return [key for key in walk(RunConfig, "") if not key.endswith(".name") and not key.startswith("scale.")]
+
+
+def _unknown(key: str) -> str:
+    known = [*_known_keys(), *groups()]
+    last = key.rpartition(".")[2]
+    section = key.removesuffix(last)
+    siblings = [k.removeprefix(section) for k in known if section and k.startswith(section)]
+    near = (
+        [k for k in known if k.rpartition(".")[2] == last]
+        or [section + k for k in difflib.get_close_matches(last, siblings, n=1, cutoff=0.25)]
+        or difflib.get_close_matches(key, [] if siblings else known, n=1)
+    )
+    if near:
+        return f"unknown key {key}; did you mean {near[0]}?"
+    return f"unknown key {key}; " + (
+        f"{section}* has {', '.join(siblings)}" if siblings else "see `albert-lab config show`"
+    )
+
+
+def _explain(error: Exception) -> str:
+    text = str(error).split("\nSee https://")[0].strip()
+    unknown = re.search(r"Could not override '([^']+)'", text)
+    if unknown:
+        return _unknown(unknown.group(1))
+    option = re.search(r"(?:In '[^']*': )?Could not find '(\w+)/([^']+)'", text)
+    if option:
+        group, value = option.groups()
+        options = groups().get(group, [])
+        near = difflib.get_close_matches(value, options, n=1)
+        hint = f"; did you mean {group}={near[0]}?" if near else ""
+        return f"{group}={value} is unknown{hint} (allowed: {', '.join(options)})"
+    place = re.search(r"\n\s*full_key: (\S+)", text)
+    if place:
+        cause = text[: place.start()].removeprefix("ConfigError raised while resolving interpolation: ")
+        return f"{place.group(1)}: {cause}"
+    return re.sub(r"\s*\n\s*", "; ", text)
+
+
+def parse(overrides: Sequence[str]) -> list[Override]:
+    """Overrides in Hydra's own grammar (`a=1,2`, `range(0,5)`, `glob(*)`, quoting).
+
+    Raises:
+        ConfigError: a text that is not an override, the removal of a key, a setting of Hydra itself, or a group's
+            option that is not a name.
+    """
+    with _hydra():
+        parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+        parsed = []
+        for text in overrides:
+            if not re.match(r"[^=]+=", text) and not text.startswith("~"):
+                raise ConfigError(f"{text!r} is not of the form KEY=VALUE")
+            try:
+                (override,) = parser.parse_overrides([text])
+            except HydraException as error:
+                raise ConfigError(f"{text!r} cannot be read as KEY=VALUE: {_explain(error)}") from error
+            _refuse_unusable(override)
+            parsed.append(override)
+        return parsed
+
+
+def _refuse_unusable(override: Override) -> None:
+    if override.is_delete():
+        raise ConfigError(f"{override.input_line}: a key cannot be removed; every key is needed")
+    key = override.key_or_group
+    if re.match(r"hydra\b", key):
+        raise ConfigError(f"unknown key {key}")
+    options = groups().get(key)
+    if options and not override.is_sweep_override() and not isinstance(override.value(), str):
+        raise ConfigError(f"{override.input_line}: {key} takes one of {', '.join(options)}")
+
+
+def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
+    """Each overridden key with its values as override texts: one value where it is fixed, several where it is swept.
+
+    Raises:
+        ConfigError: a text that is not an override, a value that is given twice, or an interval, which has no list of
+            values.
+    """
+    found: dict[str, list[str]] = {}
+    with _hydra():
+        for override in parse(overrides):
+            key = override.get_key_element()
+            if override.is_sweep_override():
+                value = override.value()
+                if isinstance(value, Sweep) and override.is_interval_sweep():
+                    raise ConfigError(f"{override.input_line}: an interval has no list of values; name them: a,b,c")
+                found[key] = list(override.sweep_string_iterator())
+                if not found[key]:
+                    raise ConfigError(f"{override.input_line} names no value")
+                if repeated := [each for each in found[key] if found[key].count(each) > 1]:
+                    raise ConfigError(f"{override.input_line}: {key}={repeated[0]} is given twice")
+            else:
+                found[key] = [str(override.get_value_element_as_str())]
+    return found
+
+
+def expand(grid: dict[str, list[str]]) -> list[dict[str, str]]:
+    """The points of a grid: every combination of its values, the last axis moving fastest."""
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def complete(incomplete: str) -> list[str]:
+    """Overrides that begin with a text, for shell completion; empty where there is none."""
+    from hydra.plugins.completion_plugin import DefaultCompletionPlugin
+
+    with _hydra():
+        loader = GlobalHydra.instance().config_loader()
+        return DefaultCompletionPlugin(loader)._query("config", incomplete)

@@ -1,0 +1,1 @@
+"""What runs cost: parameters, FLOPs, memory, time; counted, estimated and measured."""

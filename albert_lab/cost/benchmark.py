@@ -1,0 +1,218 @@
+"""What configurations cost and how fast they are: counted, estimated and measured, in two tables."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import ByteSize, TypeAdapter, ValidationError
+
+from albert_lab.config.compose import axes, groups
+from albert_lab.config.schema import RunConfig
+from albert_lab.cost import estimate, parameters, rounds
+from albert_lab.cost.estimate import Listing
+from albert_lab.cost.rounds import Measured
+from albert_lab.errors import ConfigError
+from albert_lab.studies.experiment import named
+from albert_lab.studies.points import points
+
+# The rows of Tables 1 and 2 are what is compared unless a sweep is asked for; the first is what the others are beside.
+ROWS = "model-sizes"
+PAIR = ("BERT-base", "ALBERT-base")
+
+
+@dataclass(frozen=True)
+class Quartiles:
+    """A quantity over rounds: its median, the quartiles around it, and all values."""
+
+    median: float
+    low: float
+    high: float
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Quartiles | None":
+        """The quartiles of some values; None of none."""
+        if not values:
+            return None
+        low, median, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
+        return cls(median, low, high, tuple(values))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One configuration. What was not measured is None; failure says why.
+
+    largest_batch is the most sequences a forward and backward pass that fit memory_bytes by the estimate.
+    Speed-ups and utilisation are ratios within a round: to the first line, and of training FLOPs to matrix products.
+    """
+
+    configuration: str
+    parameters: int
+    train_flops_per_token: float
+    inference_flops_per_token: float
+    estimated_memory_bytes: int
+    measured_memory_bytes: int | None
+    memory_bytes: int
+    largest_batch: int
+    device: str | None
+    precision: str | None
+    threads: int | None
+    tokens_per_second: Quartiles | None
+    speedup: Quartiles | None
+    inference_tokens_per_second: Quartiles | None
+    inference_speedup: Quartiles | None
+    matrix_product_flops_per_second: Quartiles | None
+    utilisation: Quartiles | None
+    failure: str
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """The lines of a benchmark, and the settings they were made with."""
+
+    lines: tuple[Line, ...]
+    memory: str
+    rounds: int
+
+    @property
+    def num_failed(self) -> int:
+        """How many configurations could not be measured."""
+        return sum(bool(line.failure) for line in self.lines)
+
+    def as_text(self) -> str:
+        """Two tables, of sizes and of speed, and how to read them."""
+        sizes = Listing([_sizes(line, self.memory) for line in self.lines], [])
+        speeds = Listing([_speeds(line, self.lines[0].configuration) for line in self.lines], self._notes())
+        return sizes.as_text() + "\n\n" + speeds.as_text()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data, in pieces, bytes and FLOPs a second."""
+        return {"rounds": self.rounds, "rows": [asdict(line) for line in self.lines], "notes": self._notes()}
+
+    def _notes(self) -> list[str]:
+        used = {
+            f"{line.device}, {line.precision}, {line.threads} thread{'' if line.threads == 1 else 's'}"
+            for line in self.lines
+            if line.device
+        }
+        failed = [f"{line.configuration} was not measured: {line.failure}." for line in self.lines if line.failure]
+        return [
+            *failed,
+            f"Medians over {self.rounds} rounds, quartiles in brackets. A round measures each configuration once, in an"
+            " order of its own; ratios are taken within rounds.",
+            f"Computed with: {'; '.join(sorted(used)) or 'nothing'}.",
+            "Training: whole optimizer steps on random ids at full length, masked as configured. Inference: encoder and"
+            " heads, without gradients.",
+            "Utilisation: FLOPs of training over those of torch.matmul, in the same precision, threads and round.",
+            "Memory of training: estimated is what tensors take by formula; measured is what the process came to hold"
+            " beyond Python and torch.",
+            f"Largest batch: sequences a forward and backward pass for which the estimate stays within {self.memory}.",
+        ]
+
+
+def run(overrides: Sequence[str], *, memory: str, number: int, seconds: float, say: Callable[[str], None]) -> Benchmark:
+    """What each configuration of a sweep costs and reaches, measured by turns.
+
+    Args:
+        overrides: `key=value` texts; without a sweep, the BERT and the ALBERT of the scale's base shape are compared.
+        memory: a size such as 12GB or 11GiB, for the largest batch.
+        number: of rounds.
+        seconds: about how long training and inference are measured in each round.
+        say: told how far it is.
+
+    Raises:
+        ConfigError: a configuration or a size that does not fit.
+    """
+    size, configs = _bytes(memory), _configurations(overrides)
+    measured = rounds.measure(list(configs.values()), rounds=number, seconds=seconds, say=say)
+    lines = [
+        _line(label, config, found, measured[0], size)
+        for (label, config), found in zip(configs.items(), measured, strict=True)
+    ]
+    return Benchmark(tuple(lines), memory, number)
+
+
+def _bytes(memory: str) -> int:
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(memory))
+    except ValidationError as error:
+        raise ConfigError(f"--memory={memory} is no size: a number with a unit, as in 12GB or 11GiB") from error
+
+
+def _configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
+    """What is compared: rows of Tables 1 and 2 by their names, or a sweep of any keys."""
+    given = axes(overrides)
+    table = named(ROWS)
+    is_other = any(len(values) > 1 for values in given.values()) or {"sharing", "embedding_size"} & given.keys()
+    models = [model.strip("'\"") for model in given.get("model", () if is_other else PAIR)]
+    rows = [*table.grid["model"], *table.beyond_paper["model"].values]
+    allowed = [*rows, *groups()["model"]]
+    if unknown := [model for model in models if model not in allowed]:
+        raise ConfigError(f"model={unknown[0]} is unknown (allowed: {', '.join(allowed)})")
+    if not set(rows) & set(models):
+        return estimate.configurations(overrides)
+    asked = [*overrides]
+    asked += [] if "model" in given else ["model=" + ",".join(PAIR)]
+    asked += [] if "seed" in given else ["seed=0"]
+    return {" ".join(point.row.values()): point.config for point in points(table, asked)}
+
+
+def _line(label: str, config: RunConfig, found: Measured, first: Measured, memory_bytes: int) -> Line:
+    if found.device:  # the estimate is of what was measured
+        machine = config.machine.model_copy(update={"device": found.device, "precision": found.precision})
+        config = config.model_copy(update={"machine": machine})
+    flops, turns = parameters.count_flops(config), found.turns
+    pairs = list(zip(turns, first.turns, strict=True)) if turns and first.turns else []
+    return Line(
+        configuration=label,
+        parameters=parameters.count_parameters(config).total,
+        train_flops_per_token=flops.training,
+        inference_flops_per_token=flops.inference,
+        estimated_memory_bytes=parameters.estimate_training_memory(config).total,
+        measured_memory_bytes=found.peak_memory_bytes,
+        memory_bytes=memory_bytes,
+        largest_batch=parameters.largest_batch(config, memory_bytes),
+        device=found.device,
+        precision=found.precision,
+        threads=found.threads,
+        tokens_per_second=Quartiles.of([turn.training for turn in turns]),
+        speedup=Quartiles.of([own.training / other.training for own, other in pairs]),
+        inference_tokens_per_second=Quartiles.of([turn.inference for turn in turns]),
+        inference_speedup=Quartiles.of([own.inference / other.inference for own, other in pairs]),
+        matrix_product_flops_per_second=Quartiles.of([turn.matrix_products for turn in turns]),
+        utilisation=Quartiles.of([turn.training * flops.training / turn.matrix_products for turn in turns]),
+        failure=found.failure,
+    )
+
+
+def _sizes(line: Line, memory: str) -> dict[str, Any]:
+    measured = line.measured_memory_bytes
+    return {
+        "configuration": line.configuration,
+        "parameters": line.parameters,
+        "train FLOPs/piece": round(line.train_flops_per_token),
+        "inference FLOPs/piece": round(line.inference_flops_per_token),
+        "estimated MiB": line.estimated_memory_bytes / 2**20,
+        "measured MiB": None if measured is None else measured / 2**20,
+        f"largest batch in {memory}": line.largest_batch,
+    }
+
+
+def _speeds(line: Line, first: str) -> dict[str, Any]:
+    return {
+        "configuration": line.configuration,
+        "training pieces/s": _shown(line.tokens_per_second, ",.0f"),
+        f"over {first}": _shown(line.speedup, ".2f"),
+        "inference pieces/s": _shown(line.inference_tokens_per_second, ",.0f"),
+        f"inference over {first}": _shown(line.inference_speedup, ".2f"),
+        "matmul GFLOP/s": _shown(line.matrix_product_flops_per_second, ",.0f", 1e-9),
+        "utilisation %": _shown(line.utilisation, ".1f", 100),
+    }
+
+
+def _shown(found: Quartiles | None, form: str, factor: float = 1.0) -> str | None:
+    if found is None:
+        return None
+    median, low, high = (format(factor * value, form) for value in (found.median, found.low, found.high))
+    return f"{median} [{low}, {high}]"

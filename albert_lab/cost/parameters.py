@@ -1,0 +1,220 @@
+"""What a configuration costs, without building it: parameters, FLOPs and memory."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from albert_lab.config.schema import RunConfig
+from albert_lab.model.shape import EncoderShape
+
+FLOAT32_BYTES = 4
+BF16_BYTES = 2
+
+
+@dataclass(frozen=True)
+class ParameterCounts:
+    """Numbers of parameters by part. Tied and shared weights count once; a projection belongs to the embeddings."""
+
+    embeddings: int
+    layers: int
+    pooler: int
+    mlm_head: int
+    pair_head: int
+
+    @property
+    def encoder(self) -> int:
+        """Embeddings and layers."""
+        return self.embeddings + self.layers
+
+    @property
+    def with_pooler(self) -> int:
+        """Embeddings, layers and pooler: what fine-tuning starts from."""
+        return self.encoder + self.pooler
+
+    @property
+    def total(self) -> int:
+        """Everything that pre-training trains."""
+        return self.with_pooler + self.mlm_head + self.pair_head
+
+
+@dataclass(frozen=True)
+class Flops:
+    """FLOPs per token of a full-length sequence; a multiply-add is two."""
+
+    training: float
+    inference: float
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes held by tensors at the peak; what else the process holds is not in it."""
+
+    weights: int
+    gradients: int
+    moments: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """The sum of all parts."""
+        return self.weights + self.gradients + self.moments + self.activations
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A model of the paper: the overrides that give it, its size as printed, and exact counts as in ParameterCounts."""
+
+    label: str
+    overrides: tuple[str, ...]
+    paper: str
+    encoder: int
+    with_pooler: int
+    total: int
+
+
+def count_parameters(config: RunConfig) -> ParameterCounts:
+    """Exact numbers of parameters of the model that a configuration describes."""
+    shape = EncoderShape.from_config(config)
+    hidden, embedding = shape.hidden_size, shape.embedding_size
+    tables = (shape.vocab_size + shape.type_vocab_size + shape.max_position_embeddings) * embedding
+    projection = _linear(embedding, hidden) if shape.projection else 0
+    attention = 4 * _linear(hidden, hidden) + _layer_norm(hidden)
+    ffn = _linear(hidden, shape.intermediate_size) + _linear(shape.intermediate_size, hidden) + _layer_norm(hidden)
+    num_labels = len(config.inter_sentence.labels)
+    return ParameterCounts(
+        embeddings=tables + _layer_norm(embedding) + projection,
+        layers=len(set(shape.attention_blocks)) * attention + len(set(shape.ffn_blocks)) * ffn,
+        pooler=_linear(hidden, hidden),
+        mlm_head=_linear(hidden, embedding) + _layer_norm(embedding) + shape.vocab_size,
+        pair_head=_linear(hidden, num_labels) if num_labels else 0,
+    )
+
+
+def count_flops(config: RunConfig) -> Flops:
+    """FLOPs of the matrix products; activations, softmax and LayerNorm are left out, as is usual.
+
+    Training is one forward and one backward pass, the latter twice the former: for each product, one with respect to
+    either factor. Attention kernels that compute the forward pass anew in the backward pass do more than is counted.
+    Inference is the encoder with its pooler.
+    """
+    shape = EncoderShape.from_config(config)
+    hidden, embedding, sequence = shape.hidden_size, shape.embedding_size, config.max_sequence_length
+    projection = embedding * hidden if shape.projection else 0
+    attention = 4 * hidden**2 + 2 * sequence * hidden
+    ffn = 2 * hidden * shape.intermediate_size
+    encoder = sequence * (projection + len(shape.attention_blocks) * (attention + ffn))
+    pooler = hidden**2
+    mlm_head = masked_per_sequence(config) * (hidden * embedding + embedding * shape.vocab_size)
+    num_labels = len(config.inter_sentence.labels)
+    # Without labels nothing flows back through the pooler.
+    pair = 3 * (pooler + hidden * num_labels) if num_labels else pooler
+    return Flops(
+        training=2 * (3 * (encoder + mlm_head) + pair) / sequence,
+        inference=2 * (encoder + pooler) / sequence,
+    )
+
+
+def estimate_training_memory(config: RunConfig) -> Memory:
+    """Peak bytes of a training step, which comes as the backward pass sets out: all that it needs is still there.
+
+    Gradients count in full, as they do when micro-batches add them up. Beside weights, gradients and two moments there
+    are, for each token and layer: the inputs of the linear maps (under autocast query, key and value hold a copy each),
+    query, key, value, the context, the FFN before and after its activation and, in float32, the inputs of both
+    LayerNorms; for each masked position, over the vocabulary: logits, log-probabilities and the gradients of both.
+    Fused attention is taken to keep no probabilities; with dropout and machine.device=cpu there is none, and they are
+    counted. machine.precision=auto is read as bf16 except with machine.device=cpu. The temporaries of the optimizer
+    come later and are smaller.
+    """
+    copies = _precision_bytes(config)[1]
+    batch = min(config.machine.micro_batch_size or config.batch_size, config.batch_size)
+    parameters = count_parameters(config).total
+    return Memory(
+        weights=(FLOAT32_BYTES + copies) * parameters,
+        gradients=FLOAT32_BYTES * parameters,
+        moments=2 * FLOAT32_BYTES * parameters,
+        activations=batch * _activations_per_sequence(config),
+    )
+
+
+def largest_batch(config: RunConfig, memory_bytes: int) -> int:
+    """The most sequences a forward and backward pass for which the estimate fits into memory; 0 where none does."""
+    memory = estimate_training_memory(config)
+    return max(0, (memory_bytes - memory.total + memory.activations) // _activations_per_sequence(config))
+
+
+def estimate_inference_memory(config: RunConfig) -> Memory:
+    """Peak bytes of the encoder and pooler on one batch of evaluation, which comes at the activation of an FFN."""
+    shape = EncoderShape.from_config(config)
+    counts = count_parameters(config)
+    size, copies = _precision_bytes(config)
+    token = FLOAT32_BYTES * shape.hidden_size + 2 * size * shape.intermediate_size
+    return Memory(
+        weights=FLOAT32_BYTES * counts.with_pooler + copies * (counts.layers + counts.pooler),
+        gradients=0,
+        moments=0,
+        activations=config.evaluation.batch_size * config.max_sequence_length * token,
+    )
+
+
+def paper_rows() -> list[PaperRow]:
+    """The model sizes that the paper prints, in the order of its tables."""
+    content = _paper()
+    return [PaperRow(**{**row, "overrides": (*content["common"], *row["overrides"])}) for row in content["rows"]]
+
+
+def paper_footnote() -> str:
+    """How the paper counted, as far as its numbers tell."""
+    return _paper()["footnote"]
+
+
+def _paper() -> dict[str, Any]:
+    content = OmegaConf.to_container(OmegaConf.load(Path(__file__).with_name("parameter_counts.yaml")))
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}
+
+
+def _linear(inputs: int, outputs: int) -> int:
+    return inputs * outputs + outputs
+
+
+def _layer_norm(size: int) -> int:
+    return 2 * size
+
+
+def _precision_bytes(config: RunConfig) -> tuple[int, int]:
+    """Bytes of an activation, and of the copy of a weight that autocast keeps for a step.
+
+    What is left to the machine is read as bf16 unless the device is a CPU, like the device itself as a GPU.
+    """
+    machine = config.machine
+    is_bf16 = machine.precision == "bf16" or (machine.precision == "auto" and machine.device != "cpu")
+    return (BF16_BYTES, BF16_BYTES) if is_bf16 else (FLOAT32_BYTES, 0)
+
+
+def _activations_per_sequence(config: RunConfig) -> int:
+    """Bytes that the backward pass needs of one sequence of full length."""
+    shape = EncoderShape.from_config(config)
+    hidden, embedding, sequence = shape.hidden_size, shape.embedding_size, config.max_sequence_length
+    size, copies = _precision_bytes(config)
+    inputs = (4 if copies else 2) * hidden
+    layer = size * (inputs + 4 * hidden + 2 * shape.intermediate_size) + 2 * FLOAT32_BYTES * hidden
+    if config.machine.device == "cpu":
+        layer += 4 * (FLOAT32_BYTES - size) * hidden  # attention computes in float32
+    if shape.dropout and config.machine.device == "cpu":
+        # Attention with dropout is not fused on CPU: it keeps the probabilities, their mask and what comes of both. The
+        # masks after attention and FFN are numbers, not bytes.
+        layer += 3 * FLOAT32_BYTES * shape.num_attention_heads * sequence + 2 * size * hidden
+    elif shape.dropout:
+        layer += 2 * hidden  # the masks after attention and FFN, a byte an element
+    embeddings = (FLOAT32_BYTES + size) * embedding
+    masked = size * (hidden + 3 * embedding) + (size + 3 * FLOAT32_BYTES) * shape.vocab_size
+    layers = len(shape.attention_blocks) * layer
+    return sequence * (embeddings + layers) + masked_per_sequence(config) * masked
+
+
+def masked_per_sequence(config: RunConfig) -> int:
+    """Positions that are predicted in a sequence of full length."""
+    wanted = max(1, round(config.masking.probability * config.max_sequence_length))
+    return min(wanted, config.masking.max_predictions or wanted)

@@ -1,0 +1,173 @@
+"""Configurations measured by turns, each in a child process: `python -m albert_lab.cost.rounds` is such a child."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from albert_lab.config.compose import validate
+from albert_lab.config.schema import RunConfig
+from albert_lab.machine import cores
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One measurement of a configuration: pieces a second of training and inference, FLOPs a second of torch.matmul."""
+
+    training: float
+    inference: float
+    matrix_products: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of a configuration: with what it was computed, the peak of its training memory, a turn each round.
+
+    failure says why it has no turns.
+    """
+
+    device: str | None = None
+    precision: str | None = None
+    threads: int | None = None
+    peak_memory_bytes: int | None = None
+    turns: tuple[Turn, ...] = ()
+    failure: str = ""
+
+
+class ChildError(Exception):
+    """A configuration cannot be measured; says why."""
+
+
+def measure(configs: Sequence[RunConfig], *, rounds: int, seconds: float, say: Callable[[str], None]) -> list[Measured]:
+    """Every configuration measured once a round, one at a time, in an order drawn anew for each round.
+
+    A child process each tells their memory apart; they are all held at once. What slows the machine for a while then
+    slows them alike.
+
+    Args:
+        configs: what is measured.
+        rounds: how often.
+        seconds: about how long training and inference are measured in each.
+        say: told how far it is.
+    """
+    with _children(configs) as children:
+        found = [_first(children[place], config, seconds, say) for place, config in enumerate(configs)]
+        turns: list[list[Turn]] = [[] for _ in configs]
+        failures = [one.failure for one in found]
+        for number in range(rounds):
+            say(f"round {number + 1} of {rounds}")
+            for place in np.random.Generator(np.random.Philox(key=number)).permutation(len(configs)):
+                if not failures[place]:
+                    try:
+                        turns[place].append(Turn(**children[place].ask({})))
+                    except ChildError as error:
+                        failures[place] = str(error)
+    measured = []
+    for one, own, failure in zip(found, turns, failures, strict=True):
+        settings = (one.device, one.precision, one.threads, one.peak_memory_bytes)
+        measured.append(Measured(*settings, turns=() if failure else tuple(own), failure=failure))
+    return measured
+
+
+def _first(child: "_Child", config: RunConfig, seconds: float, say: Callable[[str], None]) -> Measured:
+    shape = f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
+    say(f"warming up {shape}, batches of {config.batch_size} sequences of {config.max_sequence_length}")
+    try:
+        return Measured(**child.ask({"config": config.model_dump(mode="json"), "seconds": seconds}))
+    except ChildError as error:
+        return Measured(failure=str(error))
+
+
+class _Child:
+    """The process of one configuration, which answers a line of JSON with another."""
+
+    def __init__(self, config: RunConfig) -> None:
+        threads = config.machine.threads or cores()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(threads)],
+            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,  # Ctrl-C is the parent's, which ends its children
+        )
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin
+        assert self.process.stdout
+        try:
+            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            code = self.process.wait()
+            reason = f"signal {-code}, which may be for lack of memory" if code < 0 else f"exit code {code}"
+            raise ChildError(f"its process ended with {reason}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise ChildError(answer["error"])
+        return answer
+
+    def end(self) -> None:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.kill()
+        self.process.wait()
+        with suppress(BrokenPipeError):  # a question that was never read
+            self.process.stdin.close()
+        self.process.stdout.close()
+
+
+@contextmanager
+def _children(configs: Sequence[RunConfig]) -> Iterator[list[_Child]]:
+    started: list[_Child] = []
+    try:
+        for config in configs:
+            started.append(_Child(config))
+        yield started
+    finally:
+        for child in started:
+            child.end()
+
+
+def main(threads: int) -> None:
+    """Answer the first line of stdin, a configuration, with what it is computed with, and each later line with a turn.
+
+    What goes wrong is an answer too.
+    """
+    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+
+    import torch
+
+    from albert_lab.cost.throughput import Bench
+
+    torch.set_num_threads(threads)
+    bench = None
+    for line in sys.stdin:
+        question = json.loads(line)
+        try:
+            if bench is None:
+                bench = Bench(validate(question["config"]), question["seconds"])
+                computed = {"device": bench.device.type, "precision": bench.precision, "threads": threads}
+                answer = computed | {"peak_memory_bytes": bench.peak_memory_bytes}
+            else:
+                answer = {
+                    "matrix_products": bench.matrix_products(),
+                    "training": bench.training(),
+                    "inference": bench.inference(),
+                }
+        except Exception as error:  # such as too little memory on a GPU; ours to tell, the parent's to report
+            answer = {"error": str(error).partition("\n")[0] or type(error).__name__}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What each figure shows, and how all of them look."""

@@ -1,0 +1,223 @@
+"""What each figure shows: a study in, a figure out, None where the study has nothing for it.
+
+The function of a figure of studies/figure.py has its name, with underscores.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from albert_lab.figures import drawing
+from albert_lab.figures.drawing import READ_OFF, Line
+from albert_lab.figures.study import Study, over_seeds, parts_of, where
+from albert_lab.studies.experiment import PaperFigure
+from albert_lab.studies.table import Row, Spread, paper_cells
+
+AXES = {
+    "mlm_accuracy": "held-out MLM accuracy (%)",
+    "nsp_accuracy": "held-out NSP accuracy (%)",
+    "sop_accuracy": "held-out SOP accuracy (%)",
+    "l2_distance": "L2 distance",
+    "degrees": "angle (degrees)",
+}
+ALONG = {"step": "optimizer steps", "training_seconds": "training time (seconds)"}
+TOKENS = {"cls": "[CLS]", "mean": "mean over tokens"}
+SCORES = {"mlm_accuracy": AXES["mlm_accuracy"], "average": "average of our tasks (%)"}
+MOST_BANDS = 4  # more of them hide the lines
+PAPERS_SCORE = "average of five tasks (%)"
+
+
+def learning_curves(study: Study) -> Figure | None:
+    """Held-out accuracy along the way, a panel each of the experiment's columns."""
+    columns = [column for column in study.experiment.columns if column in study.curves]
+    if not columns:
+        return None
+    figure, (panels,) = drawing.sheet(1, len(columns))
+    for panel, column in zip(panels, columns, strict=True):
+        _draw_curves(study, panel, column)
+    drawing.legend_below(figure, panels)
+    return figure
+
+
+def arms(study: Study) -> Figure | None:
+    """Held-out MLM accuracy along the way, beside the paper's figure of the same (Figures 2a and 2b)."""
+    if not study.lines(study.curves, "step", "mlm_accuracy"):
+        return None
+    paper = study.experiment.paper_figure
+    figure, (panels,) = drawing.sheet(1, 2 if paper else 1)
+    _draw_curves(study, panels[0], "mlm_accuracy")
+    if (parting := _parting(study)) is not None:
+        drawing.draw_parting(panels[0], parting)
+    panels[0].set_title("ours")
+    if paper:
+        _draw_paper(panels[1], paper, "mlm_accuracy")
+        panels[1].set_ylabel("dev MLM accuracy (%)")
+    drawing.legends_under(figure, panels)
+    return figure
+
+
+extra_data = dropout = arms
+
+
+def _parting(study: Study) -> float | None:
+    """Up to where all rows have one curve, the trunk's; None where they never part or never were one."""
+    tables = [table for row in study.rows if (table := parts_of(study.curves, [run["run"] for run in row.runs]))]
+    first, *others = [over_seeds("", parts, along(study), "mlm_accuracy") for parts in tables]
+    shared = list(zip(first.x, first.mean, strict=True))
+    for line in others:
+        equal = [a == b for a, b in zip(shared, zip(line.x, line.mean, strict=True), strict=False)]
+        shared = shared[: [*equal, False].index(False)]
+    return shared[-1][0] if 0 < len(shared) < len(first.x) else None
+
+
+def _draw_curves(study: Study, panel: Axes, column: str) -> None:
+    lines = study.lines(study.curves, along(study), column, 100)
+    for look, line in lines:
+        drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
+    if column != "mlm_accuracy":
+        drawing.draw_constant(panel, 100 * statistics.fmean(study.results[f"{column}_baseline"]))
+    panel.set(xlabel=ALONG[along(study)], ylabel=AXES[column])
+
+
+def along(study: Study) -> str:
+    """What curves are drawn over: seconds under a budget in seconds, else steps."""
+    return "training_seconds" if study.results["budget"].str.endswith(" seconds").any() else "step"
+
+
+def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) -> None:
+    for index, curve in enumerate((curve for curve in paper.curves if curve.panel == column), first):
+        drawing.draw_paper_curve(panel, curve, index)
+    panel.set(title=f"paper, {paper.figure} ({READ_OFF})", xlabel=paper.x, ylabel=AXES[column])
+
+
+def layer_similarity(study: Study) -> Figure | None:
+    """What each layer changes, beside the paper's Figure 1."""
+    lines = {study.name(row): parts_of(study.layers, [run["run"] for run in row.runs]) for row in study.rows}
+    lines = {name: parts for name, parts in lines.items() if parts}
+    return draw_layers(lines, study.experiment.paper_figure, unit="seed") if lines else None
+
+
+def draw_layers(lines: Mapping[str, Sequence[pd.DataFrame]], paper: PaperFigure | None, *, unit: str | None) -> Figure:
+    """L2 distance and angle by layer, for [CLS] and for the mean over tokens, with the paper's in panels of their own.
+
+    Args:
+        lines: the tables of layers of each line's runs, one a seed.
+        paper: where the paper's curves are.
+        unit: what a line has n of; None where its label says all. Then rows of the paper are none of the lines.
+    """
+    figure, panels = drawing.sheet(2, 3 if paper else 2)
+    for (cls, mean, *rest), column in zip(panels, ("l2_distance", "degrees"), strict=True):
+        mean.sharey(cls)
+        for panel, (token, title) in zip((cls, mean), TOKENS.items(), strict=True):
+            for index, (name, parts) in enumerate(lines.items()):
+                chosen = [where(part, "token", token) for part in parts]
+                drawing.draw_line(panel, over_seeds(name, chosen, "layer", column, unit=unit), index)
+            panel.set(title=title, xlabel="layer", ylabel=AXES[column])
+        for panel in rest:
+            assert paper is not None
+            _draw_paper(panel, paper, column, 0 if unit else len(lines))
+        for panel in (cls, mean, *rest):
+            panel.set_ylim(bottom=0)
+            drawing.whole_numbers(panel)
+    for panel in panels[0][2:]:
+        panel.legend()
+    drawing.legend_below(figure, panels[0][:2])
+    return figure
+
+
+def sharing_tradeoff(study: Study) -> Figure | None:
+    """Score against parameters: a line each embedding size, a marker each sharing strategy (Table 4)."""
+
+    def ours(row: Row) -> float:
+        spread = row.spread("parameters")
+        assert spread is not None, "a finished run has parameters"
+        return spread.mean / 1e6
+
+    def papers(cells: Mapping[str, str]) -> float:
+        return float(cells["parameters"].removesuffix("M"))
+
+    return _scores(study, "embedding_size", ours, papers, "parameters (millions)", markers="sharing")
+
+
+def embedding_size(study: Study) -> Figure | None:
+    """Score against embedding size: a line each sharing strategy (Table 3)."""
+
+    def ours(row: Row) -> float:
+        return float(row.values["embedding_size"])
+
+    def papers(cells: Mapping[str, str]) -> float:
+        return float(cells["embedding_size"])
+
+    return _scores(study, "sharing", ours, papers, "embedding size E (units)", markers=None)
+
+
+def _scores(
+    study: Study,
+    axis: str,
+    ours: Callable[[Row], float],
+    papers: Callable[[Mapping[str, str]], float],
+    x_label: str,
+    *,
+    markers: str | None,
+) -> Figure | None:
+    """Our scores and the paper's average, side by side: a line each value of an axis, at the x of each row."""
+    drawn = [row for row in study.rows if {"sharing", "embedding_size"} <= row.values.keys()]
+    columns = [column for column in SCORES if any(row.spread(column) for row in drawn)]
+    if not columns:
+        return None
+    kinds = list(dict.fromkeys(row.labels[markers] for row in drawn)) if markers else []
+    printed = [(row, row.labels | paper_cells(study.experiment, row)) for row in drawn]
+    printed = [(row, cells) for row, cells in printed if "average" in cells]
+    figure, (panels,) = drawing.sheet(1, len(columns) + bool(printed))
+
+    def draw(panel: Axes, points: Sequence[tuple[Row, float, Spread]], *, paper: bool) -> None:
+        groups: dict[str, list[tuple[Row, float, Spread]]] = {}
+        for point in points:
+            groups.setdefault(study.word(point[0], axis, paper=paper), []).append(point)
+        for index, (name, group) in enumerate(groups.items()):
+            group.sort(key=lambda point: point[1])
+            line = Line.of_spreads(name, [x for _, x, _ in group], [spread for _, _, spread in group])
+            drawing.draw_line(panel, line, index, paper=paper, marker=not markers)
+            for row, x, spread in group:
+                if markers:
+                    kind = kinds.index(row.labels[markers])
+                    drawing.draw_marker(panel, x, 100 * spread.mean, index, kind, paper=paper)
+        panel.set(xscale="log", xlabel=x_label)
+        drawing.plain_ticks(panel, sorted({x for _, x, _ in points}) if not markers else None)
+
+    for panel, column in zip(panels, columns, strict=False):
+        draw(panel, [(row, ours(row), spread) for row in drawn if (spread := row.spread(column))], paper=False)
+        panel.set(title="ours", ylabel=SCORES[column])
+    if printed:
+        assert study.experiment.paper is not None
+        cells_of = [(row, papers(cells), Spread(float(cells["average"]) / 100, None, 1)) for row, cells in printed]
+        draw(panels[-1], cells_of, paper=True)
+        panels[-1].set(title=f"paper, {study.experiment.paper.table.partition(' (')[0]}", ylabel=PAPERS_SCORE)
+    drawing.legends_under(figure, panels)
+    drawing.marker_legend(figure, kinds)
+    return figure
+
+
+def speed(study: Study) -> Figure | None:
+    """Training throughput of each row; beside it the speed-up over the paper's reference where the paper prints it."""
+    found = [(row, spread) for row in study.rows if (spread := row.spread("tokens_per_second"))]
+    if not found:
+        return None
+    papers = [paper_cells(study.experiment, row).get("speedup") for row, _ in found]
+    base = papers.index("1.0") if "1.0" in papers else None
+    figure, (panels,) = drawing.sheet(1, 1 if base is None else 2)
+    drawing.draw_rows(panels[0], {"ours": [(spread.mean, spread.sd) for _, spread in found]})
+    drawing.name_rows(figure, panels[0], [f"{study.name(row)} (n = {spread.n})" for row, spread in found])
+    panels[0].set_xlabel("training throughput (pieces per second,\nmean and standard deviation over n seeds)")
+    if base is not None:
+        reference = found[base][1].mean
+        ours = [(spread.mean / reference, None) for _, spread in found]
+        theirs = [(float(cell.rstrip("x")) if cell else math.nan, None) for cell in papers]
+        drawing.draw_rows(panels[1], {"ours": ours, "paper": theirs})
+        panels[1].set_xlabel(f"speed-up over {study.name(found[base][0])} (times)")
+        panels[1].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    return figure

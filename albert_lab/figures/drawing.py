@@ -1,0 +1,217 @@
+"""How figures look and how they are written: for print, for the colour-blind, and the same to the byte every time."""
+
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib.style
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
+
+from albert_lab.storage import write_atomically
+from albert_lab.studies.experiment import PaperCurve
+from albert_lab.studies.table import Spread
+
+# The palette of Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, for it is lost on paper.
+# Then three of the muted colours of Paul Tol (2021).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#882255", "#999933", "#332288")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (7, 3)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+COLUMN_INCHES, ROW_INCHES = 3.3, 2.5
+LEGEND_ROW_INCHES = 0.17
+CHARACTERS_PER_INCH = 14
+RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "legend.handlelength": 3.2,
+    "svg.hashsalt": "albert-lab",  # names of clip paths would be random
+    "savefig.dpi": 200,
+}
+READ_OFF = "read off the plot"
+Look = tuple[int, int]  # the number of a colour, and that of a line and marker
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points of a line: means over seeds and their standard deviations (None for single seeds); of says how many."""
+
+    label: str
+    x: Sequence[float]
+    mean: Sequence[float]
+    sd: Sequence[float] | None
+    of: str
+
+    @classmethod
+    def of_spreads(cls, label: str, x: Sequence[float], spreads: Sequence[Spread]) -> "Line":
+        """A line in percent through shares."""
+        has_spread = any(spread.sd is not None for spread in spreads)
+        sd = [100 * (spread.sd or 0.0) for spread in spreads] if has_spread else None
+        return cls(label, x, [100 * spread.mean for spread in spreads], sd, counted([spread.n for spread in spreads]))
+
+
+def counted(counts: Sequence[int], unit: str = "seed") -> str:
+    """How many seeds stand behind points, as `n = 1 seed` or `n = 2 to 3 seeds`."""
+    low, high = min(counts), max(counts)
+    return f"n = {low if low == high else f'{low} to {high}'} {unit}{'' if high == 1 else 's'}"
+
+
+def sheet(rows: int, columns: int) -> tuple[Figure, list[list[Axes]]]:
+    """An empty figure and its panels [rows][columns]."""
+    figure = Figure(figsize=(COLUMN_INCHES * columns, ROW_INCHES * rows), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False).tolist()
+
+
+def style(look: int | Look, *, paper: bool = False) -> dict[str, Any]:
+    """How a row is drawn, the same in every panel; the paper's markers are hollow.
+
+    Args:
+        look: the number of its colour, and that of its line and marker; or one number for both.
+        paper: it is the paper's.
+    """
+    colour, pattern = (look, look) if isinstance(look, int) else look
+    found: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}
+    found |= {"linestyle": LINES[pattern % len(LINES)], "marker": MARKERS[pattern % len(MARKERS)]}
+    return found | {"markerfacecolor": "none"} if paper else found
+
+
+def draw_line(
+    panel: Axes, line: Line, look_of: int | Look, *, paper: bool = False, marker: bool = True, band: bool = True
+) -> None:
+    """Draw a row's means, with a band of one standard deviation over seeds on either side."""
+    label = line.label if paper or not line.of else f"{line.label} ({line.of})"
+    look = style(look_of, paper=paper)
+    look["marker"] = look["marker"] if marker else ""
+    panel.plot(line.x, line.mean, label=label, **look)
+    if band and line.sd is not None:
+        low = [mean - sd for mean, sd in zip(line.mean, line.sd, strict=True)]
+        high = [mean + sd for mean, sd in zip(line.mean, line.sd, strict=True)]
+        # Edges in the line's own pattern tell bands apart where they overlap, on paper too.
+        edge = {"edgecolor": look["color"], "linestyle": look["linestyle"], "linewidth": 0.6}
+        panel.fill_between(line.x, low, high, facecolor=to_rgba(look["color"], 0.15), **edge)
+
+
+def draw_marker(panel: Axes, x: float, y: float, index: int, kind: int, *, paper: bool) -> None:
+    """Draw one point of the line of that number with the marker of its kind."""
+    look = style(index, paper=paper)
+    look |= {"marker": MARKERS[kind % len(MARKERS)], "linestyle": "none"}
+    panel.plot([x], [y], **look)
+
+
+def marker_legend(figure: Figure, kinds: Sequence[str]) -> None:
+    """Say below the panels what each marker stands for."""
+    if kinds:
+        looks = [
+            {"color": "#555555", "linestyle": "none", "marker": style(kind)["marker"]} for kind in range(len(kinds))
+        ]
+        _legend(figure, [Line2D([], [], **look) for look in looks], kinds)
+
+
+def draw_rows(panel: Axes, series: Mapping[str, Sequence[tuple[float, float | None]]]) -> None:
+    """Draw values (mean and standard deviation) of rows from top to bottom; a second series is the paper's."""
+    for index, (label, values) in enumerate(series.items()):
+        look = style(index, paper=index > 0)
+        look |= {"linestyle": "none", "markersize": 4.5 if index == 0 else 7.5}
+        for place, (mean, sd) in enumerate(values):
+            panel.errorbar(mean, place, xerr=sd, capsize=3, label=label if place == 0 else None, **look)
+        panel.set_ylim(len(values) - 0.5, -0.5)
+        panel.set_yticks(range(len(values)), [""] * len(values))
+    panel.set_xlim(0, panel.get_xlim()[1])
+    panel.xaxis.set_major_formatter("{x:,g}")
+
+
+def name_rows(figure: Figure, panel: Axes, names: Sequence[str]) -> None:
+    """Write the names of rows beside a panel, and make the figure as large as they need."""
+    panel.set_yticks(range(len(names)), names)
+    width, _ = figure.get_size_inches()
+    figure.set_size_inches(width + max(map(len, names)) / CHARACTERS_PER_INCH, 0.9 + 0.25 * len(names))
+
+
+def draw_constant(panel: Axes, height: float) -> None:
+    """Draw what a constant answer scores."""
+    panel.axhline(height, color="#555555", linestyle=(0, (1, 1)), linewidth=1, label="a constant answer")
+
+
+def draw_parting(panel: Axes, x: float) -> None:
+    """Draw up to where lines are one."""
+    panel.axvline(x, color="#555555", linestyle=(0, (1, 1)), linewidth=1, label="one curve up to here")
+
+
+def plain_ticks(panel: Axes, places: Sequence[float] | None = None) -> None:
+    """Label a logarithmic horizontal axis with plain numbers, at these places if any are given."""
+    panel.xaxis.set_major_locator(FixedLocator(places) if places else LogLocator(subs=(1, 2, 5)))
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.xaxis.set_minor_locator(NullLocator())
+
+
+def draw_paper_curve(panel: Axes, curve: PaperCurve, index: int) -> None:
+    """Draw what could be read of a curve of the paper: its points, and a hatched range for the rest of it."""
+    xs, ys = zip(*curve.points, strict=True)
+    look = style(index, paper=True)
+    if curve.between:  # lines join points only where the curve was read from end to end
+        look["linestyle"] = "none"
+    panel.plot(xs, ys, label=curve.row, **look)
+    if curve.between:
+        inside = [min(xs) + 1, max(xs) - 1]
+        hatch = {"facecolor": "none", "edgecolor": to_rgba(look["color"], 0.6), "hatch": "///", "linewidth": 0.5}
+        panel.fill_between(inside, *curve.between, label=f"{curve.row}: the rest lies here", **hatch)
+
+
+def whole_numbers(panel: Axes) -> None:
+    """Let the horizontal axis, which counts, have ticks at whole numbers alone."""
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+
+
+def legend_below(figure: Figure, panels: Sequence[Axes]) -> None:
+    """One legend for panels that show the same rows."""
+    found = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    _legend(figure, list(found.values()), list(found))
+
+
+def _legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
+    width, height = figure.get_size_inches()
+    columns = max(1, min(len(labels), int(width * CHARACTERS_PER_INCH / (max(map(len, labels)) + 8))))
+    figure.set_size_inches(width, height + LEGEND_ROW_INCHES * math.ceil(len(labels) / columns))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def legends_under(figure: Figure, panels: Sequence[Axes]) -> None:
+    """A legend under each panel, for panels whose rows are not the same."""
+    rows = max(len(panel.get_legend_handles_labels()[1]) for panel in panels)
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + LEGEND_ROW_INCHES * rows)
+    for panel in panels:
+        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24))
+
+
+def write(draw: Callable[[], Figure | None], folder: Path, name: str) -> list[Path]:
+    """The PNG and the SVG of what a function draws, the same bytes for the same figure; none where it draws nothing."""
+    with matplotlib.style.context(["default", RC]):  # whatever the user's own settings say
+        figure = draw()
+        if figure is None:
+            return []
+        png, svg = io.BytesIO(), io.BytesIO()
+        figure.savefig(png, format="png", metadata={"Software": None})
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+    files = {folder / f"{name}.png": png, folder / f"{name}.svg": svg}
+    for file, content in files.items():
+        write_atomically(file, content.getvalue())
+    return list(files)

@@ -1,0 +1,107 @@
+"""Figures as files: drawn into a report's folder, shown in its text, found by name."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from albert_lab import paths
+from albert_lab.errors import MissingDataError
+from albert_lab.figures import charts as figures
+from albert_lab.figures import drawing, study
+from albert_lab.figures.charts import draw_layers
+from albert_lab.figures.drawing import READ_OFF
+from albert_lab.figures.study import Study
+from albert_lab.runs.finetunings import wilson
+from albert_lab.runs.results import LAYERS
+from albert_lab.storage import write_atomically
+from albert_lab.studies import experiment as experiments
+from albert_lab.studies.figure import FIGURES
+from albert_lab.studies.table import intrinsic_columns
+
+
+def draw(folder: Path, name: str) -> list[Path]:
+    """Draw a figure into a report folder; the PNG and the SVG, or none where the report has nothing for it.
+
+    Raises:
+        ConfigError: a folder that is no report.
+    """
+    return drawing.write(partial(_function(name), study.read(folder)), folder, name)
+
+
+def _function(name: str) -> Callable[[Study], Figure | None]:
+    return getattr(figures, name.replace("-", "_"))
+
+
+def section(folder: Path) -> str:
+    """The text that shows a report's figures, drawn anew; names those for which nothing was recorded."""
+    found = study.read(folder)
+    experiment = found.experiment
+    parts = []
+    for name in experiment.figures:
+        if drawing.write(partial(_function(name), found), folder, name):
+            parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {FIGURES[name].caption}")
+        else:
+            parts.append(f"*{name}.* Nothing was recorded that it could show.")
+    if experiment.paper_figure:
+        parts.append(f"Values of the paper's {experiment.paper_figure.figure} are {READ_OFF}, so they are approximate.")
+    parts += _errors(found)
+    parts.append(
+        "Bands are one standard deviation over pre-training seeds on either side; a single seed has none, nor have the"
+        f" curves of a panel with more than {figures.MOST_BANDS}."
+    )
+    return "\n\n".join(parts)
+
+
+def _errors(found: Study) -> list[str]:
+    """How far off learning curves may be, on as few answers as they rest on; nothing where that was not recorded."""
+    errors = []
+    for column in intrinsic_columns(found.experiment):
+        if (count := f"{column.key}_n") in found.curves:
+            n, all_n = (int(min(table[count].tolist())) for table in (found.curves, found.results))
+            low, high = wilson(statistics.fmean(found.curves[column.key].tolist()), n)
+            errors.append(f"{column.heading} ± {50 * (high - low):.1f} (n = {n:,}; in the table {all_n:,})")
+    words = (
+        "Learning curves are scored on the first pairs of each set alone, the same for all seeds. All seeds share the"
+        " error of so few answers, and no band shows it; in points, at 95 %: "
+    )
+    return [words + ", ".join(errors) + "."] if errors else []
+
+
+def newest(name: str) -> Path:
+    """The report folder written last that a figure belongs to.
+
+    Raises:
+        MissingDataError: there is none; says what to run.
+    """
+    found = []
+    for file in paths.reports().glob("*/*/experiment.yaml"):
+        if FIGURES[name].is_of_any or name in experiments.read(file).figures:
+            found.append(file)
+    if not found:
+        makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]
+        commands = " or ".join(f"`albert-lab {maker}`" for maker in makers)
+        raise MissingDataError(f"no report in {paths.reports()} has the figure {name}: {commands} makes one")
+    return max(found, key=lambda file: file.stat().st_mtime).parent
+
+
+def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
+    """Layers of any encoders in one figure, with their table beside it: layers.csv, PNG and SVG.
+
+    Args:
+        tables: one row an encoder (`run`, `corpus`), token choice and layer.
+        folder: where to write.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    together = pd.concat(tables)
+    write_atomically(folder / LAYERS, together.to_csv(index=False))
+    lines = {}
+    for run in together["run"].unique():
+        part = study.where(together, "run", run)
+        corpus, tokens = part["corpus"].iloc[0], study.where(part, "token", "mean")["n"].iloc[0]
+        lines[f"{run}: n = {tokens:,} tokens of {corpus}"] = [part]
+    paper = experiments.named("layer-similarity").paper_figure
+    return [folder / LAYERS, *drawing.write(lambda: draw_layers(lines, paper, unit=None), folder, "layer-similarity")]

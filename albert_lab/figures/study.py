@@ -1,0 +1,104 @@
+"""What a report folder holds, read for its figures: rows, and their lines over seeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from albert_lab.figures.drawing import Line, Look, counted
+from albert_lab.report.markdown import NAMES
+from albert_lab.runs.results import CURVES, LAYERS, POINTS, RESULTS
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.experiment import read as read_experiment
+from albert_lab.studies.table import Row, axes_of, axis_labels, read_csv, rows
+
+
+@dataclass(frozen=True)
+class Study:
+    """The experiment and the tables of a report folder; layers is empty where none were measured."""
+
+    experiment: Experiment
+    points: pd.DataFrame
+    results: pd.DataFrame
+    curves: pd.DataFrame
+    layers: pd.DataFrame
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of the table that have a finished run."""
+        return [row for row in rows(self.experiment, self.points, self.results) if row.runs]
+
+    def name(self, row: Row) -> str:
+        """The label of a row: the value of each axis."""
+        return ", ".join(self.word(row, axis) for axis in axes_of(self.experiment, self.points))
+
+    def word(self, row: Row, axis: str, *, paper: bool = False) -> str:
+        """The value of an axis in a row: ours, with the paper's where ours stands for it, or the paper's alone."""
+        label = row.labels[axis]
+        if not _is_number(label):
+            return label
+        (shown,) = [label] if paper else axis_labels(self.experiment, row, [axis])
+        return f"{NAMES.get(axis, axis)} = {shown}"
+
+    @property
+    def looks(self) -> list[Look]:
+        """How each row is drawn: by one axis in colour and by the other in its line where two make the table."""
+        rows = self.rows
+        axes = axes_of(self.experiment, self.points)
+        if len(axes) != 2:
+            return [(number, number) for number in range(len(rows))]
+        labels = [list(dict.fromkeys(row.labels[axis] for row in rows)) for axis in axes]
+        first, second = sorted((0, 1), key=lambda place: -len(labels[place]))  # there are more colours than lines
+        return [
+            (labels[first].index(row.labels[axes[first]]), labels[second].index(row.labels[axes[second]]))
+            for row in rows
+        ]
+
+    def lines(self, table: pd.DataFrame, x: str, column: str, factor: float = 1.0) -> list[tuple[Look, Line]]:
+        """Look and line of each row that a table has: a column against x over its seeds, times a factor."""
+        found = []
+        for look, row in zip(self.looks, self.rows, strict=True):
+            parts = parts_of(table, [run["run"] for run in row.runs])
+            if parts:
+                found.append((look, over_seeds(self.name(row), parts, x, column, factor)))
+        return found
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
+
+
+def where(table: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
+    """The rows of a table that have a value in a column."""
+    return table.loc[table[column] == value, :]
+
+
+def parts_of(table: pd.DataFrame, runs: Sequence[str]) -> list[pd.DataFrame]:
+    """The rows of a table for each of the runs that it has."""
+    if "run" not in table:
+        return []
+    return [part for run in runs if len(part := where(table, "run", run))]
+
+
+def over_seeds(
+    label: str, parts: Sequence[pd.DataFrame], x: str, column: str, factor: float = 1.0, unit: str | None = "seed"
+) -> Line:
+    """Mean and standard deviation over runs, point by point, as far as all of them go; unit is what there are n of."""
+    length = min(len(part) for part in parts)
+    values = factor * pd.DataFrame([part[column].to_numpy()[:length] for part in parts])
+    at = pd.DataFrame([part[x].to_numpy()[:length] for part in parts]).mean()
+    sd = values.std(ddof=1).tolist() if len(parts) > 1 else None
+    return Line(label, at.tolist(), values.mean().tolist(), sd, counted([len(parts)], unit) if unit else "")
+
+
+def read(folder: Path) -> Study:
+    """The study of a report folder.
+
+    Raises:
+        ConfigError: a file of the report is missing or cannot be read.
+    """
+    points = read_csv(folder / POINTS, dtype=str)
+    results, curves = (read_csv(folder / name) for name in (RESULTS, CURVES))
+    layers = read_csv(folder / LAYERS) if (folder / LAYERS).exists() else pd.DataFrame()
+    return Study(read_experiment(folder / "experiment.yaml"), points, results, curves, layers)

@@ -1,0 +1,1 @@
+"""Reports: tables, statistics and verdicts as Markdown and as a page."""

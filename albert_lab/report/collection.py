@@ -1,0 +1,172 @@
+"""The reports of the paper's experiments under one folder, gathered by scale and corpus."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from albert_lab.config.compose import load
+from albert_lab.report import report, verdicts
+from albert_lab.report.claims import Decision, Verdict, decide
+from albert_lab.report.finetuning import absent_columns
+from albert_lab.studies import paper
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.table import Row, Run, rows
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One experiment of the paper in a section; folder is None where it has no report there."""
+
+    experiment: Experiment
+    folder: Path | None
+    points: pd.DataFrame
+    results: pd.DataFrame
+    tunings: pd.DataFrame
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The rows of its table."""
+        return rows(self.experiment, self.points, self.results) if self.folder else []
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """A verdict for each of its claims."""
+        return decide(self.experiment, self.rows, verdicts.filled(self.tunings))
+
+    @property
+    def seeds(self) -> int:
+        """The number of pre-training seeds asked for."""
+        return len(set(self.points["seed"])) if self.folder else 0
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why each run, fine-tuning or column is missing that the table should have, by its name."""
+        if self.folder is None:
+            return {self.experiment.name: f"no report; `albert-lab {self.experiment.name}` makes one"}
+        found = {name: reason for row in self.rows for name, reason in row.missing.items()}
+        for point in self.points.to_dict("records"):
+            if isinstance(point["failed_tasks"], str):
+                found[f"{point['run']}, fine-tuning"] = point["failed_tasks"]
+        if absent := absent_columns(self.experiment, self.tunings):
+            found[f"{self.experiment.name}, columns"] = f"no scores of {', '.join(absent)}"
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data; None where there is no report."""
+        return {
+            "experiment": self.experiment.name,
+            "source": self.experiment.source,
+            "report": str(self.folder / report.REPORT) if self.folder else None,
+            "rows": len(self.rows),
+            "rows_with_runs": sum(bool(row.runs) for row in self.rows),
+            "seeds": self.seeds,
+            "missing": self.missing,
+            "verdicts": verdicts.as_data(self.experiment, self.rows, self.tunings),
+        }
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the runs and fine-tunings of a section took, each counted once."""
+
+    runs: int
+    tokens: int
+    training_seconds: float
+    total_seconds: float
+    finetunings: int
+    finetuning_seconds: float
+    machines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Every experiment of the paper at one scale on one corpus."""
+
+    scale: str
+    corpus: str
+    chapters: tuple[Chapter, ...]
+
+    @property
+    def decisions(self) -> Counter[Decision]:
+        """How many claims have which verdict."""
+        return Counter(verdict.decision for chapter in self.chapters for verdict in chapter.verdicts)
+
+    @property
+    def cost(self) -> Cost:
+        """What it all took."""
+        runs: dict[str, Run] = {run["run"]: run for each in self.chapters for row in each.rows for run in row.runs}
+        tuned = {
+            (line["run"], line["task"], line["seed"]): line["total_seconds"]
+            for each in self.chapters
+            for line in each.tunings.to_dict("records")
+        }
+        return Cost(
+            runs=len(runs),
+            tokens=round(sum(run["tokens"] for run in runs.values())),
+            training_seconds=sum(run["training_seconds"] for run in runs.values()),
+            total_seconds=sum(run["total_seconds"] for run in runs.values()),
+            finetunings=len(tuned),
+            finetuning_seconds=sum(tuned.values()),
+            machines=tuple(dict.fromkeys(f"{run['machine']}, {run['device']}" for run in runs.values())),
+        )
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why what is missing is missing, by its name."""
+        return {name: reason for chapter in self.chapters for name, reason in chapter.missing.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "scale": self.scale,
+            "corpus": self.corpus,
+            "experiments": [chapter.as_dict() for chapter in self.chapters],
+            "decisions": {str(decision): self.decisions[decision] for decision in Decision},
+            "missing": self.missing,
+            "cost": vars(self.cost),
+        }
+
+
+def read(root: Path) -> list[Section]:
+    """The sections of the reports that lie in folders of folders under a root, the one with most training first.
+
+    Reports of other studies are left out. An experiment that brings a corpus of its own, as the one on additional data
+    does, belongs to the section of the corpus that the others have by default.
+
+    Raises:
+        ConfigError: a file of a report is missing or cannot be read.
+    """
+    known = {experiment.name: experiment for experiment in paper.experiments()}
+    found: dict[tuple[str, str], dict[str, Chapter]] = {}
+    for file in _experiment_files(root):
+        if file.parent.name in known:
+            experiment, points, results, tunings = report.read(file.parent)
+            scale, corpus = str(points["scale"].iloc[0]), str(points["corpus"].iloc[0])
+            if f"corpus={corpus}" in experiment.fixed:
+                corpus = load().corpus.name
+            name = file.parent.name
+            chapter = Chapter(experiment.model_copy(update={"name": name}), file.parent, points, results, tunings)
+            found.setdefault((scale, corpus), {})[name] = chapter
+    nothing = pd.DataFrame()
+    sections = [
+        Section(
+            *place,
+            tuple(chapters.get(name) or Chapter(known[name], None, nothing, nothing, nothing) for name in known),
+        )
+        for place, chapters in found.items()
+    ]
+    return sorted(sections, key=lambda section: -section.cost.tokens)
+
+
+def holds_reports(root: Path) -> bool:
+    """Whether a folder is no report itself and has reports in its folders' folders."""
+    return not (root / report.EXPERIMENT).exists() and any(True for _ in _experiment_files(root))
+
+
+def _experiment_files(root: Path) -> Iterable[Path]:
+    return sorted(root.glob(f"*/*/{report.EXPERIMENT}"))

@@ -1,0 +1,197 @@
+"""Two reports side by side: each row's numbers in A and in B, and their difference, with intervals."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from albert_lab.errors import ConfigError
+from albert_lab.report.claims import name, resolution, sample
+from albert_lab.report.markdown import MISSING, as_table
+from albert_lab.report.report import read
+from albert_lab.report.statistics import estimate
+from albert_lab.studies.experiment import scores
+from albert_lab.studies.table import Column, Row, intrinsic_columns, rows, task_columns
+
+SPEED = "tokens_per_second"
+# What two sets of results may differ in besides their numbers.
+SETTINGS = (
+    *("corpus", "budget", "num_layers", "hidden_size", "vocab_size", "max_sequence_length", "batch_size", "masking"),
+    *("optimizer", "learning_rate", "corpus_fingerprint", "tokenizer_fingerprint", "evaluation_set"),
+    *("results_version", "albert_lab", "packages", "machine", "threads", "device", "precision"),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A mean over n seeds with its 95 % interval: over seeds, or of the answers of a single seed; null if unknown."""
+
+    value: float
+    n: int
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One column of one row: in A, in B, and B - A; scores in percent. Over paired seeds, n counts the pairs."""
+
+    row: str
+    metric: str
+    heading: str
+    a: Cell | None
+    b: Cell | None
+    difference: Cell | None
+    is_paired: bool
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Two report folders line by line, and what they differ in besides: each setting as it is in A and in B."""
+
+    a: Path
+    b: Path
+    lines: tuple[Line, ...]
+    differing: dict[str, tuple[str, str]]
+
+    @property
+    def has_one_set(self) -> bool:
+        """All runs were scored on the same held-out set."""
+        return "evaluation_set" not in self.differing
+
+
+def compare(a: Path, b: Path) -> Sides:
+    """Two report folders side by side, by the paper's labels of their rows.
+
+    Raises:
+        ConfigError: a folder that is no report, or two that have no row in common.
+    """
+    left, right = _read(a), _read(b)
+    if not left.rows.keys() & right.rows.keys():
+        had = ["; ".join(name(row.labels) for row in side.rows.values()) for side in (left, right)]
+        raise ConfigError(f"no row in common: {a} has {had[0]}, and {b} has {had[1]}")
+    headings = {column.key: f"{column.heading} %" for column in (*left.columns, *right.columns)}
+    headings[SPEED] = "pieces/s"
+    lines = [
+        _line(name(left.rows.get(key, row).labels), column, heading, left.rows.get(key), right.rows.get(key))
+        for key, row in (left.rows | right.rows).items()
+        for column, heading in headings.items()
+    ]
+    differing = _differing(left.points, right.points, ["scale"]) | _differing(left.runs, right.runs, SETTINGS)
+    return Sides(a, b, tuple(line for line in lines if line.a or line.b), differing)
+
+
+@dataclass(frozen=True)
+class _Side:
+    rows: dict[frozenset[tuple[str, str]], Row]  # by their labels, in whatever order the axes stand
+    columns: list[Column]
+    points: pd.DataFrame
+    runs: pd.DataFrame
+
+
+def _read(folder: Path) -> _Side:
+    experiment, points, runs, tunings = read(folder)
+    table = {frozenset(row.labels.items()): row for row in rows(experiment, points, runs)}
+    return _Side(table, [*intrinsic_columns(experiment), *task_columns(experiment, tunings)], points, runs)
+
+
+def _line(label: str, column: str, heading: str, a: Row | None, b: Row | None) -> Line:
+    left, right = _cell(a, column), _cell(b, column)
+    if a is None or b is None or left is None or right is None:
+        return Line(label, column, heading, left, right, None, False)
+    step = max(resolution(row, column, column) for row in (a, b))
+    found = estimate([sample(b, column, column), sample(a, column, column)], [1.0, -1.0], step)
+    if found.interval:
+        return Line(label, column, heading, left, right, Cell(found.value, found.n, *found.interval), found.is_paired)
+    return Line(label, column, heading, left, right, _newcombe(left, right), False)
+
+
+def _cell(row: Row | None, column: str) -> Cell | None:
+    values = sample(row, column, column) if row else {}
+    if not row or not values:
+        return None
+    found = estimate([values], resolution=resolution(row, column, column))
+    if found.interval:
+        return Cell(found.value, found.n, *found.interval)
+    run = next(run for run in row.runs if run["seed"] in values)
+    if column in scores() and f"{column}_low" in run:
+        return Cell(found.value, found.n, 100 * run[f"{column}_low"], 100 * run[f"{column}_high"])
+    return Cell(found.value, found.n)
+
+
+def _newcombe(a: Cell, b: Cell) -> Cell:
+    """B - A, with Newcombe's interval of a difference of two shares where both are of one seed's answers.
+
+    Source: Newcombe 1998, Statistics in Medicine 17, method 10: each side's distance to its own bound.
+    """
+    value = b.value - a.value
+    bounds = (a.low, a.high, b.low, b.high)
+    if a.n > 1 or b.n > 1 or any(bound is None for bound in bounds):
+        return Cell(value, min(a.n, b.n))
+    a_low, a_high, b_low, b_high = (bound for bound in bounds if bound is not None)
+    low = value - math.hypot(b.value - b_low, a_high - a.value)
+    high = value + math.hypot(b_high - b.value, a.value - a_low)
+    return Cell(value, 1, low, high)
+
+
+def _differing(a: pd.DataFrame, b: pd.DataFrame, columns: Iterable[str]) -> dict[str, tuple[str, str]]:
+    found = {}
+    for column in columns:
+        sides = [_values(table, column) for table in (a, b)]
+        if sides[0] != sides[1]:
+            found[column] = (sides[0], sides[1])
+    return found
+
+
+def _values(table: pd.DataFrame, column: str) -> str:
+    return ", ".join(sorted({str(value) for value in table[column]})) if column in table else MISSING
+
+
+def as_text(sides: Sides) -> str:
+    """A comparison as Markdown."""
+    header = ["row", "", "A", "B", "B − A", "seeds A, B"]
+    body = []
+    for line in sides.lines:
+        seeds = ", ".join(MISSING if cell is None else str(cell.n) for cell in (line.a, line.b))
+        cells = [_shown(line.a, line.metric), _shown(line.b, line.metric)]
+        difference = _shown(line.difference, line.metric, signed=True) + (" paired" if line.is_paired else "")
+        body.append([line.row, line.heading, *cells, difference, seeds])
+    parts = [f"A: {sides.a}\nB: {sides.b}", as_table(header, body)]
+    parts.append(
+        "In brackets: 95 % intervals, over pre-training seeds, or of the answers of a single seed's held-out set, which"
+        " do not hold the spread between seeds. Paired: over the differences of runs with the same seed."
+    )
+    if not sides.has_one_set:
+        parts.append(
+            "**The held-out sets differ**: scores of A and of B are not of the same questions. Compare directions"
+            " within A and within B, not their values."
+        )
+    if sides.differing:
+        body = [[setting, *values] for setting, values in sides.differing.items()]
+        parts.append("They differ in:\n\n" + as_table(["setting", "A", "B"], body))
+    return "\n\n".join(parts)
+
+
+def _shown(cell: Cell | None, column: str, *, signed: bool = False) -> str:
+    if cell is None:
+        return MISSING
+    form = f"{'+' if signed else ''}{'.1f' if column in scores() else ',.0f'}"
+    text = format(cell.value, form)
+    if cell.low is not None and cell.high is not None:
+        text += f" [{format(cell.low, form)}, {format(cell.high, form)}]"
+    return text
+
+
+def as_json(sides: Sides) -> str:
+    """A comparison as one JSON document; what is missing is null."""
+    content: Mapping[str, object] = {
+        "a": str(sides.a),
+        "b": str(sides.b),
+        "same_held_out_set": sides.has_one_set,
+        "differing": {setting: {"a": a, "b": b} for setting, (a, b) in sides.differing.items()},
+        "lines": [asdict(line) for line in sides.lines],
+    }
+    return json.dumps(content, indent=2)

@@ -1,0 +1,72 @@
+"""The part of a report on ensembles, from the CSV file in its folder."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from albert_lab.report.markdown import MISSING, as_table
+from albert_lab.runs.finetunings import interval
+from albert_lab.runs.results import ENSEMBLES
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.table import read_csv
+
+Line = dict[str, Any]  # one line of ensembles.csv
+
+_HOW_TO_READ = (
+    "The fine-tunings of one run, averaged: for each task the run with the highest median. Single is that median over"
+    " its fine-tunings; members are those that were averaged, the best on dev. Run, members and thresholds are chosen"
+    " on the same dev examples that are scored, so that these numbers are a little too high. In brackets: the 95 %"
+    " Wilson interval over the dev examples alone."
+)
+
+
+def lines(folder: Path) -> list[Line]:
+    """The ensembles of a report folder, a line a task; none where none were made.
+
+    Raises:
+        ConfigError: the file is no table.
+    """
+    file = folder / ENSEMBLES
+    return read_csv(file).to_dict("records") if file.exists() else []
+
+
+def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:
+    """Heading, text and tables; none where the experiment has no ensembles."""
+    if experiment.ensemble is None:
+        return []
+    if not found:
+        return ["## Ensembles", "None: no task was finished by any run."]
+    paper = experiment.ensemble.paper
+    header = ["task", "best row", "pre-training seed", "members", "single %", "ensemble %", "by members"]
+    header += ["paper ensemble"] if paper else []
+    body = []
+    for line in found:
+        members = json.loads(line["members"])
+        bounds = interval(line["ensemble"] / 100, line["n"], line["metric"].split(" and "))
+        shown = _score(line, "ensemble") + (f" [{100 * bounds[0]:.1f}, {100 * bounds[1]:.1f}]" if bounds else "")
+        cells = [line["title"], str(line["row"]), str(line["seed"]), f"{len(members)} of {line['finetunings']}"]
+        cells += [_score(line, "single"), shown, ", ".join(f"{score:.1f}" for score in members)]
+        if paper:  # of the official task, and of no other
+            cells.append(paper.get(line["task"], MISSING))
+        body.append(cells)
+    return ["## Ensembles", _HOW_TO_READ, as_table(header, body), *_parts(found)]
+
+
+def _score(line: Line, which: str) -> str:
+    """The score, or its parts (F1/EM)."""
+    metrics = line["metric"].split(" and ")
+    if len(metrics) == 1:
+        return f"{line[which]:.1f}"
+    scores = json.loads(line[f"{which}_scores"])
+    return "/".join(f"{scores[metric]:.1f}" for metric in metrics)
+
+
+def _parts(found: Sequence[Line]) -> list[str]:
+    """What else each task is scored by, such as RACE's two levels."""
+    body = []
+    for line in found:
+        single, together = (json.loads(line[f"{which}_scores"]) for which in ("single", "ensemble"))
+        for name in sorted(together.keys() - set(line["metric"].split(" and "))):
+            body.append([line["title"], name.replace("_", " "), f"{single[name]:.1f}", f"{together[name]:.1f}"])
+    return [as_table(["task", "part", "single %", "ensemble %"], body)] if body else []

@@ -1,0 +1,78 @@
+"""Tables, and numbers with their spread, as Markdown."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tabulate import tabulate
+
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.table import Column, Row, Run, axis_labels, paper_cells
+
+MISSING = "—"
+_NUMBER = re.compile(r"[-+±]?\d")  # with what follows it: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
+NAMES = {"embedding_size": "E", "inter_sentence": "loss"}
+
+
+def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """A table; its cells are printed as they are, columns of numbers to the right."""
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in body]
+    are_numbers = [
+        all(cell == MISSING or _NUMBER.match(cell) for cell in column) for column in zip(*cells, strict=True)
+    ]
+    align = ["right" if are else "left" for are in are_numbers]
+    # Numbers are text: 81.30 must not become 81.3.
+    return tabulate(
+        cells, headers=list(header), tablefmt="pipe", disable_numparse=True, colalign=align if cells else None
+    )
+
+
+def axis_names(axes: Sequence[str]) -> list[str]:
+    """Headings of the axes."""
+    return [NAMES.get(axis, axis) for axis in axes]
+
+
+def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:
+    """A row as in the paper, our scores in percent beside the paper's."""
+    shown = experiment.paper.columns if experiment.paper else {}
+    header = [*axis_names(axes), "seeds"]
+    for column in columns:
+        header.append(f"{column.heading} %")
+        header += [f"paper {column.heading}"] if column.paper in shown else []
+    body = []
+    for row in table:
+        line = [*axis_labels(experiment, row, axes), str(len(row.runs))]
+        cells = paper_cells(experiment, row)
+        for column in columns:
+            line.append(_score(row, column))
+            line += [cells.get(column.paper, MISSING)] if column.paper in shown else []
+        body.append(line)
+    return as_table(header, body)
+
+
+def _score(row: Row, column: Column) -> str:
+    """Mean ± standard deviation over seeds, or the one seed's score with its interval; F1/EM where it is a mean."""
+    spread = row.spread(column.key)
+    if spread is None:
+        return MISSING
+    parts = [row.spread(part) for part in column.parts] or [spread]
+    text = "/".join(percent(part.mean) for part in parts if part)
+    if spread.sd is not None:
+        return f"{text} ± {percent(spread.sd)}"
+    (run,) = row.having(column.key)
+    return f"{text} {interval(run, column.key)}".rstrip()
+
+
+def interval(run: Run, key: str) -> str:
+    """The interval of a run's score in percent, where it has one."""
+    low, high = (run.get(f"{key}_{end}") for end in ("low", "high"))
+    return "" if low is None or high is None else f"[{percent(low)}, {percent(high)}]"
+
+
+def percent(share: float) -> str:
+    """A share in percent, to one decimal."""
+    return f"{100 * share:.1f}"
+
+
+def number(value: float) -> str:
+    """A number without decimals, thousands marked."""
+    return f"{value:,.0f}"

@@ -1,0 +1,149 @@
+"""The learning curve of every run, drawn into a page so that it can be pointed at."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.ticker import MaxNLocator
+
+from albert_lab.figures import study as studies
+from albert_lab.figures.charts import ALONG, AXES, along
+from albert_lab.figures.drawing import COLOURS, LINES
+from albert_lab.figures.study import Study, where
+from albert_lab.report.page.html import Section, render
+
+# The inside of a panel, in units of its drawing.
+LEFT, TOP, RIGHT, BOTTOM = 44, 8, 352, 190
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run with the label of its row, and by what it is known in the page: classes of its row, a number of its own."""
+
+    name: str
+    seed: int
+    row: str
+    style: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A run in a panel: the points of its line, and what they say of score and place."""
+
+    run: Run
+    points: str
+    values: str
+    places: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A place on an axis, in units of the drawing, and its label."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A score along the way; constant is where a constant answer would score."""
+
+    score: str
+    x: Sequence[Tick]
+    y: Sequence[Tick]
+    constant: float | None
+    curves: Sequence[Curve]
+
+
+def sections(folder: Path) -> list[Section]:
+    """The section of a report's page with every run's learning curve; none where nothing was recorded.
+
+    Raises:
+        ConfigError: a file of the report is missing or cannot be read.
+    """
+    study = studies.read(folder)
+    runs = _runs(study)
+    panels = [
+        _panel(study, runs, column) for column in study.experiment.columns if column in AXES and column in study.curves
+    ]
+    drawn = {curve.run.name for panel in panels for curve in panel.curves}
+    if not drawn:
+        return []
+    rows: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.name in drawn:
+            rows.setdefault(run.row, []).append(run)
+    body = render(
+        "curves.html.j2",
+        rows=rows,
+        panels=panels,
+        without=[run.name for run in runs if run.name not in drawn],
+        along=ALONG[along(study)],
+        unit="steps" if along(study) == "step" else "seconds",
+        frame={"left": LEFT, "top": TOP, "right": RIGHT, "bottom": BOTTOM},
+    )
+    return [Section("Learning curves of every run", body, after="Figures")]
+
+
+def _runs(study: Study) -> list[Run]:
+    """Every finished run once, in the order of the table; a run of several rows stands in the first."""
+    found: dict[str, Run] = {}
+    for (colour, pattern), row in zip(study.looks, study.rows, strict=True):
+        style = f"colour-{colour % len(COLOURS)} dash-{pattern % len(LINES)}"
+        for run in row.runs:
+            if run["run"] not in found:
+                found[run["run"]] = Run(run["run"], run["seed"], study.name(row), style, len(found))
+    return list(found.values())
+
+
+def _panel(study: Study, runs: Sequence[Run], column: str) -> Panel:
+    points = {run.number: _points(study, run.name, column) for run in runs}
+    xs, ys = ([point[side] for of_run in points.values() for point in of_run] for side in (0, 1))
+    constant = None
+    if column != "mlm_accuracy":
+        constant = 100 * statistics.fmean(study.results[f"{column}_baseline"])
+        ys.append(constant)
+    if not xs:
+        return Panel(AXES[column], [], [], None, [])
+    x_ticks, y_ticks = _ticks(xs), _ticks(ys)
+
+    def place_x(value: float) -> float:
+        return _between(value, x_ticks, LEFT, RIGHT)
+
+    def place_y(value: float) -> float:
+        return _between(value, y_ticks, BOTTOM, TOP)
+
+    curves = [
+        Curve(
+            run,
+            " ".join(f"{place_x(x):.1f},{place_y(y):.1f}" for x, y in points[run.number]),
+            " ".join(f"{y:.1f}" for _, y in points[run.number]),
+            " ".join(f"{x:,.0f}" for x, _ in points[run.number]),
+        )
+        for run in runs
+        if points[run.number]
+    ]
+    x, y = (
+        [Tick(round(place(value), 1), f"{value:,.12g}") for value in ticks]
+        for place, ticks in ((place_x, x_ticks), (place_y, y_ticks))
+    )
+    return Panel(AXES[column], x, y, None if constant is None else round(place_y(constant), 1), curves)
+
+
+def _points(study: Study, run: str, column: str) -> list[tuple[float, float]]:
+    part = where(study.curves, "run", run)
+    pairs = zip(part[along(study)].tolist(), (100 * part[column]).tolist(), strict=True)
+    return [(x, y) for x, y in pairs if math.isfinite(y)]
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Round numbers from below the smallest value to above the largest."""
+    low, high = min(values), max(values)
+    return list(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]).tick_values(low, high if high > low else low + 1))
+
+
+def _between(value: float, ticks: Sequence[float], start: float, end: float) -> float:
+    return start + (end - start) * (value - ticks[0]) / (ticks[-1] - ticks[0])

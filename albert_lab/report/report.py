@@ -1,0 +1,323 @@
+"""A report as Markdown and as a page: pure functions of the CSV files and the experiment file in its folder."""
+
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from omegaconf import OmegaConf
+
+from albert_lab.figures import files as plots
+from albert_lab.report import alarms, ensembles, finetuning, verdicts
+from albert_lab.report import layers as transitions
+from albert_lab.report.markdown import (
+    MISSING,
+    as_table,
+    axis_names,
+    interval,
+    number,
+    percent,
+    scores_table,
+)
+from albert_lab.report.page import curves as learning_curves
+from albert_lab.report.page import html
+from albert_lab.report.speedups import INFERENCE, TRAINING, speedups
+from albert_lab.runs.results import CURVES, POINTS, RESULTS, TUNINGS
+from albert_lab.storage import write_atomically
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.experiment import read as read_experiment
+from albert_lab.studies.table import (
+    Row,
+    Run,
+    axes_of,
+    axis_labels,
+    intrinsic_columns,
+    paper_cells,
+    read_csv,
+    rows,
+    task_columns,
+)
+
+REPORT, PAGE, EXPERIMENT = "report.md", "report.html", "experiment.yaml"
+PAPERS_SCALE = (
+    "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
+    " 0.00176, on Wikipedia and BookCorpus."
+)
+RELEASED_SHORT_SHARE = 0.1
+ALARMS = (
+    "At chance, or not above: the 95 % interval of a run's answers reaches down to what constant answers score. Of the"
+    " scores on held-out documents, those of a run's own objectives are looked at."
+)
+
+
+def write(
+    folder: Path,
+    experiment: Experiment,
+    points: pd.DataFrame,
+    results: pd.DataFrame,
+    curves: pd.DataFrame,
+    tunings: pd.DataFrame,
+) -> Path:
+    """Write the CSV files of a report and the report itself, in both forms; the path of the Markdown."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = experiment.model_dump(mode="json", exclude={"name"})
+    files = {
+        EXPERIMENT: OmegaConf.to_yaml(OmegaConf.create(content)),
+        POINTS: points.to_csv(index=False),
+        RESULTS: results.to_csv(index=False),
+        CURVES: curves.to_csv(index=False),
+        TUNINGS: tunings.to_csv(index=False),
+    }
+    for name, text in files.items():
+        write_atomically(folder / name, text)
+    return rebuild(folder)
+
+
+def rebuild(folder: Path) -> Path:
+    """Write report.md and report.html again from the files beside them; the path of the first.
+
+    Raises:
+        ConfigError: a file of the report is missing or cannot be read.
+    """
+    text = render(*read(folder), plots.section(folder), ensembles.lines(folder))
+    page = html.page(text, folder, *learning_curves.sections(folder))
+    write_atomically(folder / REPORT, text)
+    write_atomically(folder / PAGE, page)
+    return folder / REPORT
+
+
+def scores(folder: Path) -> str:
+    """The tables of scores of a report, as Markdown."""
+    experiment, points, results, tunings = read(folder)
+    table, axes = rows(experiment, points, results), axes_of(experiment, points)
+    columns = [intrinsic_columns(experiment), task_columns(experiment, tunings)]
+    return "\n\n".join(scores_table(experiment, axes, table, some) for some in columns if some)
+
+
+def as_json(folder: Path) -> str:
+    """The table of scores of a report as one JSON document; what is missing is null."""
+    experiment, points, results, tunings = read(folder)
+    keys = [column.key for column in (*intrinsic_columns(experiment), *task_columns(experiment, tunings))]
+    table = rows(experiment, points, results)
+    found = []
+    for row in table:
+        spreads = {key: row.spread(key) for key in keys}
+        cells = {column: None if spread is None else asdict(spread) for column, spread in spreads.items()}
+        runs = [run["run"] for run in row.runs]
+        paper = paper_cells(experiment, row)
+        found.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper})
+    decided = verdicts.as_data(experiment, table, tunings)
+    content = {"experiment": folder.name, "title": experiment.title, "rows": found, "verdicts": decided}
+    return json.dumps(content, indent=2)
+
+
+def decisions(folder: Path) -> set[str]:
+    """The different verdicts on the claims of a report."""
+    experiment, points, results, tunings = read(folder)
+    return {item["verdict"] for item in verdicts.as_data(experiment, rows(experiment, points, results), tunings)}
+
+
+def read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """What a report is made of: the experiment, the points, the table of runs and that of fine-tunings.
+
+    The table of runs is results.csv with what their layers come to.
+
+    Raises:
+        ConfigError: a file is missing or cannot be read.
+    """
+    # As text: a label such as 0.10 is printed as it was written.
+    points = read_csv(folder / POINTS, dtype=str)
+    results, tunings = (read_csv(folder / name) for name in (RESULTS, TUNINGS))
+    return read_experiment(folder / EXPERIMENT), points, transitions.joined(results, folder), tunings
+
+
+def render(
+    experiment: Experiment,
+    points: pd.DataFrame,
+    results: pd.DataFrame,
+    tunings: pd.DataFrame,
+    figures: str,
+    averaged: Sequence[ensembles.Line] = (),
+) -> str:
+    """The text of a report; figures is the text that shows them, averaged the lines of its ensembles."""
+    table = rows(experiment, points, results)
+    axes = axes_of(experiment, points)
+    finished = _finished(table)
+    scale, corpus = str(points["scale"].iloc[0]), str(points["corpus"].iloc[0])
+    seeds = len(set(points["seed"]))
+    parts = [
+        f"# {experiment.title} ({scale}, {corpus})",
+        f"Source: {experiment.source}. Scale `{scale}`, corpus `{corpus}`,"
+        f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. Made by `{points['command'].iloc[0]}`.",
+        "## Scores on held-out documents",
+        scores_table(experiment, axes, table, intrinsic_columns(experiment)),
+        _how_to_read(table),
+    ]
+    if columns := task_columns(experiment, tunings):
+        parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
+    parts += ensembles.sections(experiment, averaged)
+    if experiment.claims:
+        parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
+    if layers := transitions.section(experiment, axes, table):
+        parts += ["## Layers", layers]
+    parts += [
+        "## Cost",
+        _costs(experiment, axes, table),
+        "## Every run",
+        _runs(experiment, finished),
+        *finetuning.sections(tunings),
+    ]
+    if experiment.paper:
+        parts += [f"## The paper's table: {experiment.paper.table}", _paper(experiment)]
+    missing = [f"- `{name}`: {reason}" for row in table for name, reason in row.missing.items()]
+    raised = alarms.section(experiment, table, tunings)
+    parts += ["## Figures", figures, "## Alarms", f"{raised}\n\n{ALARMS}" if raised else "None."]
+    missing += [
+        f"- `{point['run']}`: {point['failed_tasks']}"
+        for point in points.to_dict("records")
+        if isinstance(point["failed_tasks"], str)
+    ]
+    if missing:
+        parts += ["## Missing", "\n".join(missing)]
+    notes = [*experiment.notes, *_departures(scale, finished), *finetuning.notes(experiment, tunings)]
+    parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
+    if finished:
+        parts += ["## Provenance", _provenance(finished)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _how_to_read(table: Sequence[Row]) -> str:
+    sizes = {len(row.runs) for row in table}
+    parts = []
+    if sizes - {0, 1}:
+        parts.append("Mean ± standard deviation over pre-training seeds.")
+    if 1 in sizes:
+        parts.append(
+            "In brackets: the 95 % Wilson interval of a single run over the answers of its held-out set, which does not"
+            " hold the spread between seeds."
+        )
+    parts.append("The paper's numbers come from its own scale, data and held-out set: compare directions, not values.")
+    return " ".join(parts)
+
+
+def _costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
+    header = axis_names(axes)
+    header += ["parameters", "training FLOPs a piece", "steps", "pieces", "training seconds", "pieces/s"]
+    header += ["inference pieces/s", "peak MiB"]
+    columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", TRAINING, INFERENCE]
+    body = []
+    for row in table:
+        line = axis_labels(experiment, row, axes)
+        for column in columns:
+            spread = row.spread(column)
+            line.append(MISSING if spread is None else number(spread.mean))
+        memory = row.spread("peak_memory_bytes")
+        line.append(MISSING if memory is None else number(memory.mean / 2**20))
+        body.append(line)
+    if experiment.speed_relative_to:
+        header += ["speed-up", "paper speed-up", "inference speed-up"]
+        ratios = [speedups(table, experiment.speed_relative_to, column) for column in (TRAINING, INFERENCE)]
+        for line, row, *both in zip(body, table, *ratios, strict=True):
+            training, inference = (MISSING if ratio is None else f"{ratio:.1f}x" for ratio in both)
+            line += [training, paper_cells(experiment, row).get("speedup", MISSING), inference]
+    return as_table(header, body)
+
+
+def _finished(table: Sequence[Row]) -> list[Run]:
+    return list({run["run"]: run for row in table for run in row.runs}.values())
+
+
+def _runs(experiment: Experiment, finished: Sequence[Run]) -> str:
+    columns = intrinsic_columns(experiment)
+    header = ["run", *(f"{column.heading} % [95 %] (n; chance)" for column in columns), "by", "loss"]
+    body = []
+    for run in finished:
+        line = [f"`{run['run']}`"]
+        for key in (column.key for column in columns):
+            answers = f"({int(run[f'{key}_n']):,}; {percent(run[f'{key}_baseline'])})"
+            line.append(f"{percent(run[key])} {interval(run, key)} {answers}")
+        line.append(", ".join(sorted({run[f"{column.key}_by"] for column in columns})))
+        line.append(f"{run['final_loss']:.3f}")
+        body.append(line)
+    return as_table(header, body)
+
+
+def _paper(experiment: Experiment) -> str:
+    assert experiment.paper is not None
+    columns = experiment.paper.columns
+    header = [*axis_names(experiment.axes), *columns.values()]
+    body = [
+        [*(cells[axis] for axis in experiment.axes), *(cells.get(column, MISSING) for column in columns)]
+        for cells in experiment.paper.rows
+    ]
+    return as_table(header, body) + "\n\nAs printed; SQuAD cells are F1/EM."
+
+
+def _distinct(runs: Sequence[Run], column: str) -> str:
+    values = dict.fromkeys(run[column] for run in runs)
+    return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+
+
+def _mean_percent(runs: Sequence[Run], column: str) -> str:
+    return f"{percent(statistics.fmean(run[column] for run in runs))} %"
+
+
+def _departures(scale: str, runs: Sequence[Run]) -> list[str]:
+    if not runs or scale == "paper":
+        return []
+    values = partial(_distinct, runs)
+    epochs = statistics.fmean(run["epochs"] for run in runs)
+    shape = f"{values('num_layers')} layers, H = {values('hidden_size')}, V = {values('vocab_size')}"
+    batches = f"length {values('max_sequence_length')}, batches of {values('batch_size')}, {values('budget')}"
+    optimizer = f"{values('optimizer')} at a peak rate of {values('learning_rate')}"
+    notes = [
+        f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {values('train_documents')} documents read {epochs:.1f}"
+        f" times. {PAPERS_SCALE}",
+        f"Held-out sets: {values('dev_documents')} documents of the same corpus, chosen by a hash of the raw text; the"
+        " paper takes the development texts of SQuAD and RACE.",
+        f"Masking `{values('masking')}`: {_mean_percent(runs, 'mask_rate')} of the pieces were chosen for prediction.",
+    ]
+    if {run["short_sequence_probability"] for run in runs} != {RELEASED_SHORT_SHARE}:
+        notes.append(
+            f"Of the documents, {_mean_percent(runs, 'short_sequence_probability')} are cut into chunks of a shorter"
+            " length that is drawn for each, in training and in the held-out sets alike; as released,"
+            f" {100 * RELEASED_SHORT_SHARE:.0f} % are. Chunks of a single sentence are dropped, with"
+            f" {_mean_percent(runs, 'dropped_text_share')} of the text."
+        )
+    return notes
+
+
+def _provenance(runs: Sequence[Run]) -> str:
+    values = partial(_distinct, runs)
+
+    def total(column: str) -> str:
+        return f"{sum(run[column] for run in runs):,.0f}"
+
+    shares: dict[str, list[float]] = {}
+    for run in runs:
+        for kind, share in {**json.loads(run["label_shares"]), "across documents": run["cross_document_share"]}.items():
+            shares.setdefault(kind, []).append(share)
+    waiting = max(run["data_wait_share"] for run in runs)
+    lines = {
+        "Code": f"albert-lab {values('albert_lab')}, results version {values('results_version')}",
+        "Packages": values("packages"),
+        "Machine": f"{values('machine')}; device {values('device')}, precision {values('precision')}, threads"
+        f" {values('threads')}",
+        "Corpus fingerprint": f"{values('corpus_fingerprint')}; tokenizer {values('tokenizer_fingerprint')}",
+        "Held-out set": values("evaluation_set"),
+        "Pieces and seconds": f"{total('tokens')} pieces, {total('training_seconds')} s of training,"
+        f" {total('total_seconds')} s in all, over {len(runs)} run{'s' if len(runs) > 1 else ''}",
+        "Waiting for data": f"{100 * waiting:.2f} % of the training seconds at most",
+        "Padding": f"{_mean_percent(runs, 'padding_share')} of the positions",
+        "Dropped chunks of one sentence": f"{_mean_percent(runs, 'dropped_chunk_share')} of the chunks, with"
+        f" {_mean_percent(runs, 'dropped_text_share')} of the text",
+        "Label shares, smallest to largest": ", ".join(
+            f"{kind} {min(of_runs):.3f} to {max(of_runs):.3f} ({len(of_runs)} run{'s' if len(of_runs) > 1 else ''})"
+            for kind, of_runs in shares.items()
+        ),
+        "Finished": values("finished"),
+    }
+    return "\n".join(f"- {key}: {value}" for key, value in lines.items())

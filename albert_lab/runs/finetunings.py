@@ -1,0 +1,264 @@
+"""The fine-tunings of a run: the tasks that fill a table's columns, what of them is done, and making the rest."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from albert_lab import paths
+from albert_lab.config.schema import RunConfig
+from albert_lab.data.build import Say
+from albert_lab.errors import MENDABLE, ConfigError
+from albert_lab.storage import write_atomically
+from albert_lab.tasks.corpus_tasks import STANDS_FOR, data_folder, find_or_make, stand_in
+from albert_lab.tasks.metrics import CORRELATIONS
+from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file, summarize
+from albert_lab.tasks.task import TaskConfig, load_task, task_names
+
+if TYPE_CHECKING:
+    from albert_lab.runs.run import Run
+    from albert_lab.tasks.model import Start
+
+# The mean of the paper's five tasks, as its tables have it in their last column.
+AVERAGE = "average"
+AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
+FAILURE = "failure.json"
+# Fine-tuning seeds; None: those that each task's file has for the scale.
+Seeds = Sequence[int] | None
+
+
+def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | None = None) -> dict[str, str]:
+    """The task that fills each downstream column of a table.
+
+    The official one where its data is there; elsewhere the one that the corpus brings in its place; where there is
+    neither, the column has no task. With names given, these tasks and no other.
+
+    Raises:
+        ConfigError: no task of that name.
+        MissingDataError: a task that was asked for by its name has no data.
+    """
+    if names is None:
+        official = [column for column in columns if column in task_names()]
+        filled = {name: name if _has_data(load_task(name)) else stand_in(name, config.corpus) for name in official}
+        return {column: name for column, name in filled.items() if name}
+    for task in [load_task(name) for name in names]:
+        if task.hub is not None and not _has_data(task):
+            task.read(paths.tasks_data(), "train")  # says what is missing, and where
+    return {name: name for name in names}
+
+
+def _has_data(task: TaskConfig) -> bool:
+    return all(task.file(paths.tasks_data(), split).exists() for split in ("train", "dev"))
+
+
+def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[str, str]:
+    """The chosen tasks without those that the corpus does not bring; those that it brings are made where they are not.
+
+    Raises:
+        MissingDataError: the text of the corpus is not there.
+    """
+    tasks = {column: load_task(name) for column, name in chosen.items()}
+    if all(task.hub is not None for task in tasks.values()):
+        return dict(chosen)
+    try:
+        folder = find_or_make(config, say)
+    except ConfigError as error:
+        say(f"no downstream task is made of the corpus: {error}")
+        return {column: name for column, name in chosen.items() if tasks[column].hub is not None}
+    found = {}
+    for column, task in tasks.items():
+        others = [load_task(name) for name, official in STANDS_FOR.items() if official == column != task.name]
+        brought = [each for each in (task, *others) if each.hub is not None or each.file(folder, "train").exists()]
+        if brought:
+            found[column] = brought[0].name
+        if task not in brought:
+            instead = f"{brought[0].title} takes its place" if brought else "its column stays empty"
+            say(f"{task.title}: the corpus brings no such task; {instead}")
+    return found
+
+
+def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
+    """Every task with every fine-tuning seed: those given, or those of the run's scale."""
+    return [(task, seed) for task in map(load_task, tasks) for seed in seeds or task.fitted(config).seeds]
+
+
+def missing(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
+    """The fine-tunings without a record of these very settings, failed ones among them."""
+    return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _record(run, task, seed) is None]
+
+
+def _record(run: "Run", task: TaskConfig, seed: int) -> FinetuningRecord | None:
+    record = read_record(run.folder, task.name, seed)
+    is_current = record is not None and record.identity == identity_of(run.name, run.config, task, seed)
+    return record if is_current else None
+
+
+def failures(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> dict[str, str]:
+    """Why fine-tunings failed, by task and seed."""
+    found = {}
+    for task, seed in missing(run, tasks, seeds):
+        file = _failure_file(run.folder, task.name, seed)
+        if file.exists():
+            found[f"{task.name}, seed {seed}"] = json.loads(file.read_text())["error"]
+    return found
+
+
+def forget_failures(folder: Path, *, mendable_only: bool = False) -> None:
+    """Make failed fine-tunings be made again: all, or those for want of something that was the user's to mend."""
+    for file in (folder / FOLDER).glob(f"*.{FAILURE}"):
+        if not mendable_only or json.loads(file.read_text()).get("mendable"):
+            file.unlink()
+
+
+def _failure_file(folder: Path, task: str, seed: int) -> Path:
+    return record_file(folder, task, seed).with_suffix(f".{FAILURE}")
+
+
+def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "Start":
+    """A finished run as the start of fine-tunings, or random weights of its shape; their records lie apart.
+
+    Raises:
+        MissingDataError: its weights are no longer there.
+        CheckpointError: they are damaged.
+    """
+    from albert_lab.data.tokenizer import find_or_train, load_tokenizer
+    from albert_lab.tasks.model import Start
+    from albert_lab.training.checkpoint import last_weights
+
+    find_or_train(run.config, say)
+    tokenizer = load_tokenizer(run.config)
+    if is_random:
+        return Start(f"{run.name}/random", run.config, tokenizer, None, run.folder / "random")
+    return Start(run.name, run.config, tokenizer, last_weights(run.folder / "checkpoint"), run.folder)
+
+
+def make(run: "Run", tasks: Iterable[str], say: Say, is_stopped: Callable[[], bool], seeds: Seeds = None) -> bool:
+    """Fine-tune a finished run on what is missing, but not on what has failed before; False when stopped.
+
+    A fine-tuning that fails leaves its reason beside the records, and the others are made.
+    """
+    todo = [
+        (task, seed)
+        for task, seed in missing(run, tasks, seeds)
+        if not _failure_file(run.folder, task.name, seed).exists()
+    ]
+    if not todo:
+        return True
+    from albert_lab.tasks.finetune import finetune
+
+    start = start_of(run, say)
+    starts = {task.start_from for task, _ in todo}  # fine-tuned once, with weights that the others begin from
+    for task, seed in todo:
+        try:
+            data = data_folder(task, run.config, say)
+            is_start = task.name in starts
+            record = finetune(start, task, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=is_start)
+        except (*MENDABLE, RuntimeError) as error:
+            say(f"{task.title}, seed {seed}: FAILED: {error}")
+            file = _failure_file(run.folder, task.name, seed)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, json.dumps({"error": str(error), "mendable": isinstance(error, MENDABLE)}) + "\n")
+            continue
+        if record is None:
+            return False
+        say(describe(record))
+    return True
+
+
+def describe(record: FinetuningRecord) -> str:
+    """A fine-tuning in one line: its score, that of constant answers, and its seconds."""
+    return (
+        f"{record.title}, seed {record.seed}: {record.best.main:.1f} (constant answers {record.baseline_main:.1f})"
+        f" of {record.dev.used:,} examples, {record.total_seconds:.0f} s"
+    )
+
+
+def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str, Any]:
+    """The downstream columns of a run's row in the table of runs, as shares: the median over fine-tuning seeds.
+
+    A task that is not finished has no column. The interval is Wilson's 95 % for a share of n answers, which for the F1
+    of an answer, a number between 0 and 1, is wider than need be; correlations have none.
+    """
+    found: dict[str, Any] = {}
+    values: dict[str, float] = {}
+    for column, name in chosen.items():
+        records = finished(run, name, seeds)
+        if not records:
+            continue
+        value, n = summarize(records).best / 100, records[0].dev.used
+        values[column] = value
+        found |= {name: value, f"{name}_n": n}
+        if bounds := interval(value, n, load_task(name).main):
+            found |= {f"{name}_low": bounds[0], f"{name}_high": bounds[1]}
+        found |= {f"{name}_baseline": records[0].baseline_main / 100, f"{name}_by": f"{len(records)} fine-tuned"}
+        for part in load_task(name).metrics:
+            found[f"{name}_{part}"] = median(record.best.scores[part] for record in records) / 100
+    if set(AVERAGED) <= set(values):
+        found[AVERAGE] = fmean(values[column] for column in AVERAGED)
+    return found
+
+
+def finished(run: "Run", name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
+    """The records of a task by seed; none where one of its seeds is missing."""
+    records = [_record(run, task, seed) for task, seed in wanted(run.config, [name], seeds)]
+    return [record for record in records if record is not None] if all(records) else []
+
+
+def interval(share: float, n: int, metrics: Iterable[str]) -> tuple[float, float] | None:
+    """The 95 % Wilson score interval of a task's score; None for a correlation, which is no share."""
+    return wilson(share, n) if CORRELATIONS.isdisjoint(metrics) else None
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """The 95 % Wilson score interval of a share of n, which need be no whole count."""
+    z = 1.959963984540054
+    centre, width = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return max(0.0, (centre - width) / scale), min(1.0, (centre + width) / scale)
+
+
+def table(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> list[dict[str, Any]]:
+    """A line a finished fine-tuning: what was trained on what, and what came of it (scores in percent)."""
+    lines = []
+    for column, name in chosen.items():
+        for record in finished(run, name, seeds):
+            task = load_task(name)
+            settings = record.settings
+            lines.append(
+                {
+                    "run": run.name,
+                    "column": column,
+                    "task": name,
+                    "title": task.title,
+                    "metric": " and ".join(task.main),
+                    "seed": record.seed,
+                    "best": record.best.main,
+                    "best_step": record.best.step,
+                    "last": record.last.main,
+                    "baseline": record.baseline_main,
+                    "scores": json.dumps(record.best.scores),
+                    "n": record.dev.used,
+                    "dev_available": record.dev.available,
+                    "train_used": record.train.used,
+                    "train_available": record.train.available,
+                    "official": json.dumps(task.official_examples),
+                    "steps": settings.steps,
+                    "batch_size": settings.batch_size,
+                    "learning_rate": record.attempts[-1].learning_rate,
+                    "max_sequence_length": settings.max_sequence_length,
+                    "attempts": len(record.attempts),
+                    "diverged": "; ".join(record.diverged),
+                    "counts": json.dumps({"train": record.train.counts, "dev": record.dev.counts}),
+                    "issues": "; ".join(filter(None, (record.train.issues, record.dev.issues))),
+                    "note": task.note or "",
+                    "threshold_from": record.threshold_from or "",
+                    "training_seconds": record.training_seconds,
+                    "total_seconds": record.total_seconds,
+                    "examples_per_second": record.examples_per_second,
+                    "padding_share": record.padding_share,
+                    "identity": record.identity,
+                }
+            )
+    return lines

@@ -1,0 +1,84 @@
+"""What each layer of a finished run changes: measured once on its final checkpoint and kept in its folder."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from albert_lab.errors import ConfigError
+from albert_lab.runs import results
+from albert_lab.runs import run as runs
+from albert_lab.storage import write_atomically
+from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from albert_lab.studies.sweep import PlannedPoint
+    from albert_lab.training.layer_similarity import LayerChange
+
+
+def keep(folder: Path, experiment: Experiment, planned: "Sequence[PlannedPoint]", say: Callable[[str], None]) -> None:
+    """Write the layers of finished runs into a report folder, where the experiment has a figure of them.
+
+    Raises: see table().
+    """
+    if LAYERS_FIGURE not in experiment.figures:
+        return
+    import pandas as pd
+
+    items = {item.run.name: item for item in planned}.values()
+    recorded = [row for item in items if item.is_recorded for row in item.records.layers.get(item.run.name, ())]
+    found = table([item.run.folder for item in items if runs.state(item.run.folder) == "done"], say)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = pd.concat([found, pd.DataFrame(recorded)], ignore_index=True) if recorded else found
+    write_atomically(folder / results.LAYERS, found.to_csv(index=False))
+
+
+def table(folders: Iterable[Path], say: Callable[[str], None]) -> "pd.DataFrame":
+    """The layers of runs, measured first where they were not: one row a run (with its corpus), token choice and layer.
+
+    Raises:
+        ConfigError: a run that is not finished.
+        MissingDataError: its text or its checkpoint is no longer there.
+    """
+    import pandas as pd
+
+    found = []
+    for folder in folders:
+        file = folder / results.LAYERS
+        if not file.exists():
+            say(f"measuring the layers of {folder.name}")
+            write_atomically(file, pd.DataFrame(asdict(change) for change in _measure(folder, say)).to_csv(index=False))
+        rows = pd.read_csv(file)
+        rows.insert(0, "run", folder.name)
+        rows.insert(1, "corpus", runs.read(folder).config.corpus.name)
+        found.append(rows)
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
+    """The change by each layer over the run's held-out set for masked language modelling, without its masks."""
+    run = runs.read(folder)
+    if runs.state(folder) not in runs.PRETRAINED:
+        raise ConfigError(f"{folder.name} is not finished ({runs.state(folder)}): only finished runs are measured")
+
+    from albert_lab.data.prepare import prepare
+    from albert_lab.data.shards import open_shards
+    from albert_lab.data.tokenizer import load_tokenizer
+    from albert_lab.model.heads import PretrainingModel
+    from albert_lab.training.checkpoint import last_weights, load_weights
+    from albert_lab.training.device import choose_device
+    from albert_lab.training.evaluate import make_sets
+    from albert_lab.training.layer_similarity import hidden_states_of, measure
+
+    config = run.config
+    shards = prepare(config, say)
+    tokenizer = load_tokenizer(config)
+    train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
+    device = choose_device(config.machine.device)
+    model = PretrainingModel.from_config(config)
+    checkpoints = folder / "checkpoint"
+    load_weights(last_weights(checkpoints), model)
+    held_out = make_sets(train, dev, tokenizer, config).mlm
+    return measure(hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device))

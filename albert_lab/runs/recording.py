@@ -1,0 +1,111 @@
+"""The record of a finished pre-training: its scores, what it took, what it was shown, with what it was made."""
+
+import platform
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from albert_lab import __version__
+from albert_lab.config.schema import RESULTS_VERSION
+from albert_lab.cost.parameters import count_flops, count_parameters
+from albert_lab.machine import cores
+from albert_lab.runs import results
+
+if TYPE_CHECKING:
+    from albert_lab.data.batches import Batches
+    from albert_lab.data.shards import Shards
+    from albert_lab.runs.run import Run
+    from albert_lab.training.pretrain import Pretraining
+
+
+def make_record(
+    run: "Run",
+    trained: "Pretraining",
+    batches: "Batches",
+    train: "Shards",
+    dev: "Shards",
+    provenance: results.Provenance,
+) -> results.RunRecord:
+    """The record of a finished pre-training.
+
+    Args:
+        run: what was made.
+        trained: what came of it.
+        batches: what it was trained on.
+        train, dev: the text.
+        provenance: with what it was made.
+    """
+    config = run.config
+    counts = count_parameters(config)
+    shown, plan = trained.shown, batches.stats()
+    kinds = [label.kind for label in config.inter_sentence.labels]
+    scores = {}
+    for name, accuracy in trained.scores.items():
+        low, high = accuracy.interval()
+        scores[name] = results.Score(
+            value=accuracy.value, n=accuracy.n, low=low, high=high, baseline=accuracy.baseline, by=accuracy.by
+        )
+    return results.RunRecord(
+        name=run.name,
+        results_version=RESULTS_VERSION,
+        config=config,
+        fingerprints=run.fingerprints,
+        start_from=asdict(run.start_from) if run.start_from else None,
+        evaluation_set=run.evaluation_set,
+        parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
+        train_flops_per_token=count_flops(config).training,
+        scores=scores,
+        training=results.Training(
+            steps=trained.steps,
+            tokens=trained.tokens,
+            training_seconds=trained.training_seconds,
+            total_seconds=trained.total_seconds,
+            tokens_per_second=trained.tokens / trained.training_seconds,
+            inference_tokens_per_second=trained.inference_tokens_per_second,
+            data_wait_share=trained.data_wait_share,
+            peak_memory_bytes=trained.peak_memory_bytes,
+            final_loss=trained.final_loss,
+        ),
+        data=results.Data(
+            mask_rate=shown.masked / trained.tokens,
+            padding_share=1 - trained.tokens / (trained.steps * config.batch_size * config.max_sequence_length),
+            label_shares={kind: shown.labels[index] / shown.pairs for index, kind in enumerate(kinds)},
+            cross_document_share=plan["cross_document_share"],
+            dropped_chunk_share=plan["dropped_chunks"] / plan["chunks"],
+            dropped_text_share=plan["dropped_text_share"],
+            epochs=trained.steps * config.batch_size / plan["pairs"],
+            train_documents=len(train.document_offsets) - 1,
+            dev_documents=len(dev.document_offsets) - 1,
+        ),
+        alarms=trained.alarms,
+        provenance=provenance,
+    )
+
+
+def provenance(device: str, precision: str, threads: int) -> results.Provenance:
+    """Where, when and with what this process computes."""
+    packages = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
+    return results.Provenance(
+        albert_lab=__version__,
+        python=platform.python_version(),
+        packages={package: version(package) for package in packages},
+        platform=f"{platform.system()} {platform.machine()}",
+        processor=_processor(),
+        cores=cores(),
+        threads=threads,
+        device=device,
+        precision=precision,
+        finished=datetime.now(UTC).date().isoformat(),
+    )
+
+
+def _processor() -> str:
+    """The processor's name as Linux tells it; elsewhere what Python knows."""
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,199 @@
+"""The record of one run, and the records of many as one table."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from albert_lab.config.schema import RunConfig
+from albert_lab.errors import ConfigError
+from albert_lab.storage import write_atomically
+
+RECORD = "results.json"
+METRICS = "metrics.jsonl"
+# The tables of a report.
+POINTS, RESULTS, CURVES, TUNINGS = "points.csv", "results.csv", "curves.csv", "finetuning.csv"
+LAYERS = "layers.csv"
+ENSEMBLES = "ensembles.csv"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Score(_Part):
+    """A share of n answers that were right, with the 95 % Wilson interval of that binomial.
+
+    baseline is what a constant answer would score on the same set; by says what gave the answers.
+    """
+
+    value: float
+    n: int
+    low: float
+    high: float
+    baseline: float
+    by: str
+
+
+class Training(_Part):
+    """What the training took. training_seconds leaves evaluation, checkpoints and compilation out.
+
+    Pieces a second count no padding. Those of inference are of forward passes through encoder and heads, never
+    compiled, over the held-out set for masked language modelling in the final evaluation; None in records of before
+    they were timed.
+    """
+
+    steps: int
+    tokens: int
+    training_seconds: float
+    total_seconds: float
+    tokens_per_second: float
+    inference_tokens_per_second: float | None = None
+    data_wait_share: float
+    peak_memory_bytes: int
+    final_loss: float
+
+
+# What the layers of a run come to, where they were measured (report/layers.py).
+LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
+# Columns of the table of runs that are neither scores nor settings.
+NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
+
+
+class Data(_Part):
+    """What the model was shown: rates over the training batches; cross-document and dropped shares of epoch 0."""
+
+    mask_rate: float
+    padding_share: float
+    label_shares: dict[str, float]
+    cross_document_share: float
+    dropped_chunk_share: float
+    dropped_text_share: float
+    epochs: float
+    train_documents: int
+    dev_documents: int
+
+
+class Provenance(_Part):
+    """Where, when and with what the numbers were made."""
+
+    albert_lab: str
+    python: str
+    packages: dict[str, str]
+    platform: str
+    processor: str
+    cores: int
+    threads: int
+    device: str
+    precision: str
+    finished: str
+
+
+class RunRecord(_Part):
+    """Everything that is known of a finished run; its file is written last and means that the run is done."""
+
+    name: str
+    results_version: int
+    config: RunConfig
+    fingerprints: dict[str, str]
+    start_from: dict[str, str] | None = None
+    evaluation_set: str
+    parameters: dict[str, int]
+    train_flops_per_token: float
+    scores: dict[str, Score]
+    training: Training
+    data: Data
+    alarms: tuple[str, ...]
+    provenance: Provenance
+
+
+def write(folder: Path, record: RunRecord) -> None:
+    """Write a run's record into its folder, atomically."""
+    write_atomically(folder / RECORD, record.model_dump_json(indent=2) + "\n")
+
+
+def read(folder: Path) -> RunRecord | None:
+    """The record in a run's folder; None when the run is not finished.
+
+    Raises:
+        ConfigError: a file that is no record.
+    """
+    file = folder / RECORD
+    if not file.exists():
+        return None
+    try:
+        return RunRecord.model_validate_json(file.read_text())
+    except ValueError as error:
+        raise ConfigError(f"{file} is not a record of a run: {error}") from error
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's metrics.jsonl; a line cut short by a kill is left out."""
+    file = folder / METRICS
+    lines = []
+    if file.exists():
+        for line in file.read_text().splitlines():
+            try:
+                lines.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+    return lines
+
+
+def as_row(record: RunRecord) -> dict[str, Any]:
+    """A record as one flat row of a table of runs."""
+    row: dict[str, Any] = {"run": record.name, "evaluation_set": record.evaluation_set}
+    for name, score in record.scores.items():
+        row |= {name: score.value, f"{name}_n": score.n, f"{name}_low": score.low, f"{name}_high": score.high}
+        row |= {f"{name}_baseline": score.baseline, f"{name}_by": score.by}
+    row |= {
+        "parameters": record.parameters["total"],
+        "encoder_parameters": record.parameters["encoder"],
+        "train_flops_per_token": record.train_flops_per_token,
+    }
+    row |= record.training.model_dump()
+    data = record.data.model_dump()
+    data["label_shares"] = json.dumps(data["label_shares"], sort_keys=True)
+    row |= data
+    config = record.config
+    row |= {
+        "learning_rate": config.learning_rate,
+        "optimizer": config.optimizer.name,
+        "corpus": config.corpus.name,
+        "added_corpus": config.added_corpus.name,
+        "start_from": "{run} ({keep})".format(**record.start_from) if record.start_from else "",
+        "vocab_size": config.tokenizer.vocab_size,
+        "num_layers": config.model.num_layers,
+        "hidden_size": config.model.hidden_size,
+        "batch_size": config.batch_size,
+        "max_sequence_length": config.max_sequence_length,
+        "short_sequence_probability": config.short_sequence_probability,
+        "budget": f"{config.budget.value:g} {config.budget.unit}",
+        "masking": config.masking.name,
+        "corpus_fingerprint": record.fingerprints["corpus"],
+        "tokenizer_fingerprint": record.fingerprints["tokenizer"],
+        "results_version": record.results_version,
+        "alarms": "; ".join(record.alarms),
+    }
+    provenance = record.provenance
+    packages = " ".join(f"{name} {version}" for name, version in sorted(provenance.packages.items()))
+    row |= {
+        "albert_lab": provenance.albert_lab,
+        "packages": f"python {provenance.python} {packages}",
+        "machine": f"{provenance.platform}, {provenance.processor}, {provenance.cores} cores",
+        "threads": provenance.threads,
+        "device": provenance.device,
+        "precision": provenance.precision,
+        "finished": provenance.finished,
+    }
+    return row
+
+
+def curve(folder: Path) -> list[dict[str, Any]]:
+    """The learning curve of a run: a row an evaluation along the way (accuracies on held-out text)."""
+    return [
+        {"run": folder.name} | {key: value for key, value in line.items() if key != "event"}
+        for line in read_metrics(folder)
+        if line.get("event") == "evaluation"
+    ]

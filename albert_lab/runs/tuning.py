@@ -1,0 +1,177 @@
+"""Fine-tunings of a run by themselves: with other seeds, settings and splits, from random weights, as ensembles."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+from tabulate import tabulate
+
+from albert_lab import paths
+from albert_lab.config.schema import SEEDS, digest
+from albert_lab.data.build import Say
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import run as runs
+from albert_lab.tasks.corpus_tasks import data_folder
+from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
+from albert_lab.tasks.task import TaskConfig, load_task
+
+CHECKPOINTS = ("best", "last")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be fine-tuned: tasks, seeds (None: those of the scale), overrides of the tasks' files, splits."""
+
+    tasks: Sequence[str]
+    seeds: Sequence[int] | None
+    overrides: Sequence[str]
+    splits: Sequence[str]
+    is_random: bool
+
+
+def read_seeds(text: str) -> list[int]:
+    """Seeds from a text such as 0,1,2.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    words = text.split(",")
+    seeds = [int(word) for word in words if word.isdecimal() and int(word) < SEEDS]
+    if len(set(seeds)) < len(words):
+        raise ConfigError(
+            f"--seeds {text}: different whole numbers below {SEEDS} with commas between them, as in 0,1,2"
+        )
+    return seeds
+
+
+def find_run(name: str) -> runs.Run:
+    """A finished or imported run by its name or folder.
+
+    Raises:
+        ConfigError: no such run, one of another results version, or one that is not finished.
+    """
+    folder = runs.find(name)
+    run = runs.read(folder)
+    if run.folder.resolve() != folder.resolve():
+        raise ConfigError(f"{folder} is not where its run is looked for, {run.folder}: ALBERT_LAB_HOME says where")
+    runs.check_finished(folder)
+    return run
+
+
+def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
+    """The records of fine-tunings of a run, made first where they are not there; waits for who works on the run.
+
+    Raises:
+        ConfigError, MissingDataError: no such run, task or data, or settings that do not fit.
+        DivergedError: the loss was not a finite number.
+    """
+    run = find_run(name)
+    tasks = [load_task(task, wanted.overrides) for task in wanted.tasks]
+    for task in tasks:
+        task.fitted(run.config)
+        for split in wanted.splits:
+            task.file(paths.tasks_data(), split)
+    runs.use_threads(run.folder, run.config)
+    with FileLock(run.folder / runs.LOCK):
+        return _finetune(run, tasks, wanted, say)
+
+
+def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: Say) -> list[FinetuningRecord]:
+    from albert_lab.tasks.finetune import finetune
+
+    start = downstream.start_of(run, say, is_random=wanted.is_random)
+    if wanted.overrides:  # apart: the run's own records are those of the tables
+        start = replace(start, folder=start.folder / f"settings-{digest(list(wanted.overrides))}")
+    found = []
+    for task in tasks:
+        data = data_folder(task, run.config, say)
+        for seed in wanted.seeds or task.fitted(run.config).seeds:
+            record = finetune(start, task, seed, data=data, say=say, splits=wanted.splits)
+            assert record is not None, "nothing stops it but a signal, which ends this process"
+            say(f"{downstream.describe(record)}; predictions in {output_folder(start.folder, task.name, seed)}")
+            found.append(record)
+    return found
+
+
+def as_text(records: Sequence[FinetuningRecord]) -> str:
+    """A line a task: the median over seeds, every value, and what to compare it with."""
+    by_task: dict[str, list[FinetuningRecord]] = {}
+    for record in records:
+        by_task.setdefault(record.title, []).append(record)
+    body = []
+    for title, seeds in by_task.items():
+        summary, first = summarize(seeds), seeds[0]
+        bounds = downstream.interval(summary.best / 100, first.dev.used, load_task(first.task).main)
+        values = ", ".join(f"{value:.1f}" for value in summary.best_values.values())
+        trained = f"{first.train.used:,} of {first.train.available:,}"
+        shown = f" [{100 * bounds[0]:.1f}, {100 * bounds[1]:.1f}]" if bounds else ""
+        score, chance = f"{summary.best:.1f}{shown}", f"{first.baseline_main:.1f}"
+        body.append(
+            [title, first.weights, score, values, f"{summary.last:.1f}", chance, f"{first.dev.used:,}", trained]
+        )
+    header = ["task", "weights", "median of best", "best by seed", "last", "constant", "n", "trained on"]
+    return tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
+
+
+@dataclass(frozen=True)
+class EnsembleScore:
+    """What an ensemble scores beside its members (percent); None where the split has no labels."""
+
+    task: str
+    main: float | None
+    scores: dict[str, float]
+    members: dict[str, float]
+    predictions: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return dict(vars(self))
+
+    def as_text(self) -> str:
+        """A line a member, and the ensemble's scores."""
+        lines = [f"{score:6.2f}  {member}" for member, score in self.members.items()]
+        if self.main is not None:
+            lines.append(f"{self.main:6.2f}  ensemble of {len(self.members)} on {self.task}")
+            lines.append(", ".join(f"{name} {value:.2f}" for name, value in self.scores.items()))
+        return "\n".join([*lines, *([f"predictions: {self.predictions}"] if self.predictions else [])])
+
+
+def ensemble_runs(
+    name: str, names: Sequence[str], say: Say, *, which: str, split: str, best: int | None, output: Path | None
+) -> EnsembleScore:
+    """An ensemble of all fine-tunings of runs on a task.
+
+    Raises:
+        ConfigError, MissingDataError: no such run or task, no fine-tuning of it, or members that do not go together.
+    """
+    if which not in CHECKPOINTS:
+        raise ConfigError(f"--which {which}: one of {', '.join(CHECKPOINTS)}")
+    from albert_lab.tasks.ensemble import ensemble
+
+    task, found = load_task(name), [find_run(run) for run in names]
+    files = [file for run in found for file in _score_files(run, task, which if split == "dev" else split)]
+    if not files:
+        raise MissingDataError(
+            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --tasks {task.name}`"
+        )
+    config = found[0].config
+    data = data_folder(task, config, say)
+    made = ensemble(task, files, data, say, scale=config.scale.name, split=split, best=best)
+    if output is not None:
+        task.format.write_predictions(made.outcome.answers, output)  # pyright: ignore[reportArgumentType]
+    members = {f"{file.parents[2].name}, {file.parent.name}": score for file, score in made.members.items()}
+    return EnsembleScore(task.name, made.main, made.outcome.scores, members, str(output) if output else None)
+
+
+def _score_files(run: runs.Run, task: TaskConfig, stem: str) -> list[Path]:
+    """Scores of the finished fine-tunings of the task's settings."""
+    found = []
+    for folder in sorted(output_folder(run.folder, task.name, 0).parent.glob(f"{task.name}-seed*/")):
+        seed = int(folder.name.rpartition("seed")[2])
+        if downstream.missing(run, [task.name], [seed]) or not (folder / f"{stem}.npz").exists():
+            continue
+        found.append(folder / f"{stem}.npz")
+    return found

@@ -1,0 +1,85 @@
+"""The ensembles of a table: for each task, the fine-tunings of the best run, averaged (Tables 9 and 10)."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import results
+from albert_lab.storage import write_atomically
+from albert_lab.studies.experiment import Experiment
+from albert_lab.tasks.corpus_tasks import data_folder
+from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
+from albert_lab.tasks.task import load_task
+
+if TYPE_CHECKING:
+    from albert_lab.studies.sweep import PlannedPoint
+
+Say = Callable[[str], None]
+
+
+def keep(folder: Path, experiment: Experiment, planned: "Sequence[PlannedPoint]", say: Say) -> None:
+    """Write the ensembles of a table into its report folder, where the experiment asks for them.
+
+    Where runs stand in reports alone, the scores of their fine-tunings are not here: what the folder has is kept.
+
+    Raises: see table().
+    """
+    if experiment.ensemble and not any(item.is_recorded for item in planned):
+        import pandas as pd
+
+        lines = table(planned, experiment.ensemble.members, say)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / results.ENSEMBLES, pd.DataFrame(lines).to_csv(index=False))
+
+
+def table(planned: "Sequence[PlannedPoint]", members: int, say: Say) -> list[dict[str, Any]]:
+    """A line a task: what the fine-tunings of its best run score, alone and averaged (scores in percent).
+
+    The best run is the one with the highest median over its fine-tunings; a task that no run has finished has no line.
+
+    Args:
+        planned: The points of the table.
+        members: Takes at most so many fine-tunings, the best on the dev set.
+        say: Told what the scores leave out.
+
+    Raises:
+        MissingDataError: the scores of a fine-tuning, or the task's data, are no longer there.
+    """
+    lines = []
+    for column, name in planned[0].tasks.items():
+        finished = {
+            item.run.folder: (item, records)
+            for item in planned
+            if (records := downstream.finished(item.run, name, item.seeds))
+        }
+        if finished:
+            item, records = max(finished.values(), key=lambda pair: summarize(pair[1]).best)
+            lines.append({"column": column, "task": name} | _line(item, records, members, say))
+    return lines
+
+
+def _line(item: "PlannedPoint", records: Sequence[FinetuningRecord], members: int, say: Say) -> dict[str, Any]:
+    from albert_lab.tasks.ensemble import ensemble
+
+    run, task = item.run, load_task(records[0].task)
+    files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
+    data = data_folder(task, run.config, say)
+    made = ensemble(task, files, data, say, scale=run.config.scale.name, best=members)
+    single = {name: median(record.best.scores[name] for record in records) for name in records[0].best.scores}
+    return {
+        "title": task.title,
+        "metric": " and ".join(task.main),
+        "run": run.name,
+        "row": ", ".join(item.point.row.values()),
+        "seed": run.config.seed,
+        "n": records[0].dev.used,
+        "finetunings": len(records),
+        "single": summarize(records).best,
+        "single_scores": json.dumps(single),
+        "members": json.dumps(list(made.members.values())),
+        "ensemble": made.main,
+        "ensemble_scores": json.dumps(made.outcome.scores),
+    }

@@ -1,0 +1,257 @@
+"""Experiments: a grid of runs with the paper's numbers beside it, read from a YAML file or made from a sweep."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from yaml import YAMLError
+
+from albert_lab import paths
+from albert_lab.config.compose import axes, describe
+from albert_lab.config.schema import Keep
+from albert_lab.errors import ConfigError
+from albert_lab.runs import results
+from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.studies.claim import Claim
+from albert_lab.studies.figure import FIGURES
+from albert_lab.tasks.task import task_names
+
+INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
+# The figure for which the layers of runs are measured.
+LAYERS_FIGURE = "layer-similarity"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PaperTable(_Part):
+    """The paper's own cells: rows carry the value of every axis and the cells exactly as printed (text)."""
+
+    table: str
+    columns: dict[str, str]
+    rows: tuple[dict[str, str], ...]
+
+
+class PaperCurve(_Part):
+    """A curve of a figure as read off the plot: points that could be read, and between which values the rest lies.
+
+    row names the row of ours that it stands for; panel is what it is a curve of, in the words of our columns.
+    """
+
+    panel: str
+    row: str
+    points: tuple[tuple[float, float], ...]
+    between: tuple[float, float] | None = None
+
+
+class PaperFigure(_Part):
+    """A figure of the paper, approximate: x is what its horizontal axis shows."""
+
+    figure: str
+    x: str
+    curves: tuple[PaperCurve, ...]
+
+
+# What stands here for a value of the paper: one override's value for the axis, or overrides of several keys.
+Choice = str | tuple[str, ...]
+
+
+class BeyondPaper(_Part):
+    """Values of an axis that the paper does not print: at some scales they are rows, elsewhere when asked for."""
+
+    values: dict[str, Choice]
+    scales: tuple[str, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_lists(cls, content: Any) -> Any:
+        return content | {"values": _choices(content["values"])} if "values" in content else content
+
+
+class Link(_Part):
+    """That some rows start from another run, and what they keep of it.
+
+    Rows are named by labels of axes, the parent by those that differ. A parent which also sets a key that is no axis
+    is a trunk: no row of the table, and it starts from nothing.
+    """
+
+    row: dict[str, str]
+    parent: dict[str, str]
+    keep: Keep
+
+
+class Ensemble(_Part):
+    """That the fine-tunings of the best run are averaged, at most so many of them; paper has the paper's cells."""
+
+    members: int = Field(gt=1)
+    paper: dict[str, str] = {}
+
+
+class Experiment(_Part):
+    """One table of the paper, or a user's own: what is fixed, what varies, what is shown.
+
+    An axis of the grid maps the paper's value to the override that stands for it here, or to a list of overrides of
+    several keys; where value and override are the same it is written as a plain list. finetuning_seeds take the place
+    of those that each task has for the scale. continues names a run that is there already and whose weights every row
+    starts from.
+    """
+
+    name: str
+    title: str
+    source: str
+    fixed: tuple[str, ...] = ()
+    grid: dict[str, dict[str, Choice]]
+    beyond_paper: dict[str, BeyondPaper] = {}
+    start_from: tuple[Link, ...] = ()
+    continues: str | None = None
+    speed_relative_to: dict[str, str] | None = None
+    columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
+    paper: PaperTable | None = None
+    finetuning_seeds: tuple[int, ...] | None = None
+    ensemble: Ensemble | None = None
+    claims: tuple[Claim, ...] = ()
+    figures: tuple[str, ...] = ("learning-curves",)
+    paper_figure: PaperFigure | None = None
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_lists(cls, content: Any) -> Any:
+        if isinstance(content, dict) and isinstance(content.get("grid"), dict):
+            content = content | {"grid": {str(key): _choices(values) for key, values in content["grid"].items()}}
+        return content
+
+    @model_validator(mode="after")
+    def _columns_are_known(self) -> "Experiment":
+        if unknown := [column for column in self.columns if column not in scores()]:
+            raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {', '.join(scores())})")
+        return self
+
+    @model_validator(mode="after")
+    def _figures_are_known(self) -> "Experiment":
+        if unknown := [figure for figure in self.figures if figure not in FIGURES]:
+            raise ValueError(f"figures: {unknown[0]} is unknown (allowed: {', '.join(FIGURES)})")
+        return self
+
+    @model_validator(mode="after")
+    def _rows_are_known(self) -> "Experiment":
+        places = [(f"beyond_paper.{axis}", {axis: ""}) for axis in self.beyond_paper]
+        places += [("start_from.row", link.row) for link in self.start_from]
+        places += [("speed_relative_to", self.speed_relative_to or {})]
+        for place, row in places:
+            for axis in row:
+                if axis not in self.grid:
+                    raise ValueError(f"{place}: {axis} is no axis of the grid ({', '.join(self.grid)})")
+        return self
+
+    @model_validator(mode="after")
+    def _paper_rows_fit(self) -> "Experiment":
+        if self.paper:
+            for row in self.paper.rows:
+                for axis, values in self.grid.items():
+                    if axis not in row:
+                        raise ValueError(f"paper row {row} lacks the axis {axis}")
+                    if row[axis] not in values:
+                        raise ValueError(f"paper row {row}: {axis}={row[axis]} is not among {', '.join(values)}")
+        return self
+
+    @model_validator(mode="after")
+    def _claims_fit(self) -> "Experiment":
+        grid = {axis: self.grid[axis] for axis in self.axes}
+        metrics = {*scores(), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
+        metrics |= set(results.LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
+        for number, claim in enumerate(self.claims, 1):
+            try:
+                claim.fit(grid, metrics)
+            except ValueError as error:
+                raise ValueError(f"claim {number} ({claim.check}): {error}") from error
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_origin(self) -> "Experiment":
+        if self.continues and self.start_from:
+            raise ValueError("start_from and continues: a row starts from one run")
+        return self
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes that make the rows of the table; seeds are averaged over."""
+        return tuple(axis for axis in self.grid if axis != "seed")
+
+
+def read(file: Path) -> Experiment:
+    """An experiment from a YAML file.
+
+    Raises:
+        ConfigError: no such file, text that is no YAML, or keys that do not fit; names the file and the key.
+    """
+    if not file.is_file():
+        what = "a folder" if file.is_dir() else "not there"
+        raise ConfigError(f"{file} is {what}: name an experiment file (.yaml)")
+    try:
+        # OmegaConf, since PyYAML reads 1e-4 as a string; interpolations belong to the configuration, not to this file.
+        content = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+        if not isinstance(content, dict):
+            raise ConfigError(f"{file} holds no keys: an experiment has title, source and grid")
+        return Experiment.model_validate({"name": file.stem} | _as_text(content))
+    except ValidationError as error:
+        raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors()))}") from error
+    except (OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read as YAML: {error}") from error
+
+
+def _as_text(value: Any) -> Any:
+    """Paper cells and axis labels are text: what is printed is what was written."""
+    if isinstance(value, dict):
+        return {str(key): _as_text(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    return value if value is None or isinstance(value, bool) else str(value)
+
+
+@cache
+def scores() -> tuple[str, ...]:
+    """The columns of the table of runs that are shares and are printed in percent: accuracies, tasks, their average."""
+    return (*INTRINSIC, *task_names(), AVERAGE)
+
+
+def files() -> list[Path]:
+    """The experiment files that come with the package, each of them a sub-command."""
+    return sorted(paths.EXPERIMENTS.glob("*.yaml"))
+
+
+@cache
+def named(name: str) -> Experiment:
+    """The packaged experiment of that name."""
+    return read(paths.EXPERIMENTS / f"{name}.yaml")
+
+
+def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
+    """The experiment that a bare sweep asks for, and the overrides that are left fixed.
+
+    Raises:
+        ConfigError: no axis has more than one value, or a text is no override.
+    """
+    grid = {key: values for key, values in axes(overrides).items() if len(values) > 1 and key != "seed"}
+    if not grid:
+        example = "albert-lab sweep embedding_size=64,128,256,768"
+        raise ConfigError(f"nothing to sweep over: give a key other than seed several values, as in `{example}`")
+    name = "sweep-" + "-".join(grid)
+    title = "Sweep over " + " and ".join(grid)
+    content = {"name": name, "title": title, "source": "no table of the paper", "grid": grid}
+    return Experiment.model_validate(content), [
+        text for text in overrides if text.split("=")[0].lstrip("+") not in grid
+    ]
+
+
+def _choices(values: Any) -> dict[str, Choice]:
+    pairs = values.items() if isinstance(values, dict) else ((value, value) for value in values)
+    return {
+        str(label): tuple(str(item) for item in value) if isinstance(value, list | tuple) else str(value)
+        for label, value in pairs
+    }

@@ -1,0 +1,48 @@
+"""The figures that an experiment can name, and what is said of each; drawn by functions of figures/charts.py."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """title stands in the help of its command, caption under it in a report; is_of_any: any report can have it."""
+
+    title: str
+    caption: str
+    is_of_any: bool = False
+
+
+FIGURES = {
+    "layer-similarity": Figure(
+        "Figure 1: what each layer changes.",
+        "What each layer changes: L2 distance and angle between its input and its output, over the real pieces of the"
+        " held-out set, without masks. The distance grows with the hidden size; the angle does not.",
+    ),
+    "learning-curves": Figure(
+        "Held-out accuracy along the way, of any report.",
+        "Accuracy on held-out documents along the way, on the first pairs of each set.",
+        is_of_any=True,
+    ),
+    "extra-data": Figure(
+        "Figure 2a: MLM accuracy with and without additional data.",
+        "MLM accuracy on held-out documents with and without the added corpus.",
+    ),
+    "dropout": Figure(
+        "Figure 2b: MLM accuracy with dropout kept and removed.",
+        "MLM accuracy on held-out documents with dropout kept and removed.",
+    ),
+    "sharing-tradeoff": Figure(
+        "Table 4 as a figure: score against parameters.",
+        "Score against parameters, by sharing strategy and embedding size.",
+    ),
+    "embedding-size": Figure(
+        "Table 3 as a figure: score against embedding size.",
+        "Score against embedding size, by sharing strategy.",
+    ),
+    "speed": Figure(
+        "Training throughput of the rows of any report, beside the paper's speed-up.",
+        "Training throughput of each row, as it was measured during its own run; runs that shared the machine with"
+        " others were slowed by them.",
+        is_of_any=True,
+    ),
+}

@@ -1,0 +1,160 @@
+"""The graph of runs: which run starts from which, what has to be made for what is asked, and in which order."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from albert_lab.config.schema import RunConfig
+from albert_lab.data.tokenizer import find_tokenizer
+from albert_lab.errors import ConfigError
+from albert_lab.model.deepen import check_deepening
+from albert_lab.model.shape import EncoderShape
+from albert_lab.runs import run as runs
+from albert_lab.studies.points import Point
+
+# What must not change where training goes on: the shape, the text's ids, the labels, the schedule, the curve.
+_SAME_IN_TRAINING = (
+    "model",
+    "sharing",
+    "embedding_size",
+    "inter_sentence",
+    "tokenizer",
+    "optimizer",
+    "budget.unit",
+    "budget.value",
+    "batch_size",
+    "evaluation",
+    "seed",
+)
+
+
+def lineage(point: Point) -> list[tuple[Point, runs.Run]]:
+    """A point's ancestors with their runs, oldest first, and the point itself with its run last.
+
+    Raises:
+        ConfigError: a point that cannot start from its parent, or a configuration that does not fit.
+        MissingDataError: text that is not there.
+    """
+    if point.run:
+        return [(point, point.run)]
+    if point.start is None:
+        return [(point, runs.plan(point.config))]
+    above = lineage(point.start.point)
+    parent = above[-1][1]
+    run = runs.plan(point.config, runs.StartFrom(parent.name, point.start.keep))
+    try:
+        _check_training(run, parent) if point.start.keep == "training" else _check_weights(run, parent)
+    except ConfigError as error:
+        words, parent_words = (each.words or "the run" for each in (point, point.start.point))
+        raise ConfigError(f"{words} cannot start from {parent_words}: {error}") from error
+    return [*above, (point, run)]
+
+
+def _check_training(run: runs.Run, parent: runs.Run) -> None:
+    for key in _SAME_IN_TRAINING:
+        here, there = (_value(config, key) for config in (run.config, parent.config))
+        if here != there:
+            raise ConfigError(f"its training goes on there, so {key} must be the same: {there} before, {here} after")
+    if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"]:
+        raise ConfigError("its training goes on there, so the tokenizer must be the same")
+    if parent.config.budget.stop_at >= run.config.budget.stop_at:
+        raise ConfigError(
+            f"budget.stop_at={parent.config.budget.stop_at:g} there leaves nothing to do"
+            f" until budget.stop_at={run.config.budget.stop_at:g} here"
+        )
+
+
+def _check_weights(run: runs.Run, parent: runs.Run) -> None:
+    same_file = find_tokenizer(run.config) == find_tokenizer(parent.config)
+    if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"] and not same_file:
+        raise ConfigError("the weights are those of another tokenizer")
+    if len(run.config.inter_sentence.labels) != len(parent.config.inter_sentence.labels):
+        raise ConfigError("the pair heads have different labels")
+    check_deepening(*(EncoderShape.from_config(each.config) for each in (parent, run)))
+
+
+def _value(config: RunConfig, key: str) -> Any:
+    value: Any = config
+    for part in key.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def needed(
+    lineages: Iterable[Sequence[runs.Run]], ended: Collection[str] = (), recorded: Collection[str] = ()
+) -> set[str]:
+    """Names of the runs that have to be pre-trained for what is asked.
+
+    A parent that is finished is made again only where its weights were freed and an unfinished run starts from it; one
+    that nobody waits for is left alone.
+
+    Args:
+        lineages: For each run that is asked for, its ancestors, oldest first, and itself last.
+        ended: Names of runs that are not to be made, and with them none that starts from them.
+        recorded: Names of runs whose numbers are there without a folder.
+    """
+    found: set[str] = set()
+    for line in lineages:
+        wanted: list[runs.Run] = []
+        for run in reversed(line):
+            finished = runs.state(run.folder) in runs.PRETRAINED or run.name in recorded
+            if finished and (not wanted or has_weights(run.folder) or has_weights(wanted[-1].folder)):
+                break
+            wanted.append(run)
+        names = {run.name for run in wanted}
+        if names.isdisjoint(ended):
+            found |= names
+    return found
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether a run can be started from: its last checkpoint was not freed."""
+    return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
+
+
+def parents_among(found: Sequence[runs.Run]) -> dict[Path, Path]:
+    """Folder of the run that each of some runs starts from, where that is one of them too."""
+    folders = {run.name: run.folder for run in found}
+    return {
+        run.folder: folders[run.start_from.run] for run in found if run.start_from and run.start_from.run in folders
+    }
+
+
+def orphaned(run: runs.Run, reasons: Mapping[str, str]) -> str:
+    """Why a run is not made whose parent failed."""
+    assert run.start_from is not None
+    parent = run.start_from.run
+    return f"not begun: it starts from {parent}, which did not end well: {reasons.get(parent, 'it was stopped')}"
+
+
+def parents(folder: Path) -> dict[str, str]:
+    """Parent of each run under a folder that starts from another one, by name."""
+    found = {}
+    for file in folder.glob(f"*/{runs.RUN_FILE}"):
+        # As plain data: a run of an earlier version, with other keys, has its place in the tree too.
+        content: Any = OmegaConf.load(file)
+        if start_from := content.get("start_from"):
+            found[file.parent.name] = str(start_from.run)
+    return found
+
+
+def tree(names: Sequence[str], parent_of: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Names with their depth in the tree: each below its parent, siblings in the order given."""
+    children: dict[str | None, list[str]] = {}
+    for name in names:
+        parent = parent_of.get(name)
+        children.setdefault(parent if parent in set(names) else None, []).append(name)
+
+    def below(name: str | None, depth: int) -> Iterable[tuple[str, int]]:
+        for child in children.get(name, []):
+            yield child, depth
+            yield from below(child, depth + 1)
+
+    return list(below(None, 0))
+
+
+def branch(depth: int) -> str:
+    """What stands before a name at a depth of the tree; without leading spaces, which tables would cut off."""
+    return "└" + "──" * depth + " " if depth else ""

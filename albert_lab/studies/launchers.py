@@ -1,0 +1,98 @@
+"""Start the child processes that make runs: on this machine, one process a run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from albert_lab.machine import cores
+
+INTERRUPTED = 130
+STOPPED = 75
+PARENT_FAILED = -1000  # no exit code and no signal of a child
+POLL_SECONDS = 0.1
+
+
+def launch(
+    folders: Mapping[Path, Sequence[str]],
+    *,
+    jobs: int,
+    on_end: Callable[[Path, int], bool],
+    parents: Mapping[Path, Path],
+) -> int:
+    """Make runs in child processes, at most `jobs` at a time, until none is left or on_end says stop.
+
+    SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end.
+
+    Args:
+        folders: run folders in order, each with what its process is told besides: tasks to fine-tune on, seeds.
+        jobs: number of children at once; the cores are shared out among them.
+        on_end: called with a run's folder and its child's exit code; False starts no further run. With PARENT_FAILED
+            where there was no child, because the run it starts from did not end well.
+        parents: folders of runs that start from another one of these; they wait until it has ended.
+
+    Returns:
+        0, or the exit code of the signal that ended it, or one of its children alone (130 after Ctrl-C, 75 after
+        SIGTERM).
+    """
+    waiting = list(folders)
+    failed: set[Path] = set()
+    running: dict[Path, subprocess.Popen[bytes]] = {}
+    environment = os.environ | {"ALBERT_LAB_THREADS": str(max(1, cores() // jobs))}
+    if jobs > 1:
+        environment["ALBERT_LAB_PLAIN_PROGRESS"] = "1"
+    received: list[int] = []
+    stopped = 0
+    with _passing_on_signals(running, received):
+        while waiting or running:
+            for folder in [folder for folder in waiting if parents.get(folder) in failed and not received]:
+                waiting.remove(folder)
+                failed.add(folder)
+                on_end(folder, PARENT_FAILED)
+            for folder in [folder for folder in waiting if parents.get(folder) not in {*waiting, *running, *failed}]:
+                if len(running) >= jobs or received:
+                    break
+                waiting.remove(folder)
+                running[folder] = subprocess.Popen(
+                    [sys.executable, "-m", "albert_lab.runs.run", str(folder), *folders[folder]],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                )
+                if received:  # while the child was being started, so that it was not among those told
+                    running[folder].send_signal(received[-1])
+            for folder, child in list(running.items()):
+                code = child.poll()
+                if code is not None:
+                    del running[folder]
+                    if code:
+                        failed.add(folder)
+                    if code in (STOPPED, INTERRUPTED):
+                        stopped = code
+                    if not on_end(folder, code):
+                        waiting.clear()
+            if received and not running:
+                break
+            time.sleep(POLL_SECONDS)
+    if not received:
+        return stopped
+    return INTERRUPTED if received[0] == signal.SIGINT else STOPPED
+
+
+@contextmanager
+def _passing_on_signals(running: dict[Path, subprocess.Popen[bytes]], received: list[int]) -> Iterator[None]:
+    def pass_on(number: int, _frame: object) -> None:
+        received.append(number)
+        for child in running.values():
+            if child.poll() is None:
+                child.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

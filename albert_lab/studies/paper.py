@@ -1,0 +1,156 @@
+"""The whole paper: every experiment file that comes with the package, planned together and priced at every scale."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from albert_lab import paths
+from albert_lab.config.compose import axes, load
+from albert_lab.cost import estimate
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.runs import run as runs
+from albert_lab.studies import sweep
+from albert_lab.studies.experiment import Experiment, files, named
+from albert_lab.studies.sweep import PlannedPoint
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Study:
+    """One experiment of the paper with its points."""
+
+    experiment: Experiment
+    planned: list[PlannedPoint]
+
+
+def experiments() -> list[Experiment]:
+    """Every packaged experiment in the paper's order: its tables, then what is a figure alone."""
+    return sorted((named(file.stem) for file in files()), key=_place)
+
+
+def _place(experiment: Experiment) -> tuple[bool, int]:
+    table = re.search(r"Tables? (\d+)", experiment.source)
+    figure = re.search(r"Figure (\d+)", experiment.source)
+    number = table or figure
+    return table is None, int(number.group(1)) if number else 0
+
+
+def plan(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[Study]:
+    """Every experiment of the paper with its runs and fine-tunings; writes nothing.
+
+    Args:
+        overrides: `key=value` texts that win over every experiment.
+        tasks: names of the downstream tasks; None: those that fill each experiment's columns.
+
+    Raises:
+        ConfigError: an override that an experiment cannot take; names the experiment.
+        MissingDataError: text, or the data of a task given by its name, is not there.
+    """
+    found = []
+    for experiment in experiments():
+        try:
+            found.append(Study(experiment, sweep.plan(experiment, overrides, tasks)))
+        except (ConfigError, MissingDataError) as error:
+            raise type(error)(f"{experiment.name}: {error}") from error
+    return found
+
+
+def scales() -> list[str]:
+    """The scales, smallest first, by the steps of one run times its sequences."""
+    names = [file.stem for file in paths.CONF.glob("scale/*.yaml")]
+    return sorted(names, key=lambda name: (config := load([f"scale={name}"])).scale.budget.steps * config.batch_size)
+
+
+def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> estimate.Listing:
+    """What the paper would cost: each experiment at the chosen scale, then all of it at every scale; writes nothing.
+
+    Raises: see plan().
+    """
+    speed, source = estimate.flops_per_second()
+    chosen = plan(overrides, tasks)
+    name = chosen[0].planned[0].point.config.scale.name
+    made: dict[str, Bill] = {}
+    seen: set[str] = set()
+    for study in chosen:
+        made[study.experiment.name] = _bill(study.planned, seen, speed)
+    totals = {name: sum(made.values(), Bill())}
+    # A seed changes no price: one stands for all of them, since composing a configuration takes a tenth of a second.
+    seeds = axes(overrides).get("seed")
+    rest = [text for text in overrides if text.split("=")[0] not in ("scale", "seed")]
+    for scale in scales():
+        if scale != name:
+            say(f"planning scale={scale}")
+            seen = set()
+            found = plan([*rest, f"scale={scale}", "seed=0"], tasks)
+            of_scale = seeds or found[0].planned[0].point.config.scale.seeds
+            totals[scale] = sum((_bill(study.planned, seen, speed) for study in found), Bill()).times(len(of_scale))
+    rows = [{"scale": name, "experiment": key} | bill.as_row() for key, bill in made.items()]
+    rows += [{"scale": scale, "experiment": "all of them"} | totals[scale].as_row() for scale in scales()]
+    notes = [
+        "Runs are those that no row above has; shared ones are made once, in the first. What is finished costs nothing"
+        " more: time and disk are of what is to be made.",
+        f"Time: {source}; one run after another, fine-tuning at the full length of every example.",
+        "Evaluation and the preparation of text come on top; disk is that of checkpoints.",
+    ]
+    return estimate.Listing(rows, notes)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What runs and fine-tunings take that are not finished."""
+
+    runs: int = 0
+    shared: int = 0
+    finished: int = 0
+    finetunings: int = 0
+    flops: float = 0.0
+    seconds: float = 0.0
+    finetuning_seconds: float = 0.0
+    disk_bytes: int = 0
+
+    def __add__(self, other: "Bill") -> "Bill":
+        """Both together."""
+        return Bill(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def times(self, factor: int) -> "Bill":
+        """So many of it."""
+        return Bill(*(factor * value for value in astuple(self)))
+
+    def as_row(self) -> dict[str, Any]:
+        """As a line of a listing."""
+        return {
+            "runs": self.runs,
+            "shared": self.shared,
+            "finished": self.finished,
+            "FLOPs": f"{self.flops:.1e}",
+            "training time": estimate.duration(self.seconds),
+            "fine-tunings": self.finetunings,
+            "fine-tuning time": estimate.duration(self.finetuning_seconds),
+            "time in all": estimate.duration(self.seconds + self.finetuning_seconds),
+            "disk MiB": self.disk_bytes / 2**20,
+        }
+
+
+def _bill(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> Bill:
+    """What the runs and fine-tunings of a table take that were not seen before; they are added to what was seen."""
+    bill = Bill()
+    for item in sweep.family(planned).values():
+        if item.run.name in seen:
+            bill += Bill(shared=1)
+            continue
+        seen.add(item.run.name)
+        if item.is_recorded or runs.state(item.run.folder) in runs.PRETRAINED:
+            bill += Bill(runs=1, finished=1)
+            continue
+        price = estimate.price(item, speed)
+        bill += Bill(runs=1, flops=price.flops, seconds=price.seconds, disk_bytes=price.disk_bytes)
+    bill += Bill(shared=len(planned) - len({item.run.name for item in planned}))
+    missing = [item for item in planned if not item.is_recorded]
+    for (run, task, seed), seconds in estimate.finetuning_seconds(missing, speed).items():
+        key = f"{run}, {task}, seed {seed}"
+        if key not in seen:
+            seen.add(key)
+            bill += Bill(finetunings=1, finetuning_seconds=seconds)
+    return bill

@@ -1,0 +1,179 @@
+"""The points of an experiment: its grid under a command's overrides, each with its configuration and its start."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from albert_lab.config.compose import axes, expand, load
+from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
+from albert_lab.errors import ConfigError
+from albert_lab.studies.experiment import Choice, Experiment
+
+if TYPE_CHECKING:
+    from albert_lab.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Start:
+    """The point that another one starts from, and what is kept of it."""
+
+    point: "Point"
+    keep: Keep
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run that an experiment asks for: its row, as labels of the axes, its configuration, what it starts from.
+
+    run is set where it is there already, whatever made it.
+    """
+
+    row: dict[str, str]
+    config: RunConfig
+    start: Start | None = None
+    run: "Run | None" = None
+
+    def value(self, axis: str) -> str:
+        """What an axis is set to here; its label where its values set several keys and it is none itself."""
+        value: object = self.config
+        for part in axis.split("."):
+            if not hasattr(value, part):
+                return self.row[axis]
+            value = getattr(value, part)
+        return str(getattr(value, "name", value))
+
+    def as_columns(self) -> dict[str, str]:
+        """The row as tables have it: each axis as it is set here, and under paper_AXIS its label."""
+        return {axis: self.value(axis) for axis in self.row} | {f"paper_{axis}": self.row[axis] for axis in self.row}
+
+    @property
+    def words(self) -> str:
+        """The row in one line; a number that stands for another one of the paper has that beside it."""
+        return " ".join(f"{axis}={self._word(axis)}" for axis in self.row)
+
+    def _word(self, axis: str) -> str:
+        here, label = self.value(axis), self.row[axis]
+        try:
+            return label if float(here) == float(label) else f"{here} (paper: {label})"
+        except ValueError:  # words, which say it all
+            return label
+
+
+def points(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Point]:
+    """Every run that an experiment asks for, rows first and seeds moving fastest.
+
+    Overrides win over the experiment: a swept key replaces or adds an axis, a single value fixes one. Seeds come from
+    the scale unless given.
+
+    Raises:
+        ConfigError: a configuration that does not fit, with the point it belongs to where it is not that of all.
+    """
+    return _Points(experiment, axes(overrides)).all()
+
+
+class _Points:
+    """The points of an experiment under what the command line gives."""
+
+    def __init__(self, experiment: Experiment, given: dict[str, list[str]]) -> None:
+        self._links = experiment.start_from
+        self._made: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several is composed once
+        axes(experiment.fixed)  # what it gives has the braces of interpolations escaped; the texts have not
+        fixed = dict(text.split("=", 1) for text in experiment.fixed)
+        fixed |= {key: values[0] for key, values in given.items() if len(values) == 1 and key != "seed"}
+        self._scale = _scale(fixed)
+        beyond = {axis: more.values for axis, more in experiment.beyond_paper.items()}
+        known = {axis: choices | beyond.get(axis, {}) for axis, choices in experiment.grid.items()}
+        # A value that is given is meant as it stands, unless it names overrides of several keys.
+        self._choices: dict[str, dict[str, Choice]] = {
+            axis: {
+                label: choice for label, choice in choices.items() if axis not in given or not isinstance(choice, str)
+            }
+            for axis, choices in known.items()
+        }
+        self.rows: dict[str, list[str]] = {}
+        for axis in experiment.axes:
+            more = experiment.beyond_paper.get(axis)
+            printed = [*experiment.grid[axis], *(more.values if more and self._scale.name in more.scales else ())]
+            # Hydra's grammar writes True for true, and a text with spaces in its quotes.
+            labels = {label.casefold(): label for label in known[axis]}
+            self.rows[axis] = [labels.get(value.strip("'\"").casefold(), value) for value in given.get(axis, printed)]
+        for key, values in given.items():
+            if len(values) > 1 and key not in self.rows and key != "seed":
+                self.rows[key] = values
+        self._fixed = {key: value for key, value in fixed.items() if key not in self.rows}
+        self._seeds = given.get("seed") or [str(seed) for seed in self._scale.seeds]
+        self._refuse_what_rows_set(given)
+
+    def _refuse_what_rows_set(self, given: Mapping[str, list[str]]) -> None:
+        for axis, labels in self.rows.items():
+            keys = [{text.split("=")[0] for text in self._overrides(axis, label)} - {axis} for label in labels]
+            for key in sorted(set.intersection(*keys) & given.keys()):
+                raise ConfigError(
+                    f"{key}={','.join(given[key])}: it is what the rows set; choose among them by"
+                    f" {axis}={','.join(self._choices[axis])}"
+                )
+
+    def all(self) -> list[Point]:
+        return [self._point(row, seed) for row in expand(self.rows) for seed in self._seeds]
+
+    def _overrides(self, axis: str, label: str) -> tuple[str, ...]:
+        choice = self._choices.get(axis, {}).get(label, label)
+        return (f"{axis}={choice}",) if isinstance(choice, str) else choice
+
+    def _point(self, row: dict[str, str], seed: str, trunk: Mapping[str, str] | None = None) -> Point:
+        key = (*row.items(), *(trunk or {}).items(), ("seed", seed))
+        if key not in self._made:
+            self._made[key] = self._make(row, seed, trunk or {})
+        return self._made[key]
+
+    def _make(self, row: dict[str, str], seed: str, trunk: Mapping[str, str]) -> Point:
+        try:
+            config = self._config(row, seed, trunk)
+        except ConfigError as error:
+            labels = [f"{axis}={label}" for axis, label in (row | dict(trunk)).items()]
+            names_itself = any(label in str(error) for label in labels)
+            where = "" if names_itself or self._fails_without_rows(seed, str(error)) else f"{' '.join(labels)}: "
+            raise ConfigError(f"{where}{error}") from error
+        return Point(row | dict(trunk), config, None if trunk else self._start(row, seed))
+
+    def _config(self, row: Mapping[str, str], seed: str, trunk: Mapping[str, str]) -> RunConfig:
+        chosen = dict(self._fixed)
+        for axis, label in row.items():
+            chosen |= dict(text.split("=", 1) for text in self._overrides(axis, label))
+        chosen |= {**trunk, "seed": seed}
+        return load([f"{key}={_in_role(value, self._scale)}" for key, value in chosen.items()])
+
+    def _fails_without_rows(self, seed: str, text: str) -> bool:
+        """Whether an error comes of what is the same for all rows, the text that someone typed in most cases."""
+        try:
+            self._config({}, seed, {})
+        except ConfigError as error:
+            return str(error) == text
+        return False
+
+    def _start(self, row: dict[str, str], seed: str) -> Start | None:
+        for link in self._links:
+            if link.row.items() <= row.items():
+                changed = {axis: label for axis, label in link.parent.items() if axis in row}
+                trunk = {key: value for key, value in link.parent.items() if key not in row}
+                return Start(self._point(row | changed, seed, trunk), link.keep)
+        return None
+
+
+def _scale(fixed: Mapping[str, str]) -> ScaleConfig:
+    return load([f"{key}={value}" for key, value in fixed.items() if re.match(r"scale\b", key)]).scale
+
+
+def _in_role(value: str, scale: ScaleConfig) -> str:
+    """An override's value with what stands at the scale for each value of the paper that it asks for."""
+
+    def stand_in(match: re.Match[str]) -> str:
+        key, paper = match.groups()
+        roles = scale.roles.get(key, {})
+        if paper not in roles:
+            known = ", ".join(roles) or "none"
+            raise ConfigError(f"scale={scale.name} has nothing that stands for {key}={paper} (it has: {known})")
+        return str(roles[paper])
+
+    return re.sub(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}", stand_in, value)

@@ -1,0 +1,98 @@
+"""Runs whose numbers stand in reports: they count as done where their folders are not."""
+
+import csv
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from albert_lab import paths
+from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import run as runs
+from albert_lab.runs.results import CURVES, LAYERS, RESULTS, TUNINGS
+from albert_lab.tasks.records import identity_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = dict[str, str]
+
+
+def _by_run() -> dict[str, list[Row]]:
+    return defaultdict(list)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The rows of runs in CSV files of reports, as text, by the run's name."""
+
+    results: dict[str, list[Row]] = field(default_factory=_by_run)
+    curves: dict[str, list[Row]] = field(default_factory=_by_run)
+    tunings: dict[str, list[Row]] = field(default_factory=_by_run)
+    layers: dict[str, list[Row]] = field(default_factory=_by_run)
+
+    def has(self, run: runs.Run, tasks: Iterable[str], seeds: downstream.Seeds = None) -> bool:
+        """Whether a run stands there with every fine-tuning that these tasks ask for."""
+        if run.name not in self.results:
+            return False
+        tuned = {row.get("identity") for row in self.tunings.get(run.name, ())}
+        wanted = downstream.wanted(run.config, tasks, seeds)
+        return tuned.issuperset(identity_of(run.name, run.config, task, seed) for task, seed in wanted)
+
+
+def read(folder: Path) -> Records:
+    """The runs in the reports of a folder.
+
+    Reports of other tasks have other columns and fine-tunings of a run, which are joined: a cell is empty where a
+    report has no such score. Of everything else that several reports have, the first by name is taken.
+    """
+    found = Records()
+    for report in sorted(folder.glob("*/")):
+        for run, rows in _lines(report / RESULTS).items():
+            known = found.results.get(run, rows)
+            found.results[run] = [row | _filled(was) for row, was in zip(rows, known, strict=True)]
+        for run, rows in _lines(report / TUNINGS).items():
+            known = {row.get("identity") for row in found.tunings[run]}
+            found.tunings[run] += [row for row in rows if row.get("identity") not in known]
+        for name, kept in ((CURVES, found.curves), (LAYERS, found.layers)):
+            for run, rows in _lines(report / name).items():
+                kept.setdefault(run, rows)
+    return found
+
+
+def set_aside(folder: Path, results: "pd.DataFrame", tunings: "pd.DataFrame", say: Callable[[str], None]) -> None:
+    """Copy a report beside itself where these tables in its place would lose numbers that no run folder has.
+
+    The copy counts as a record like the report itself.
+    """
+    lost: set[str] = set()
+    for name, key, table in ((RESULTS, "run", results), (TUNINGS, "identity", tunings)):
+        kept = {line[key] for line in table.to_dict("records")}
+        before = _lines(folder / name).items()
+        lost |= {run for run, rows in before if not kept.issuperset(row.get(key) for row in rows)}
+    lost = {run for run in lost if runs.state(paths.runs() / run) != "done"}
+    if not lost:
+        return
+    copies = (folder.with_name(f"{folder.name}-before-{number}") for number in count(1))
+    copy = next(copy for copy in copies if not copy.exists())
+    shutil.copytree(folder, copy)
+    what = "1 run of the report before has" if len(lost) == 1 else f"{len(lost)} runs of the report before have"
+    say(f"{what} numbers that stand nowhere else: it is kept as {copy}")
+
+
+def _filled(row: Row) -> Row:
+    return {column: cell for column, cell in row.items() if cell}
+
+
+def _lines(file: Path) -> dict[str, list[Row]]:
+    lines = _by_run()
+    if not file.is_file():
+        return lines
+    with file.open(newline="", encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            if "run" in row:
+                lines[row["run"]].append(row)
+    return lines

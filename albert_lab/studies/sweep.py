@@ -1,0 +1,316 @@
+"""From points to runs: skip the finished, launch the rest, say what failed."""
+
+import sys
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from albert_lab import paths
+from albert_lab.config.schema import RunConfig
+from albert_lab.errors import ConfigError
+from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import results
+from albert_lab.runs import run as runs
+from albert_lab.studies import continuing, graph, launchers, recorded
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.points import Point, points
+from albert_lab.studies.recorded import Records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SOME_FAILED = 3
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """A point of an experiment with the run that makes it; several points may share one.
+
+    tasks has for each downstream column of the table the task that fills it, seeds those of its fine-tunings (None: as
+    each task has them); ancestors are the points that it starts from, oldest first; records are the runs whose numbers
+    stand in reports.
+    """
+
+    point: Point
+    run: runs.Run
+    tasks: dict[str, str]
+    ancestors: tuple["PlannedPoint", ...] = ()
+    records: Records = field(default_factory=Records)
+    seeds: downstream.Seeds = None
+
+    @property
+    def lineage(self) -> list[runs.Run]:
+        """The runs it starts from, oldest first, and its own."""
+        return [*(item.run for item in self.ancestors), self.run]
+
+    @property
+    def state(self) -> runs.State:
+        """How far the run and its fine-tunings are."""
+        found = runs.state_with(self.run, list(self.tasks.values()), self.seeds)
+        return "recorded" if self.is_recorded and found != "running" else found
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether reports have all its numbers, and its folder has not."""
+        return runs.state(self.run.folder) != "done" and self.records.has(self.run, self.tasks.values(), self.seeds)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to go about a sweep, as on the command line."""
+
+    jobs: int = 1
+    fail_fast: bool = False
+
+
+@dataclass
+class Outcome:
+    """What came of a sweep: 0, or why it is not complete; failures by run name."""
+
+    code: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[PlannedPoint]:
+    """Every point of an experiment with its run and fine-tunings; writes nothing.
+
+    Args:
+        experiment: what is run.
+        overrides: `key=value` texts that win over it.
+        tasks: names of the downstream tasks; None: those that fill the experiment's columns.
+
+    Raises:
+        ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
+        MissingDataError: text, or the data of a task given by its name, is not there.
+    """
+    from albert_lab.data.pairs import check_kinds
+
+    found = points(experiment, overrides)
+    if experiment.continues:
+        found = continuing.start_from(found, experiment.continues, overrides)
+    chosen = downstream.choose(experiment.columns, found[0].config, tasks)
+    records = recorded.read(paths.reports() / report_place(found[0].config))
+    planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in found]
+    _check_one_evaluation_set(planned)
+    for item in planned:
+        check_kinds(item.point.config.inter_sentence)
+    return planned
+
+
+def _planned(point: Point, tasks: dict[str, str], records: Records, seeds: downstream.Seeds) -> PlannedPoint:
+    *above, (_, run) = graph.lineage(point)
+    return PlannedPoint(point, run, tasks, tuple(PlannedPoint(*each, {}) for each in above), records, seeds)
+
+
+def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
+    """Every run of a sweep once, by folder, each behind those it starts from; what is no row has no tasks."""
+    rows = {item.run.folder: item for item in planned}
+    return {each.run.folder: rows.get(each.run.folder, each) for item in planned for each in (*item.ancestors, item)}
+
+
+def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
+    rows: dict[str, str] = {}
+    for item in planned:
+        rows.setdefault(item.run.evaluation_set, item.point.words)
+    if len(rows) > 1:
+        raise ConfigError(
+            "one table cannot hold these rows, which are scored on different held-out sets (corpus, tokenizer, length"
+            f" and masking decide the set): {'; '.join(rows.values())}. Make them as separate sweeps"
+        )
+
+
+def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
+    """The points without the tasks that the corpus turns out not to bring; those that it brings are made."""
+    tasks = downstream.available(planned[0].tasks, planned[0].point.config, _say)
+    return [replace(item, tasks=tasks) for item in planned]
+
+
+def forget(planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool) -> list[PlannedPoint]:
+    """The points, now to be made again: all of them where fresh, or gone on with what failed where retry_failed."""
+    if fresh:
+        planned = [replace(item, records=Records()) for item in planned]
+    for item in family(planned).values():
+        if item.point.run:  # what was there before the sweep is not the sweep's to make again
+            continue
+        if fresh and item.state != "running":
+            runs.forget(item.run.folder)
+        elif retry_failed and item.state == "failed":
+            runs.forget_failure(item.run.folder)
+    return list(planned)
+
+
+def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
+    """Make every run that is not finished, in child processes, and tell how each ended on stderr.
+
+    What failed before is left alone, but for what was the user's to mend.
+    """
+    items = family(planned)
+    for folder in items:
+        downstream.forget_failures(folder, mendable_only=True)
+    outcome = Outcome()
+    states = {folder: item.state for folder, item in items.items()}
+    for folder, state in states.items():
+        if state == "failed":
+            for name, reason in _failures(items[folder]).items():
+                outcome.failures[name] = f"{reason} (--retry-failed makes it again)"
+    there = {item.run.name for item in items.values() if states[item.run.folder] == "recorded"}
+    needed = graph.needed((item.lineage for item in planned), outcome.failures, there)
+    _note_orphans(items.values(), outcome)
+    _reopen_freed(items, needed)
+    ended = (*runs.FINISHED, "failed")
+    unfinished = [item.run for folder, item in items.items() if item.tasks and states[folder] not in ended]
+    names = needed | {run.name for run in unfinished if runs.state(run.folder) == "done"}
+    todo = [item for item in items.values() if item.run.name in names]
+    finished, failed = (sum(state in found for state in states.values()) for found in (runs.FINISHED, ("failed",)))
+    noun = "run" if len(items) == 1 else "runs"
+    _say(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
+    if there:
+        _say(f"{len(there)} of those finished stand in reports alone; --fresh makes them again")
+    if todo:
+        _prepare_data([item.run for item in todo if runs.state(item.run.folder) != "done"])
+        _launch(todo, options, outcome)
+    if outcome.failures and not outcome.code:
+        outcome.code = SOME_FAILED if len(items) > 1 else 1
+    for name, error in outcome.failures.items():
+        _say(f"FAILED {name}: {error}")
+    return outcome
+
+
+def _note_orphans(items: Iterable[PlannedPoint], outcome: Outcome) -> None:
+    """Notes why the runs are missing whose parent failed before."""
+    for run in (item.run for item in items):
+        if run.start_from and run.start_from.run in outcome.failures and runs.state(run.folder) != "done":
+            outcome.failures.setdefault(run.name, graph.orphaned(run, outcome.failures))
+
+
+def _reopen_freed(items: Mapping[Path, PlannedPoint], needed: Collection[str]) -> None:
+    """Lets a finished run be made again whose weights were freed and are needed; its fine-tunings stay."""
+    for folder, item in items.items():
+        if item.run.name in needed and runs.state(folder) == "done":
+            _say(f"{item.run.name} is made again: its weights were freed, and an unfinished run starts from them")
+            (folder / results.RECORD).unlink()
+
+
+def _prepare_data(todo: Sequence[runs.Run]) -> None:
+    """Text, tokenizer and shards once, ahead of the children that share them; too little text is found out here."""
+    from albert_lab.data.pairs import make_pairs
+    from albert_lab.data.prepare import prepare
+    from albert_lab.data.shards import open_shards
+
+    keys = ((run.evaluation_set, run.config.inter_sentence.name, run.config.added_corpus.name) for run in todo)
+    for config in dict(zip(keys, (run.config for run in todo), strict=True)).values():
+        folder = prepare(config, _say)
+        # Held-out text is the smaller part: what can be made of it can be made of the rest.
+        make_pairs(
+            open_shards(folder, "dev"),
+            config.inter_sentence,
+            max_sequence_length=config.max_sequence_length,
+            short_sequence_probability=config.short_sequence_probability,
+            seed=config.evaluation.seed,
+            epoch=0,
+        )
+
+
+def _failures(item: PlannedPoint) -> dict[str, str]:
+    """Why a run, or some of its fine-tunings, failed: by name."""
+    if runs.state(item.run.folder) == "failed":
+        return {item.run.name: runs.failure(item.run.folder)}
+    found = downstream.failures(item.run, item.tasks.values(), item.seeds)
+    return {f"{item.run.name}, {name}": reason for name, reason in found.items()}
+
+
+def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) -> None:
+    items = {runs.create(item.run): item for item in todo}
+    started = time.monotonic()
+    ended = 0
+
+    def on_end(folder: Path, code: int) -> bool:
+        nonlocal ended
+        ended += 1
+        item, place = items[folder], f"[{ended}/{len(items)}]"
+        if code in (launchers.STOPPED, launchers.INTERRUPTED):
+            return True
+        if code == launchers.PARENT_FAILED:
+            failed = {item.run.name: graph.orphaned(item.run, outcome.failures)}
+        else:
+            failed = _failures(item)
+        if not failed and item.state != "done":
+            failed = {item.run.name: _describe_exit(code)}
+        outcome.failures |= failed
+        for name, reason in failed.items():
+            _say(f"{place} {name}: FAILED: {reason}")
+        if not failed:
+            _say(f"{place} {item.run.name}: done after {time.monotonic() - started:,.0f} s in all")
+        return not (failed and options.fail_fast)
+
+    # Under a budget in seconds a neighbour would take time away: one run at a time.
+    jobs = 1 if any(item.run.config.budget.unit == "seconds" for item in todo) else options.jobs
+    if jobs < options.jobs:
+        _say("a budget in seconds: runs go one at a time, whatever --jobs says")
+    words = {folder: _words(item) for folder, item in items.items()}
+    parents = graph.parents_among([item.run for item in todo])
+    outcome.code = launchers.launch(words, jobs=jobs, on_end=on_end, parents=parents)
+
+
+def _words(item: PlannedPoint) -> list[str]:
+    """What the child process of a run is told besides its folder."""
+    seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
+    return [*item.tasks.values(), *seeds]
+
+
+def _describe_exit(code: int) -> str:
+    if code < 0:
+        return (
+            f"its process was killed by signal {-code} (9 may mean out of memory); the same command goes on from there"
+        )
+    return f"its process ended with exit code {code}; what it said stands above"
+
+
+def report_place(config: RunConfig) -> str:
+    """Name of the folder for reports of this scale and corpus."""
+    return f"{config.scale.name}-{config.corpus.name}"
+
+
+def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str) -> "pd.DataFrame":
+    """One row a point: its axes as run here and as in the paper, seed, run, and why it is missing if it is."""
+    import pandas as pd
+
+    rows = []
+    for item in planned:
+        row: dict[str, object] = {**item.point.as_columns()}
+        config, state = item.point.config, "done" if item.is_recorded else runs.state(item.run.folder)
+        reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
+        row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
+        row["failed_tasks"] = (
+            ""
+            if state == "failed"
+            else "; ".join(f"{name.removeprefix(f'{item.run.name}, ')}: {why}" for name, why in _failures(item).items())
+        )
+        rows.append(row | {"scale": config.scale.name, "corpus": config.corpus.name, "command": command})
+    return pd.DataFrame(rows)
+
+
+def tables(planned: Sequence[PlannedPoint]) -> tuple["pd.DataFrame", "pd.DataFrame", "pd.DataFrame"]:
+    """The table of the finished runs, their learning curves, and their fine-tunings."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
+    tunings: list[dict[str, Any]] = []
+    for item in {item.run.name: item for item in planned}.values():
+        name, records = item.run.name, item.records
+        if record := results.read(item.run.folder):
+            rows.append(results.as_row(record) | downstream.row(item.run, item.tasks, item.seeds))
+            curves += results.curve(item.run.folder)
+            tunings += downstream.table(item.run, item.tasks, item.seeds)
+        elif item.is_recorded:
+            rows += records.results[name]
+            curves += records.curves.get(name, [])
+            tunings += [line for line in records.tunings.get(name, []) if line["task"] in item.tasks.values()]
+    return pd.DataFrame(rows), pd.DataFrame(curves), pd.DataFrame(tunings)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,189 @@
+"""The paper's tables from the table of runs: one row a configuration, mean and spread over seeds."""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from albert_lab.errors import ConfigError
+from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.studies.experiment import Experiment
+
+INTRINSIC_HEADINGS = {"mlm_accuracy": "MLM", "nsp_accuracy": "NSP", "sop_accuracy": "SOP"}
+
+Run = dict[str, Any]  # one line of results.csv
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of scores: its key in results.csv, its heading, and the paper's column that shows the same.
+
+    parts are the keys of scores that the column is the mean of (F1 and EM).
+    """
+
+    key: str
+    heading: str
+    paper: str | None
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A quantity over the pre-training seeds of one row: mean, standard deviation (None for one seed), and n seeds."""
+
+    mean: float
+    sd: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: labels by axis as in the paper, values by axis as run here, and its runs with their seeds.
+
+    missing says of each run that is not there why it is not.
+    """
+
+    labels: dict[str, str]
+    values: dict[str, str]
+    runs: list[Run]
+    missing: dict[str, str]
+
+    def having(self, column: str) -> list[Run]:
+        """The row's runs that have a number in a column."""
+        return [run for run in self.runs if column in run and not math.isnan(run[column])]
+
+    def spread(self, column: str) -> Spread | None:
+        """Mean and spread of a column over the row's runs; None when no run has it."""
+        values = [float(run[column]) for run in self.having(column)]
+        if not values:
+            return None
+        return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
+
+
+def read_csv(file: Path, dtype: type | None = None) -> pd.DataFrame:
+    """A table of a report folder; empty where nothing was recorded.
+
+    Args:
+        file: the CSV file.
+        dtype: of every cell; None: what each column looks like.
+
+    Raises:
+        ConfigError: no such file, or one that is no table.
+    """
+    if not file.is_file():
+        raise ConfigError(f"{file} is not there: a report folder has experiment.yaml with its CSV files")
+    try:
+        # `none` is the name of an option, not a missing value; an empty cell is missing.
+        return pd.read_csv(file, keep_default_na=False, na_values=[""], dtype=dtype)
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame()
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is no CSV file of a report: {error}") from error
+
+
+def intrinsic_columns(experiment: Experiment) -> list[Column]:
+    """The columns scored on held-out text."""
+    return [Column(key, INTRINSIC_HEADINGS[key], key) for key in experiment.columns if key in INTRINSIC_HEADINGS]
+
+
+def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
+    """The average and the columns of fine-tuned tasks under their own names; none where nothing was fine-tuned.
+
+    The average, which claims speak of, comes first: a screen is not as wide as the table.
+    """
+    lines = {line["task"]: line for line in tunings.to_dict("records")}
+    order = [*experiment.columns, *lines]
+    found = []
+    for line in sorted(lines.values(), key=lambda line: order.index(line["column"])):
+        metrics = line["metric"].split(" and ")
+        parts = tuple(f"{line['task']}_{metric}" for metric in metrics) if len(metrics) > 1 else ()
+        found.append(Column(line["task"], line["title"], line["task"], parts))
+    if found and AVERAGE in experiment.columns:
+        is_official = all(line["task"] == line["column"] for line in lines.values())
+        found.insert(0, Column(AVERAGE, "Avg", AVERAGE if is_official else None))
+    return found
+
+
+def average_as_printed(cells: Mapping[str, str]) -> str:
+    """The mean of the paper's five task cells as it prints them: SQuAD as the mean of F1 and EM, rounded half up."""
+    means = [statistics.mean(Decimal(part) for part in cells[task].split("/")) for task in AVERAGED]
+    return str(half_up(statistics.mean(means)))
+
+
+def half_up(value: Decimal) -> Decimal:
+    """To one decimal as the paper rounds: 0.85 is 0.9."""
+    return value.quantize(Decimal("0.1"), ROUND_HALF_UP)
+
+
+def rows(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) -> list[Row]:
+    """The rows of an experiment's table, in the order of its grid.
+
+    Args:
+        experiment: the axes.
+        points: one row a run asked for: each axis, `paper_<axis>`, seed, run, state, reason.
+        results: the table of finished runs, by `run`.
+
+    Raises:
+        ConfigError: runs that were scored on different held-out sets.
+    """
+    axes = axes_of(experiment, points)
+    used = results.to_dict("records")
+    asked = set(points["run"])
+    runs = {record["run"]: record for record in used if record["run"] in asked}
+    _check_one_set(runs)
+    found: dict[tuple[str, ...], Row] = {}
+    for point in points.to_dict("records"):
+        values = {axis: str(point[axis]) for axis in axes}
+        labels = {axis: str(point[f"paper_{axis}"]) for axis in axes}
+        row = found.setdefault((*values.values(), *labels.values()), Row(labels, values, [], {}))
+        if point["run"] in runs:
+            row.runs.append({"seed": int(point["seed"]), **runs[point["run"]]})
+        else:
+            row.missing[point["run"]] = str(point["reason"])
+    return list(found.values())
+
+
+def _check_one_set(runs: Mapping[str, Run]) -> None:
+    sets: dict[str, list[str]] = {}
+    for name, run in runs.items():
+        sets.setdefault(run["evaluation_set"], []).append(name)
+    if len(sets) > 1:
+        groups = "; ".join(", ".join(names) for names in sets.values())
+        raise ConfigError(f"these runs were scored on different held-out sets and make no table: {groups}")
+
+
+def axes_of(experiment: Experiment, points: pd.DataFrame) -> list[str]:
+    """The axes of a table: the experiment's, then those that the command line added."""
+    added = [column[len("paper_") :] for column in points.columns if column.startswith("paper_")]
+    return [axis for axis in experiment.axes if axis in added] + [axis for axis in added if axis not in experiment.axes]
+
+
+def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:
+    """The row's labels of axes; where the paper prints one and another value stands for it here, both."""
+    found = []
+    for axis in axes:
+        value, label = row.values[axis], row.labels[axis]
+        stands_in = value != label and _is_printed(experiment, axis, label)
+        found.append(f"{value} (paper: {label})" if stands_in else label)
+    return found
+
+
+def _is_printed(experiment: Experiment, axis: str, label: str) -> bool:
+    rows = experiment.paper.rows if experiment.paper else ()
+    curves = experiment.paper_figure.curves if experiment.paper_figure else ()
+    return any(cells[axis] == label for cells in rows if axis in cells) or any(curve.row == label for curve in curves)
+
+
+def paper_cells(experiment: Experiment, row: Row) -> dict[str, str]:
+    """What the paper prints in the row of the same labels; empty when it has none."""
+    if experiment.paper is None:
+        return {}
+    for cells in experiment.paper.rows:
+        if all(row.labels.get(axis) == cells[axis] for axis in experiment.axes):
+            return {key: cells[key] for key in experiment.paper.columns if key in cells}
+    return {}

@@ -1,0 +1,370 @@
+import json
+import math
+from functools import reduce
+from operator import getitem
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_lab import paths
+from albert_lab.config import compose as config
+from albert_lab.config.schema import digest
+from albert_lab.errors import ConfigError
+
+OPTION_FILES = sorted(
+    file for file in paths.CONF.rglob("*.yaml") if file.parent not in (paths.CONF, paths.CONF / "task")
+)
+OPTIONS = [(group, option) for group, options in config.groups().items() for option in options]
+# What an option leaves to the user.
+REQUIRED = {
+    "corpus=files": ["corpus.path=text/*.txt"],
+    "added_corpus=files": ["added_corpus.path=text/*.txt"],
+    "tokenizer=model-file": ["tokenizer.model_file=30k-clean.model"],
+}
+
+
+def load_option(group, option):
+    choice = f"{group}={option}"
+    return config.load([choice, *REQUIRED.get(choice, [])])
+
+
+# The files under conf/
+
+
+def test_every_yaml_under_conf_is_an_option_of_a_group():
+    assert len(OPTION_FILES) == len(OPTIONS) > 0
+    assert {(file.parent.name, file.stem) for file in OPTION_FILES} == set(OPTIONS)
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_every_option_composes_and_is_named_after_its_file(group, option):
+    assert getattr(load_option(group, option), group).name == option
+
+
+@pytest.mark.parametrize("file", [*OPTION_FILES, paths.CONF / "config.yaml"], ids=lambda file: file.stem)
+def test_every_yaml_opens_with_a_comment(file):
+    lines = file.read_text().splitlines()
+    if lines[0] == "# @package _global_":
+        lines = lines[1:]
+    assert lines[0].startswith("# ")
+    assert len(lines[0]) > 20
+
+
+def test_options_come_in_the_order_of_the_alphabet():
+    assert config.groups()["inter_sentence"] == ["none", "nsp", "sop", "sop-release", "three-way"]
+    assert all(options == sorted(options) for options in config.groups().values())
+
+
+def test_no_option_has_a_name_that_yaml_reads_as_something_else():
+    misread = {"no", "off", "yes", "on", "y", "n", "true", "false", "null", "~"}
+    assert not misread & {option.lower() for _, option in OPTIONS}
+    assert not [option for _, option in OPTIONS if option.replace(".", "").isdigit()]
+
+
+# Which value wins
+
+
+def test_what_a_scale_sets_wins_over_the_root_file():
+    laptop, paper = config.load(["scale=laptop"]), config.load(["scale=paper"])
+    assert (laptop.batch_size, laptop.max_sequence_length, laptop.model.name) == (32, 64, "small")
+    assert (paper.batch_size, paper.max_sequence_length, paper.model.name) == (4096, 512, "base")
+    assert paper.masking.name == "official"
+
+
+def test_laptop_is_the_default_scale():
+    assert config.load([]) == config.load(["scale=laptop"])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_command_line_wins_over_the_scale(order):
+    def load(*overrides):
+        return config.load(overrides[::order])
+
+    assert load("scale=paper", "masking=as-described").masking == config.load(["scale=laptop"]).masking
+    assert load("scale=paper", "model=tiny").model.name == "tiny"
+    assert load("scale=smoke", "batch_size=8").batch_size == 8
+    assert load("scale=smoke", "optimizer.learning_rate=0.5").optimizer.learning_rate == 0.5
+    assert load("scale=laptop", "dropout=0.1").dropout == 0.1
+
+
+@pytest.mark.parametrize("budget", ["steps", "tokens", "wall-clock"])
+def test_a_scale_sets_the_length_of_a_run_in_every_unit(budget):
+    resolved = config.load(["scale=smoke", f"budget={budget}"])
+    assert resolved.budget.value == getattr(resolved.scale.budget, resolved.budget.unit)
+    assert config.load(["scale=smoke", f"budget={budget}", "budget.value=7"]).budget.value == 7
+
+
+def test_not_shared_follows_the_number_of_layers():
+    sharing = config.load(["sharing=not-shared", "model.num_layers=5"]).sharing
+    assert (sharing.attention_groups, sharing.ffn_groups) == (5, 5)
+
+
+def test_the_embedding_size_can_follow_the_hidden_size():
+    assert config.load(["embedding_size=${hidden_over:3}"]).embedding_size == config.load([]).model.hidden_size / 3
+
+
+def test_an_unset_learning_rate_is_the_papers_scaled_by_the_root_of_the_batch():
+    unset = ["scale=paper", "optimizer.learning_rate=null"]
+    assert config.load(unset).learning_rate == pytest.approx(0.00176)
+    assert config.load([*unset, "batch_size=1024"]).learning_rate == pytest.approx(0.00088)
+    assert config.load([*unset, "optimizer.learning_rate=0.3"]).learning_rate == 0.3
+
+
+def test_a_configuration_is_frozen_and_survives_the_way_through_json():
+    resolved = config.load(["inter_sentence=three-way", "corpus=wikipedia-books"])
+    with pytest.raises(ValueError, match="frozen"):
+        resolved.seed = 1  # pyright: ignore[reportAttributeAccessIssue]
+    assert config.validate(json.loads(resolved.model_dump_json())) == resolved
+
+
+# What bad input gets
+
+
+@pytest.mark.parametrize(
+    ("override", "nearest"),
+    [
+        ("modl=base", "model"),
+        ("embedding_sze=64", "embedding_size"),
+        ("optimizer.lr=0.1", "optimizer.learning_rate"),
+        ("optimizer.wd=0.1", "optimizer.weight_decay"),
+        ("model.layers=3", "model.num_layers"),
+        ("hidden_size=64", "model.hidden_size"),
+        ("machine.dropout=0.1", "dropout"),
+        ("+sed=3", "seed"),
+        ("model=bse", "model=base"),
+        ("inter_sentence=spo", "inter_sentence=sop"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(override, nearest):
+    with pytest.raises(ConfigError, match="unknown") as error:
+        config.load([override])
+    assert override.removeprefix("+").split("=")[0] in str(error.value)
+    assert f"did you mean {nearest}?" in str(error.value)
+
+
+def test_an_unknown_name_that_is_near_to_nothing_is_answered_with_what_there_is():
+    with pytest.raises(ConfigError, match=r"unknown key optimizer\.zzz; .*learning_rate, betas"):
+        config.load(["optimizer.zzz=1"])
+    with pytest.raises(ConfigError, match=r"scale=nope is unknown \(allowed: .*laptop"):
+        config.load(["scale=nope"])
+    with pytest.raises(ConfigError, match=r"unknown key hydra\.run\.dir"):
+        config.load(["hydra.run.dir=elsewhere"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        ("embedding_size=abc", "embedding_size=abc: .*integer"),
+        ("embedding_size=1.5", "embedding_size=1.5: .*integer"),
+        ("embedding_size=null", "embedding_size=null: .*integer"),
+        ("seed='1'", "seed=1: .*integer"),
+        ("seed=-1", "seed=-1: .*greater than or equal to 0"),
+        ("seed=4294967296", "seed=4294967296: .*less than 4294967296"),
+        ("evaluation.seed=100000000000000000000000", "evaluation.seed=1.*: .*less than 4294967296"),
+        ("dropout=1", "dropout=1: .*less than 1"),
+        ("dropout=nan", "dropout=NaN: .*finite"),
+        ("optimizer.learning_rate=inf", "optimizer.learning_rate=Infinity: .*finite"),
+        ("optimizer.betas=0.9", r"optimizer.betas: 0.9 is not two numbers, as in \[0.9,0.999\]"),
+        ("optimizer.betas=[0.9]", r"optimizer.betas: \[0.9\] is not two numbers"),
+        ("optimizer.betas=[0.9,1]", "optimizer.betas.1=1: .*less than 1"),
+        ("machine.compile=1", "machine.compile=1: .*boolean"),
+        ("machine.precision=fp16", "machine.precision=fp16: .*'bf16' or 'fp32'"),
+        ("evaluation=3", "evaluation=3: .*object"),
+        ("budget.value=2.5", "value=2.5 is not a whole number of steps"),
+        ("model=3", "model=3: .*tiny"),
+        ("inter_sentence=null", "inter_sentence=null: .*none, nsp"),
+        ("model.num_attention_heads=7", "num_attention_heads=7 does not divide hidden_size=96; .* 6, 8"),
+        ("embedding_size=${hidden_over:7}", "embedding_size: model.hidden_size=96 does not divide by 7"),
+        ("inter_sentence.labels.0.share=0.4", "shares of labels sum to 0.9, not to 1"),
+        ("inter_sentence.labels=[{kind: swapped, share: 1.0}]", "one label cannot be told apart"),
+        ("inter_sentence.labels.1.kind=consecutive", "stands twice"),
+        ("inter_sentence.labels=[{kind: swapped},{kind: consecutive, share: 1.0}]", "labels.0.share must be given"),
+        ("masking.random_share=0.3", r"mask_share \+ random_share is 1.1, more than 1"),
+        ("machine.micro_batch_size=7", "machine.micro_batch_size=7 does not divide batch_size=32"),
+        ("max_sequence_length=1024", "max_sequence_length=1024 .* model.max_position_embeddings=512"),
+        ("sharing.ffn_groups=4", "sharing.ffn_groups=4 is more than model.num_layers=2"),
+        ("corpus=files", "corpus.path must be given"),
+        ("tokenizer=model-file", "tokenizer.model_file must be given"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_with_key_value_and_what_is_allowed(overrides, says):
+    with pytest.raises(ConfigError, match=says):
+        config.load([overrides])
+
+
+@pytest.mark.parametrize("text", ["batch", "-m", "--multirun", "=3", ""])
+def test_a_text_without_key_and_value_is_refused(text):
+    for door in (config.load, config.axes):
+        with pytest.raises(ConfigError, match=rf"^'{text}' is not of the form KEY=VALUE$"):
+            door([text])
+
+
+def test_one_run_takes_one_value_a_key():
+    with pytest.raises(ConfigError, match="seed=1,2 names several values"):
+        config.load(["seed=1,2"])
+
+
+# What a run is named by
+
+# Another allowed value of each key for which twice or half of it is none.
+OTHER_VALUES = {
+    "model.hidden_act": "relu",
+    "inter_sentence.labels": [{"kind": "consecutive", "share": 0.25}, {"kind": "swapped", "share": 0.75}],
+    "inter_sentence.single_sentence_chunks": "other-document",
+    "corpus.source": "files",
+    "corpus.documents": "blank-line",
+    "corpus.sentences": "line",
+    "corpus.datasets": [{"path": "wikimedia/wikipedia", "name": None, "split": "train"}],
+    "added_corpus.source": "files",
+    "added_corpus.documents": "blank-line",
+    "added_corpus.sentences": "line",
+    "added_corpus.datasets": [{"path": "wikimedia/wikipedia", "name": None, "split": "train"}],
+    "tokenizer.digit_commas": "split",
+    "projection": "always",
+    "masking.max_predictions": 20,
+    "optimizer.betas": [0.9, 0.99],
+    "budget.unit": "tokens",
+    "machine.device": "cpu",
+    "machine.precision": "fp32",
+    "machine.threads": 2,
+    "machine.workers": 2,
+    "machine.micro_batch_size": 8,
+}
+NOT_PART_OF_THE_NAME = ("scale.", "corpus.path", "added_corpus.path", "tokenizer.model_file", "machine.")
+
+
+def leaves(content, prefix=""):
+    for key, value in content.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key
+
+
+def run_id(resolved):
+    return digest(resolved.identity())
+
+
+def with_other_value(resolved, key):
+    content = json.loads(resolved.model_dump_json())
+    *sections, last = key.split(".")
+    section = reduce(getitem, sections, content)
+    value = section[last]
+    if key in OTHER_VALUES:
+        assert value != OTHER_VALUES[key]
+        section[last] = OTHER_VALUES[key]
+    elif isinstance(value, bool):
+        section[last] = not value
+    elif isinstance(value, str):
+        section[last] = value + "-other"
+    else:
+        section[last] = (value / 2 or 0.25) if isinstance(value, float) else (value * 2 or 1)
+    return config.validate(content)
+
+
+LAPTOP, IN_TOKENS, TIMED = (config.load([f"budget={budget}"]) for budget in ("steps", "tokens", "wall-clock"))
+LEAVES = list(leaves(LAPTOP.model_dump()))
+IN_THE_NAME = [key for key in LEAVES if not key.startswith(NOT_PART_OF_THE_NAME)]
+OF_THE_MACHINE = [key for key in LEAVES if key.startswith("machine.")]
+
+
+@pytest.mark.parametrize("key", IN_THE_NAME)
+def test_a_run_with_another_value_of_any_key_has_another_name(key):
+    assert run_id(with_other_value(LAPTOP, key)) != run_id(LAPTOP)
+
+
+@pytest.mark.parametrize("key", OF_THE_MACHINE)
+def test_the_machine_is_part_of_the_name_under_a_wall_clock_budget_alone(key):
+    for counted in (LAPTOP, IN_TOKENS):
+        assert run_id(with_other_value(counted, key)) == run_id(counted)
+    assert run_id(with_other_value(TIMED, key)) != run_id(TIMED)
+
+
+def test_a_scale_and_its_values_spelt_out_are_the_same_run():
+    laptop, smoke = LAPTOP.model_dump(mode="json"), config.load(["scale=smoke"]).model_dump(mode="json")
+    assert run_id(config.validate({**smoke, "scale": laptop["scale"]})) == run_id(config.validate(smoke))
+
+
+def test_a_path_is_no_part_of_the_name():
+    def load(folder):
+        files = [f"corpus.path={folder}/*.txt", f"tokenizer.model_file={folder}/a.model"]
+        return config.load(["corpus=files", "tokenizer=model-file", *files])
+
+    assert load("here") != load("there")
+    assert run_id(load("here")) == run_id(load("there"))
+
+
+def test_a_number_hashes_the_same_however_it_is_written():
+    written = [["budget.value=500"], ["budget.value=500.0"], ["budget.value=5e2"], ["++budget.value=500"]]
+    assert len({run_id(config.load(overrides)) for overrides in written}) == 1
+    assert run_id(config.load(["dropout=0"])) == run_id(config.load(["dropout=0.0"]))
+
+
+def test_a_digest_does_not_depend_on_the_order_of_keys():
+    assert digest({"a": 1, "b": [2, 3]}) == digest({"b": [2, 3], "a": 1})
+    assert digest({"a": [2, 3]}) != digest({"a": [3, 2]})
+
+
+# Grids
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "values"),
+    [
+        ("seed=0", "seed", ["0"]),
+        ("seed=0,1,2", "seed", ["0", "1", "2"]),
+        ("seed=range(0,3)", "seed", ["0", "1", "2"]),
+        ("seed=range(4)", "seed", ["0", "1", "2", "3"]),
+        ("masking=glob(*)", "masking", config.groups()["masking"]),
+        ("inter_sentence=glob(sop*)", "inter_sentence", ["sop", "sop-release"]),
+        ("inter_sentence=none,nsp,sop", "inter_sentence", ["none", "nsp", "sop"]),
+        ("optimizer.betas=[0.9,0.99],[0.9,0.999]", "optimizer.betas", ["[0.9,0.99]", "[0.9,0.999]"]),
+        ("corpus.path='a,b'", "corpus.path", ["'a,b'"]),
+        ("optimizer.learning_rate=1e-3,null", "optimizer.learning_rate", ["0.001", "null"]),
+    ],
+)
+def test_an_axis_is_read_in_hydras_own_grammar(text, key, values):
+    assert config.axes([text]) == {key: values}
+
+
+def test_the_value_of_an_axis_can_be_composed_again():
+    path = "my texts/it's, [here] = {there}.txt"
+    (value,) = config.axes([f'corpus.path="{path}"'])["corpus.path"]
+    assert config.load(["corpus=files", f"corpus.path={value}"]).corpus.path == path
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("dropout=interval(0,1)", "interval has no list of values"),
+        ("seed=0,1,0", "seed=0,1,0: seed=0 is given twice"),
+        ("embedding_size=64,64", "embedding_size=64 is given twice"),
+        ("~dropout", "a key cannot be removed"),
+        ("~masking=official", "a key cannot be removed"),
+        ("model=glob(huge*)", "names no value"),
+        ("seed=[1,2", r"'seed=\[1,2' cannot be read as KEY=VALUE"),
+    ],
+)
+def test_an_axis_without_a_list_of_different_values_is_refused(text, says):
+    with pytest.raises(ConfigError, match=says):
+        config.axes([text])
+
+
+@given(st.lists(st.integers(1, 4), max_size=4))
+def test_a_grid_expands_to_every_combination_once(sizes):
+    grid = {f"axis{i}": [str(value) for value in range(size)] for i, size in enumerate(sizes)}
+    points = config.expand(grid)
+    assert len(points) == math.prod(sizes)
+    assert len({tuple(point.items()) for point in points}) == len(points)
+    assert all(list(point) == list(grid) and point[axis] in grid[axis] for point in points for axis in grid)
+
+
+def test_the_last_axis_of_a_grid_moves_fastest():
+    points = config.expand({"sharing": ["all-shared", "not-shared"], "seed": ["0", "1"]})
+    assert [tuple(point.values()) for point in points] == [
+        ("all-shared", "0"),
+        ("all-shared", "1"),
+        ("not-shared", "0"),
+        ("not-shared", "1"),
+    ]

@@ -1,0 +1,98 @@
+from dataclasses import replace
+
+import pytest
+
+from albert_lab.config.compose import load
+from albert_lab.cost import benchmark, parameters, rounds
+from albert_lab.cost.rounds import Measured, Turn
+from albert_lab.errors import ConfigError
+
+SMOKE = ["scale=smoke"]
+
+
+def toy_measured(*speeds: float) -> Measured:
+    turns = tuple(Turn(training=speed, inference=3 * speed, matrix_products=1e9) for speed in speeds)
+    return Measured("cpu", "fp32", 2, peak_memory_bytes=5 << 20, turns=turns)
+
+
+def run(monkeypatch, *measured: Measured, overrides=SMOKE, memory="12GB") -> benchmark.Benchmark:
+    monkeypatch.setattr(rounds, "measure", lambda configs, **_: list(measured))
+    return benchmark.run(overrides, memory=memory, number=4, seconds=0.1, say=lambda line: None)
+
+
+def test_medians_have_quartiles_and_ratios_are_taken_within_rounds(monkeypatch):
+    # The machine is half as fast in the last round: the medians see it, the ratios do not.
+    found = run(monkeypatch, toy_measured(100, 100, 100, 50), toy_measured(300, 300, 300, 150))
+    first, second = found.as_dict()["rows"]
+    assert (second["tokens_per_second"]["median"], second["tokens_per_second"]["low"]) == (300, 262.5)
+    assert second["speedup"]["values"] == (3, 3, 3, 3)
+    assert (second["inference_speedup"]["low"], second["inference_speedup"]["high"]) == (3, 3)
+    assert first["speedup"]["values"] == (1, 1, 1, 1)
+    flops = parameters.count_flops(load([*SMOKE, "embedding_size=8"])).training
+    assert second["utilisation"]["median"] == pytest.approx(300 * flops / 1e9)
+
+
+def test_a_configuration_that_was_not_measured_keeps_its_counts_and_says_why(monkeypatch):
+    found = run(monkeypatch, toy_measured(100), Measured(failure="its process ended with signal 9"))
+    assert found.num_failed == 1
+    row = found.as_dict()["rows"][1]
+    assert row["parameters"] > 0
+    assert row["estimated_memory_bytes"] > 0
+    assert (row["tokens_per_second"], row["speedup"], row["measured_memory_bytes"]) == (None, None, None)
+    assert "ALBERT-base was not measured: its process ended with signal 9." in found.as_text()
+
+
+def test_nothing_is_compared_with_a_first_line_that_was_not_measured(monkeypatch):
+    _, second = run(monkeypatch, Measured(failure="no memory"), toy_measured(100)).lines
+    assert second.tokens_per_second is not None
+    assert second.speedup is None
+
+
+def test_the_estimate_is_of_the_device_and_precision_that_were_measured(monkeypatch):
+    dropped = [*SMOKE, "dropout=0.1", "embedding_size=8", "sharing=all-shared"]
+    one = toy_measured(100)
+    (line,) = run(monkeypatch, one, overrides=dropped).lines
+    (halved,) = run(monkeypatch, replace(one, precision="bf16"), overrides=dropped).lines
+    cpu = load([*dropped, "machine.device=cpu", "machine.precision=fp32"])
+    assert line.estimated_memory_bytes == parameters.estimate_training_memory(cpu).total
+    assert line.largest_batch == parameters.largest_batch(cpu, 12 * 10**9)
+    assert halved.estimated_memory_bytes != line.estimated_memory_bytes
+
+
+def test_without_a_sweep_bert_is_beside_albert_and_others_go_by_their_names():
+    assert list(benchmark._configurations(["scale=gpu"])) == ["BERT-base", "ALBERT-base"]
+    found = benchmark._configurations(["scale=paper", "model=ALBERT-xxlarge,BERT-xlarge", "batch_size=8"])
+    assert list(found) == ["ALBERT-xxlarge", "BERT-xlarge"]
+    assert found["BERT-xlarge"].model.hidden_size == found["BERT-xlarge"].embedding_size == 2048
+    assert found["ALBERT-xxlarge"].batch_size == 8
+
+
+@pytest.mark.parametrize(
+    ("overrides", "labels"),
+    [
+        (["sharing=all-shared,not-shared"], ["sharing=all-shared", "sharing=not-shared"]),
+        (["embedding_size=8,16"], ["embedding_size=8", "embedding_size=16"]),
+        (["model=tiny", "embedding_size=8"], ["tiny E=8 all-shared"]),
+        (["batch_size=2,4"], ["batch_size=2", "batch_size=4"]),
+    ],
+)
+def test_a_sweep_compares_what_it_says(overrides, labels):
+    assert list(benchmark._configurations([*SMOKE, *overrides])) == labels
+
+
+def test_a_row_may_stand_beside_a_size_and_an_unknown_model_is_told_both_kinds_of_names():
+    assert list(benchmark._configurations([*SMOKE, "model=BERT-large,tiny"])) == ["BERT-large", "tiny"]
+    with pytest.raises(ConfigError, match=r"model=BERT-huge is unknown \(allowed: BERT-base, .*, xxlarge\)"):
+        benchmark._configurations([*SMOKE, "model=BERT-huge"])
+    with pytest.raises(ConfigError, match="sharing=groups: it is what the rows set"):
+        benchmark._configurations([*SMOKE, "model=BERT-large", "sharing=groups"])
+
+
+@pytest.mark.parametrize(("memory", "number"), [("12GB", 12 * 10**9), ("11GiB", 11 * 2**30), ("512 MiB", 2**29)])
+def test_a_size_is_read_with_its_unit(memory, number):
+    assert benchmark._bytes(memory) == number
+
+
+def test_what_is_no_size_is_refused(monkeypatch):
+    with pytest.raises(ConfigError, match="--memory=12 cards is no size"):
+        run(monkeypatch, memory="12 cards")

@@ -1,0 +1,27 @@
+import pytest
+from toy import toy_config
+
+from albert_lab.cost import rounds
+
+
+def test_every_configuration_has_a_turn_each_round_and_one_that_cannot_be_built_says_why(tmp_path):
+    config = toy_config(tmp_path)
+    other = config.model_copy(update={"optimizer": config.optimizer.model_copy(update={"name": "shampoo"})})
+    said: list[str] = []
+    found, failed = rounds.measure([config, other], rounds=2, seconds=0.01, say=said.append)
+    assert (found.device, found.precision, found.threads) == ("cpu", "fp32", 1)
+    assert len(found.turns) == 2
+    assert all(min(turn.training, turn.inference, turn.matrix_products) > 0 for turn in found.turns)
+    assert found.peak_memory_bytes is not None
+    assert found.peak_memory_bytes > 0
+    assert "optimizer=shampoo is unknown" in failed.failure
+    assert not failed.turns
+    assert said[-1] == "round 2 of 2"
+
+
+def test_a_child_that_was_killed_is_told_and_none_is_left_behind(tmp_path):
+    with rounds._children([toy_config(tmp_path)] * 2) as children:
+        children[0].process.kill()
+        with pytest.raises(rounds.ChildError, match="signal 9"):
+            children[0].ask({})
+    assert all(child.process.poll() is not None for child in children)

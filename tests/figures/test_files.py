@@ -1,0 +1,276 @@
+import re
+import shutil
+
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+from toy_reports import toy_report
+
+from albert_lab import paths
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.figures import charts as figures
+from albert_lab.figures import drawing, study
+from albert_lab.figures import files as plots
+from albert_lab.report import report
+from albert_lab.studies import experiment
+from albert_lab.studies.figure import FIGURES
+
+ARMS = """
+title: "Dropout"
+source: "a test"
+grid: {dropout: {With dropout: 0.1, Without dropout: 0}}
+columns: [mlm_accuracy]
+figures: [dropout]
+paper_figure:
+  figure: "Figure 2b"
+  x: "optimizer steps (thousands)"
+  curves:
+    - {panel: mlm_accuracy, row: With dropout, points: [[1175, 70.8]]}
+    - {panel: mlm_accuracy, row: Without dropout, points: [[1175, 70.8], [1500, 72.0]]}
+"""
+
+
+def study_of(name, folder, **options):
+    return study.read(toy_report(folder / "report", experiment.named(name), **options))
+
+
+def arms_of(folder, **options):
+    (folder / "arms.yaml").write_text(ARMS)
+    return study.read(toy_report(folder / "report", experiment.read(folder / "arms.yaml"), **options))
+
+
+def drawn(figure):
+    assert figure is not None
+    return figure
+
+
+def heights(line):
+    return [float(y) for y in line.get_ydata()]
+
+
+def places(line):
+    return [float(x) for x in line.get_xdata()]
+
+
+def line_of(panel, label):
+    (found,) = [line for line in panel.lines if str(line.get_label()).startswith(label)]
+    return found
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_that_an_experiment_can_name_has_a_function(name):
+    assert callable(plots._function(name))
+
+
+def test_a_report_shows_its_figures_and_rebuilt_elsewhere_has_the_same_to_the_byte(tmp_path):
+    folder = toy_report(tmp_path / "one", experiment.named("layer-similarity"), seeds=1)
+    other = shutil.copytree(folder, tmp_path / "other")
+    text = report.rebuild(folder).read_text()
+    for name in ("layer-similarity", "learning-curves"):
+        assert f"![{name}]({name}.svg)" in text
+        assert (folder / f"{name}.svg").read_text().startswith("<?xml")
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    report.rebuild(other)
+    names = sorted(file.name for file in folder.iterdir())
+    assert sorted(file.name for file in other.iterdir()) == names
+    assert all((folder / name).read_bytes() == (other / name).read_bytes() for name in names)
+
+
+def test_a_figure_without_its_numbers_is_told_and_not_drawn(tmp_path):
+    folder = toy_report(tmp_path / "one", experiment.named("layer-similarity"), seeds=1)
+    (folder / "layers.csv").unlink()
+    text = report.rebuild(folder).read_text()
+    assert "*layer-similarity.* Nothing was recorded" in text
+    assert not (folder / "layer-similarity.svg").exists()
+
+
+def test_the_users_own_matplotlib_settings_do_not_show(tmp_path, monkeypatch):
+    import matplotlib
+
+    folder = toy_report(tmp_path / "one", experiment.named("sop-vs-nsp"), seeds=1)
+    _, file = plots.draw(folder, "speed")
+    before = file.read_bytes()
+    monkeypatch.setitem(matplotlib.rcParams, "lines.markersize", 9)
+    plots.draw(folder, "speed")
+    assert file.read_bytes() == before
+
+
+def test_a_learning_curve_is_the_mean_over_seeds_with_a_band_of_one_standard_deviation(tmp_path):
+    found = study_of("sop-vs-nsp", tmp_path, seeds=2)
+    panel = drawn(figures.learning_curves(found)).axes[0]
+    # Seeds of the first row end at 20 and 21 %, so the mean is 20.5 and the deviation 1 / sqrt(2).
+    line = line_of(panel, "none (n = 2 seeds)")
+    assert places(line) == [100, 200, 300, 400]
+    assert heights(line) == pytest.approx([20.5 * share for share in (0.25, 0.5, 0.75, 1)])
+    band = panel.collections[0].get_datalim(panel.transData)
+    assert (band.y0, band.y1) == pytest.approx((0.25 * (20.5 - 0.5**0.5), 20.5 + 0.5**0.5))
+    assert panel.get_ylabel() == "held-out MLM accuracy (%)"
+    assert panel.get_xlabel() == "optimizer steps"
+
+
+def test_a_single_seed_has_no_band_and_says_so(tmp_path):
+    panel = drawn(figures.learning_curves(study_of("sop-vs-nsp", tmp_path, seeds=1))).axes[0]
+    assert not panel.collections
+    assert line_of(panel, "sop (n = 1 seed)")
+
+
+def test_two_axes_have_a_channel_each_and_many_lines_no_bands(tmp_path):
+    found = study_of("sharing", tmp_path, seeds=2)
+    panel = drawn(figures.learning_curves(found)).axes[0]
+    looks = [(line.get_color(), str(line.get_marker())) for line in panel.lines]
+    assert len({colour for colour, _ in looks[:4]}) == 4  # sharing strategies, at one E
+    assert [colour for colour, _ in looks[:4]] == [colour for colour, _ in looks[4:8]]
+    assert [marker for _, marker in looks[:8]] == ["o"] * 4 + ["s"] * 4
+    assert not panel.collections
+
+
+def test_a_report_says_on_how_few_answers_its_curves_rest(tmp_path):
+    text = plots.section(toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2))
+    # Half of Wilson's interval of a half: z / sqrt(n + z²) / 2.
+    assert "NSP ± 16.4 (n = 32; in the table 1,000)" in text
+
+
+def test_under_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
+    found = study_of("sop-vs-nsp", tmp_path)
+    found.results["budget"] = "2 seconds"
+    panel = drawn(figures.learning_curves(found)).axes[0]
+    assert panel.get_xlabel() == "training time (seconds)"
+    assert places(line_of(panel, "sop")) == [2, 4, 6, 8]
+
+
+def test_a_pair_accuracy_stands_above_what_a_constant_answer_scores(tmp_path):
+    panels = drawn(figures.learning_curves(study_of("sop-vs-nsp", tmp_path))).axes
+    assert heights(line_of(panels[2], "a constant answer")) == [50, 50]
+    assert "a constant answer" not in [line.get_label() for line in panels[0].lines]
+
+
+def test_layer_similarity_has_the_layers_of_the_table_and_the_papers_own_panels(tmp_path):
+    panels = drawn(figures.layer_similarity(study_of("layer-similarity", tmp_path, seeds=2))).axes
+    assert [panel.get_title() for panel in panels[:3]] == [
+        "[CLS]",
+        "mean over tokens",
+        "paper, Figure 1 (read off the plot)",
+    ]
+    # Of the second row, seeds 0 and 1: 30 / layer + 5 + seed.
+    line = line_of(panels[3], "BERT-large (n = 2 seeds)")
+    assert heights(line) == pytest.approx([30 / layer + 5.5 for layer in (1, 2, 3, 4)])
+    assert panels[3].get_ylabel() == "angle (degrees)"
+    assert heights(line_of(panels[5], "ALBERT-large")) == [0, 22, 8.5, 10, 8.7]
+
+
+def test_score_against_embedding_size_puts_ours_and_the_papers_each_at_its_own_size(tmp_path):
+    ours, paper = drawn(figures.embedding_size(study_of("embedding-size", tmp_path, seeds=1))).axes
+    assert places(line_of(ours, "all-shared")) == [4, 8, 16, 48]
+    assert places(line_of(paper, "all-shared")) == [64, 128, 256, 768]
+    assert heights(line_of(paper, "all-shared")) == [79.0, 80.1, 79.6, 79.8]
+
+
+def test_the_sharing_tradeoff_has_a_marker_for_each_strategy_at_its_parameters(tmp_path):
+    figure = drawn(figures.sharing_tradeoff(study_of("sharing", tmp_path, seeds=1)))
+    ours, paper = figure.axes
+    points = {(places(line)[0], heights(line)[0]): line.get_marker() for line in paper.lines if len(places(line)) == 1}
+    assert points[12, 80.1] == points[31, 79.8] == "o"
+    assert points[89, 81.6] == points[108, 82.3] == "D"
+    assert places(line_of(ours, "E = 48 (paper: 768)")) == pytest.approx([0.031, 0.062, 0.093, 0.124])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "all-shared",
+        "shared-attention",
+        "shared-ffn",
+        "not-shared",
+    ]
+
+
+def test_rows_beyond_the_paper_have_markers_of_their_own(tmp_path):
+    found = study_of("sharing", tmp_path, seeds=1)
+    is_partly = found.points["sharing"].isin(["shared-attention", "shared-ffn"])
+    found.points.loc[is_partly, "paper_sharing"] = found.points.loc[is_partly, "sharing"].map(
+        {"shared-attention": "2-groups", "shared-ffn": "3-groups"}
+    )
+    found.points.loc[is_partly, "sharing"] = "groups"
+    figure = drawn(figures.sharing_tradeoff(found))
+    kinds = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert kinds == ["all-shared", "2-groups", "3-groups", "not-shared"]
+    markers = {str(line.get_marker()) for line in figure.axes[0].lines if len(places(line)) == 1}
+    assert len(markers) == 4
+
+
+def test_arms_stand_beside_the_papers_and_part_where_the_trunk_ends(tmp_path):
+    ours, paper = drawn(figures.arms(arms_of(tmp_path, trunk_points=2))).axes
+    assert set(places(line_of(ours, "one curve up to here"))) == {200}
+    assert paper.get_title() == "paper, Figure 2b (read off the plot)"
+    assert places(line_of(paper, "Without dropout")) == [1175, 1500]
+
+
+@pytest.mark.parametrize("trunk_points", [0, 4])
+def test_rows_that_never_were_one_or_never_part_have_no_such_place(tmp_path, trunk_points):
+    ours, _ = drawn(figures.arms(arms_of(tmp_path, trunk_points=trunk_points))).axes
+    assert "one curve up to here" not in [line.get_label() for line in ours.lines]
+
+
+def test_speed_is_drawn_of_any_report_and_beside_the_papers_speedup(tmp_path):
+    found = study_of("sop-vs-nsp", tmp_path)
+    (panel,) = drawn(figures.speed(found)).axes
+    assert [text.get_text() for text in panel.get_yticklabels()] == ["none (n = 2)", "nsp (n = 2)", "sop (n = 2)"]
+    assert [container[0].get_xdata()[0] for container in panel.containers] == pytest.approx([3025, 3525, 4025])
+    assert found.experiment.paper
+    for cells, speedup in zip(found.experiment.paper.rows, ("4.7x", "1.0", "0.3x"), strict=True):
+        cells["speedup"] = speedup
+    found.experiment.paper.columns["speedup"] = "Speedup"
+    _, ratios = drawn(figures.speed(found)).axes
+    values = [float(container[0].get_xdata()[0]) for container in ratios.containers]
+    assert values == pytest.approx([3025 / 3525, 1, 4025 / 3525, 4.7, 1.0, 0.3])
+
+
+def test_rows_are_told_apart_without_colour_and_colours_apart_by_the_colour_blind():
+    looks = [drawing.style(index) for index in range(70)]
+    assert len({(look["linestyle"], look["marker"]) for look in looks}) == 70
+    assert len({look["color"] for look in looks}) == 10
+    # Viénot, Brettel and Mollon (1999): what a deuteranope sees, in linear light.
+    seen = [vienot_deuteranope(look["color"]) for look in looks[:3]]
+    assert min(sum((a - b) ** 2 for a, b in zip(one, two, strict=True)) for one, two in pairs(seen)) > 0.01
+
+
+def pairs(items):
+    return [(one, two) for place, one in enumerate(items) for two in items[place + 1 :]]
+
+
+def vienot_deuteranope(colour):
+    red, green, blue = (channel**2.2 for channel in to_rgb(colour))
+    yellow = 0.29275 * red + 0.70725 * green
+    return yellow, -0.02234 * red + 0.02234 * green + blue
+
+
+def test_a_folder_that_is_no_report_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="points.csv"):
+        plots.draw(tmp_path, "learning-curves")
+
+
+def test_the_newest_report_with_a_figure_is_found_and_where_there_is_none_the_command_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_REPORTS", str(tmp_path))
+    with pytest.raises(MissingDataError, match="`albert-lab sharing`"):
+        plots.newest("sharing-tradeoff")
+    toy_report(tmp_path / "smoke-sotu" / "sharing", experiment.named("sharing"), seeds=1)
+    toy_report(tmp_path / "smoke-sotu" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
+    assert plots.newest("sharing-tradeoff") == paths.reports() / "smoke-sotu" / "sharing"
+    assert plots.newest("learning-curves").name == "sop-vs-nsp"
+
+
+def test_encoders_from_anywhere_are_compared_in_one_figure_with_their_table(tmp_path):
+    table = pd.DataFrame(
+        {
+            "run": encoder,
+            "corpus": "sotu",
+            "layer": layer,
+            "token": token,
+            "l2_distance": 1.0,
+            "degrees": 9.0,
+            "n": 1200,
+        }
+        for encoder in ("mine", "theirs")
+        for token in ("cls", "mean")
+        for layer in (1, 2, 3)
+    )
+    files = plots.compare_layers([table.loc[:5], table.loc[6:]], tmp_path / "out")
+    assert [file.name for file in files] == ["layers.csv", "layer-similarity.png", "layer-similarity.svg"]
+    pd.testing.assert_frame_equal(pd.read_csv(files[0]), table)
+    assert re.search("<!-- theirs: n = 1,200 tokens of sotu -->", files[2].read_text())

@@ -1,0 +1,110 @@
+import re
+
+import pandas as pd
+import pytest
+from toy_reports import toy_report
+
+from albert_lab.report.page import curves
+from albert_lab.studies import experiment
+
+
+def section_of(folder):
+    (section,) = curves.sections(folder)
+    return str(section.body)
+
+
+def polylines(text, panel=0):
+    """What stands in the lines of a panel: the run's number, values, places and points."""
+    figure = text.split("<figure ")[panel + 1]
+    found = re.findall(r'data-run="(\d+)" data-values="(.*?)" data-places="(.*?)" points="(.*?)">', figure)
+    return {int(run): (values, places, points) for run, values, places, points in found}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
+
+
+def rewrite(folder, change):
+    file = folder / "curves.csv"
+    file.write_text(change(pd.read_csv(file)).to_csv(index=False))
+
+
+def test_every_run_has_a_line_in_every_panel_with_the_values_of_its_curve(folder):
+    text = section_of(folder)
+    assert re.findall(r"<figcaption>(.*?)</figcaption>", text) == [
+        "held-out MLM accuracy (%)",
+        "held-out NSP accuracy (%)",
+        "held-out SOP accuracy (%)",
+    ]
+    assert [len(polylines(text, panel)) for panel in range(3)] == [6, 6, 6]
+    assert polylines(text)[3][:2] == ("5.8 11.5 17.2 23.0", "100 200 300 400")  # the second row, seed 1
+    assert '<button type="button" disabled aria-pressed="false" aria-label="nsp, seed 1" data-run="3"' in text
+
+
+def test_points_stand_where_the_axes_say(folder):
+    text = section_of(folder)
+    ticks = re.findall(r'<g class="(x|y)"><text x="(.*?)" y="(.*?)">([\d,.]+)<', text.split("<figure ")[1])
+    xs = {float(label): float(x) for axis, x, _, label in ticks if axis == "x"}
+    ys = {float(label): float(y) for axis, _, y, label in ticks if axis == "y"}
+    low, high = min(ys), max(ys)
+    assert (xs[min(xs)], xs[max(xs)], ys[low], ys[high]) == (curves.LEFT, curves.RIGHT, curves.BOTTOM, curves.TOP)
+    assert low <= 5
+    assert high >= 25
+    last = polylines(text)[1][2].split()[-1]  # 21 % at step 400
+    x, y = map(float, last.split(","))
+    assert x == xs[400]
+    assert y == pytest.approx(curves.BOTTOM + (curves.TOP - curves.BOTTOM) * (21 - low) / (high - low), abs=0.06)
+
+
+def test_runs_of_a_row_share_its_colour_and_dashes(folder):
+    styles = re.findall(r'<polyline class="line (.*?)" data-run="(\d)"', section_of(folder).split("<figure ")[1])
+    assert [style for style, _ in styles] == [style for row in range(3) for style in [f"colour-{row} dash-{row}"] * 2]
+
+
+def test_a_constant_answer_is_drawn_beside_pair_accuracies_alone(folder):
+    panels = section_of(folder).split("<figure ")[1:]
+    assert ['class="constant"' in panel for panel in panels] == [False, True, True]
+    rewrite(folder, lambda table: table.drop(columns=["nsp_accuracy", "sop_accuracy"]))
+    assert "constant" not in section_of(folder)
+
+
+def test_a_run_without_a_curve_is_named(folder):
+    rewrite(folder, lambda table: table[table["run"] != "sop_seed1"])
+    text = section_of(folder)
+    assert "No curve was recorded of <code>sop_seed1</code>." in text
+    assert len(polylines(text)) == 5
+
+
+def test_a_value_that_is_missing_is_left_out_of_its_line(folder):
+    rewrite(folder, lambda table: table.assign(mlm_accuracy=table["mlm_accuracy"].where(table["step"] != 200)))
+    assert polylines(section_of(folder))[3][1] == "100 300 400"
+
+
+def test_a_single_evaluation_and_equal_values_are_drawn_inside_the_panel(folder):
+    rewrite(folder, lambda table: table[table["step"] == 400].assign(mlm_accuracy=0.25))
+    for values, places, points in polylines(section_of(folder)).values():
+        assert (values, places) == ("25.0", "400")
+        x, y = map(float, points.split(","))
+        assert curves.LEFT <= x <= curves.RIGHT
+        assert curves.TOP <= y <= curves.BOTTOM
+
+
+def test_under_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
+    text = section_of(toy_report(tmp_path / "report", experiment.named("same-wall-clock"), seeds=1))
+    assert polylines(text)[0][1] == "2 4 6 8"
+    assert 'data-unit="seconds"' in text
+
+
+def test_without_any_curve_there_is_no_section(folder):
+    (folder / "curves.csv").write_text("\n")
+    assert curves.sections(folder) == []
+
+
+def test_names_are_text_and_no_markup(folder):
+    for name in ("points", "results", "curves"):
+        file = folder / f"{name}.csv"
+        file.write_text(file.read_text().replace("sop_seed1", "<b>sop</b>"))
+    text = section_of(folder)
+    assert "<b>" not in text
+    assert "<title>&lt;b&gt;sop&lt;/b&gt;</title>" in text

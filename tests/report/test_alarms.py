@@ -1,0 +1,41 @@
+import pandas as pd
+
+from albert_lab.report import alarms
+from albert_lab.studies import experiment
+from albert_lab.studies.table import Row
+
+TUNINGS = pd.DataFrame({"task": ["race"], "column": ["race"], "title": ["RACE"], "metric": ["accuracy"]})
+SOP = "sop_accuracy 0.502 (n = 4,096) is not above chance (0.500) after 2,000 steps"
+
+
+def rows(*of_rows: list[dict]) -> list[Row]:
+    found = []
+    for number, runs in enumerate(of_rows):
+        named = [{"run": f"{number}-{seed}", "seed": seed} | run for seed, run in enumerate(runs)]
+        found.append(Row({"embedding_size": str(number)}, {"embedding_size": "1"}, named, {}))
+    return found
+
+
+def section(table: list[Row], tunings: pd.DataFrame | None = None) -> str:
+    return alarms.section(experiment.named("sharing"), table, pd.DataFrame() if tunings is None else tunings)
+
+
+def test_a_row_is_a_line():
+    text = section(
+        rows([{"alarms": SOP}] * 3, [{"alarms": f"mlm_accuracy 0.1; {SOP}"}, {}], [{"alarms": float("nan")}])
+    )
+    assert text.splitlines() == [
+        "- embedding_size=1: MLM at chance in 1 of 2 runs.",
+        "- embedding_size=0: SOP at chance in all 3 runs.",
+        "- embedding_size=1: SOP at chance in 1 of 2 runs.",
+    ]
+
+
+def test_what_all_rows_share_is_one_line():
+    assert section(rows([{"alarms": SOP}] * 3, [{"alarms": SOP}] * 3)) == "- All 6 runs: SOP at chance."
+
+
+def test_a_task_is_a_line_where_not_every_run_is_above_constant_answers():
+    low, high = ({"race_low": share, "race_high": 0.5, "race_baseline": 0.3} for share in (0.25, 0.35))
+    assert section(rows([low, high], [low, {}]), TUNINGS) == "- RACE: 1 of 3 runs is above constant answers."
+    assert section(rows([high], [high, {}]), TUNINGS) == ""

@@ -1,0 +1,263 @@
+from collections import Counter
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from planted import EMBEDDING_SIZES, claim, experiment, noisy, row, table
+
+from albert_lab.report.claims import Decision, Verdict, comparisons, decide, papers_effect, printed
+from albert_lab.report.statistics import power
+from albert_lab.studies import experiment as experiments
+from albert_lab.studies.table import Row
+
+GREATER = claim("greater", row=row("128"), than=row("64"))
+WITHIN = claim("within", row=row("128"), of=row("64"), margin=0.5)
+PEAK = claim("peak-at", axis="embedding_size", at="128")
+RISING = claim("monotone", axis="embedding_size", direction="rising")
+CHANCE = claim("at-chance", row=row("64")) | {"metric": "sop_accuracy"}
+SPREAD = (-0.1, 0.0, 0.1)
+
+
+def around(*means: float) -> dict[str, list[float]]:
+    """Rows whose three seeds lie closely around these means, each row's seeds in another order."""
+    return {
+        label: [mean + 0.5 * seed + SPREAD[(place + seed) % 3] for seed in range(3)]
+        for place, (label, mean) in enumerate(zip(EMBEDDING_SIZES, means, strict=False))
+    }
+
+
+def verdict(content: dict, values, **more) -> Verdict:
+    return decide(experiment(content), table(values, content["metric"], **more))[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "means", "decision"),
+    [
+        (GREATER, (80, 82), "supported"),
+        (GREATER, (82, 80), "not supported"),
+        (GREATER, (80, 80.05), "undecided"),
+        (claim("greater", row=row("64"), than=55), (60,), "supported"),
+        (claim("greater", row=row("64"), than=55), (50,), "not supported"),
+        (WITHIN | {"margin": 1.5}, (80, 80.1), "supported"),
+        (WITHIN, (80, 83), "not supported"),
+        (WITHIN, (80, 80.4), "undecided"),
+        (claim("ordered", order=[row("768"), row("64"), row("128")]), (80, 78, 0, 82), "supported"),
+        (claim("ordered", order=[row("768"), row("64"), row("128")]), (80, 82, 0, 84), "not supported"),
+        (claim("ordered", order=[row("768"), row("64"), row("128")]), (80, 78, 0, 80), "undecided"),
+        (CHANCE, (50, 80), "supported"),
+        (CHANCE, (70, 80), "not supported"),
+        (CHANCE, (40, 80), "not supported"),
+        (CHANCE, (54.5, 80), "undecided"),
+        (RISING, (78, 80, 81, 83), "supported"),
+        (RISING, (83, 81, 80, 78), "not supported"),
+        (RISING, (70, 80, 75, 85), "not supported"),  # rises on the whole, and falls in the middle
+        (RISING, (80, 80, 80, 80.05), "undecided"),
+        (RISING | {"direction": "falling"}, (83, 81, 80, 78), "supported"),
+        (PEAK, (80, 84, 81, 82), "supported"),
+        (PEAK, (80, 82, 84, 81), "not supported"),
+        (PEAK, (80, 84, 84, 81), "undecided"),
+    ],
+)
+def test_each_check_on_planted_means(content, means, decision):
+    assert verdict(content, around(*means)).decision == decision
+
+
+@pytest.mark.parametrize(
+    ("bounds", "decision"),
+    [
+        ({"low": 1.5, "high": 2}, "supported"),
+        ({"low": 1}, "supported"),
+        ({"high": 1.5}, "not supported"),
+        ({"low": 1.7, "high": 3}, "undecided"),
+    ],
+)
+def test_a_ratio_is_decided_and_told_as_a_factor(bounds, decision):
+    content = claim("ratio", row=row("128"), to=row("64"), **bounds) | {"metric": "tokens_per_second"}
+    found = verdict(content, {"64": [1000, 1010, 990], "128": [1700, 1720, 1690]})
+    assert found.decision == decision
+    assert found.effect == pytest.approx(1.703, abs=0.001)
+    assert found.interval is not None
+    assert found.interval[0] < 1.703 < found.interval[1]
+
+
+@pytest.mark.parametrize(("best", "decision"), [(51, "undecided"), (55.2, "undecided"), (57, "supported")])
+def test_to_be_at_chance_tells_nothing_where_no_row_is_above_chance(best, decision):
+    found = verdict(CHANCE, around(50, 49, best))
+    assert found.decision == decision
+    vacuous = f"no row is shown to have learnt this task: the best, embedding_size=256, is at {best + 0.5:.1f} %"
+    assert found.reason == ("" if decision == "supported" else vacuous)
+    assert not found.lack
+
+
+def test_a_row_that_is_not_at_chance_is_told_so_even_where_no_row_is_above_it():
+    assert verdict(CHANCE, around(40, 50)).decision is Decision.NOT_SUPPORTED
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_nothing_is_decided_with_fewer_than_three_seeds(n):
+    found = verdict(GREATER, {"64": [50.0, 50.1][:n], "128": [90.0, 90.1][:n]})
+    assert found.decision is Decision.UNDECIDED
+    assert f"{n} of at least 3 seeds" in found.reason
+
+
+def test_a_row_without_runs_or_without_the_score_is_not_run():
+    assert verdict(GREATER, {"64": [80, 81, 82]}).decision is Decision.NOT_RUN
+    found = decide(experiment(GREATER), table(around(80, 82), "mnli"))[0]
+    assert found.decision is Decision.NOT_RUN
+    assert "average" in found.reason
+    assert "embedding_size=128" in found.reason
+
+
+def test_rows_that_are_the_same_runs_at_a_small_scale_decide_nothing():
+    rows = table({"64": [80, 81, 82]})
+    same = [rows[0], Row(row("128"), row("64"), rows[0].runs, {})]
+    found = decide(experiment(GREATER), same)[0]
+    assert found.decision is Decision.UNDECIDED
+    assert "the same runs" in found.reason
+
+
+def test_an_axis_that_the_claim_leaves_open_makes_it_undecided():
+    rows = table(around(80, 82))
+    for each in [*rows]:
+        each.labels["batch_size"] = "8"
+        rows.append(Row(each.labels | {"batch_size": "16"}, each.values, each.runs, {}))
+    found = decide(experiment(GREATER), rows)[0]
+    assert found.decision is Decision.UNDECIDED
+    assert "batch_size" in found.reason
+
+
+def test_shared_seeds_are_paired_and_others_are_not():
+    paired = verdict(GREATER, around(80, 82))
+    apart = verdict(GREATER, {"64": {0: 80, 1: 81, 2: 82}, "128": {7: 85, 8: 86, 9: 87}})
+    assert (paired.is_paired, apart.is_paired) == (True, False)
+
+
+def test_the_weakest_comparison_is_shown_or_the_one_that_speaks_against():
+    held = verdict(PEAK, around(80, 84, 81, 82))
+    assert [labels for _, labels in held.of] == [row("128"), row("768")]
+    assert held.effect == pytest.approx(2.0, abs=0.1)
+    failed = verdict(PEAK, around(80, 82, 84, 81))
+    assert [labels for _, labels in failed.of] == [row("128"), row("256")]
+    assert failed.effect == pytest.approx(-2.0, abs=0.1)
+
+
+def test_the_correction_counts_every_claim_of_the_table():
+    values = {"64": [80.0, 80.0, 80.0], "128": [80.9, 81.1, 81.0]}
+    alone = decide(experiment(GREATER), table(values))
+    among = decide(experiment(GREATER, *[WITHIN] * 9), table(values))
+    assert alone[0].p is not None
+    assert among[0].p == pytest.approx(10 * alone[0].p)
+
+
+def test_claims_that_were_not_run_are_no_part_of_the_family():
+    values = {"64": [80.0, 80.0, 80.0], "128": [80.9, 81.1, 81.0]}
+    absent = claim("greater", row=row("768"), than=row("64"))
+    assert decide(experiment(GREATER, absent), table(values))[0].p == decide(experiment(GREATER), table(values))[0].p
+
+
+def test_accuracies_that_agree_to_the_answer_over_few_answers_decide_nothing():
+    values = {"64": [50.0] * 3, "128": [52.5] * 3}
+    assert verdict(GREATER, values, average_n=40).decision is Decision.UNDECIDED
+    assert verdict(GREATER, values, average_n=4000).decision is Decision.SUPPORTED
+
+
+def test_an_undecided_claim_says_how_many_seeds_an_effect_of_the_papers_size_takes():
+    values = {"64": [80.0, 80.0, 80.0], "128": [79.0, 81.0, 80.0]}
+    found = decide(experiment(GREATER, paper={"64": "79.0", "128": "80.0"}), table(values))[0]
+    # Differences -1, 1, 0: sd 1, so the paper's one point is an effect of d = 1.
+    assert (found.decision, found.papers_effect, found.seeds) == ("undecided", 1, 10)
+    two_claims = experiment(GREATER, WITHIN, paper={"64": "79.0", "128": "80.0"})
+    first, second = decide(two_claims, table(values))
+    assert first.seeds == 13  # at half the level
+    assert (second.seeds, second.lack) == (None, "the paper's own numbers do not bear it out")
+    assert decide(experiment(GREATER), table(values))[0].lack == "the paper prints no number for it"
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [("89.3/82.3", "85.8"), ("12M", "12e6"), ("4.7x", "4.7"), ("80.1", "80.1"), ("125k steps", None), ("", None)],
+)
+def test_a_cell_of_the_paper_as_a_number(cell, value):
+    assert printed(cell) == (None if value is None else Decimal(value))
+
+
+@pytest.mark.parametrize("name", ["sop-vs-nsp", "embedding-size", "sharing"])
+def test_the_papers_own_cells_bear_out_its_claims(name):
+    found = experiments.named(name)
+    for each in found.claims:
+        for comparison in comparisons(each, found):
+            effect = papers_effect(comparison, each.metric, found)
+            assert (effect is None) == each.metric.endswith("tokens_per_second")
+            assert effect is None or comparison.low < effect < comparison.high, each.quote
+
+
+@pytest.mark.parametrize("name", ["sop-vs-nsp", "embedding-size", "sharing"])
+def test_runs_that_score_what_the_paper_prints_support_every_claim_of_it(name):
+    found = experiments.named(name)
+    assert found.paper is not None
+    rng = np.random.default_rng(0)
+    rows = []
+    for cells in found.paper.rows:
+        labels = {axis: cells[axis] for axis in found.axes}
+        runs = [{"run": f"{labels}-{seed}", "seed": seed} for seed in range(5)]
+        for column in set(found.paper.columns) - {"parameters"}:
+            mean = printed(cells[column])
+            assert mean is not None
+            for run, noise in zip(runs, rng.normal(0, 0.05, 5), strict=True):
+                run[column] = (float(mean) + noise) / 100
+        rows.append(Row(labels, labels, runs, {}))
+    for each in decide(found, rows):
+        is_printed = not each.claim.metric.endswith("tokens_per_second")
+        assert each.decision == ("supported" if is_printed else "not run"), each
+
+
+# Every claim is false, most of them by nothing at all: rows are equal, or differ by just the margin, or the wrong way.
+FALSE = experiment(
+    GREATER,
+    claim("greater", row=row("768"), than=row("256")),
+    claim("greater", row=row("64"), than=55),
+    claim("within", row=row("128"), of=row("256"), margin=1.0),
+    claim("ordered", order=[row("128"), row("64")]),
+    claim("at-chance", row=row("64")),
+    claim("monotone", axis="embedding_size", direction="rising"),
+    PEAK,
+)
+FALSE_MEANS = {"64": 55.0, "128": 55.0, "256": 54.0, "768": 54.0}
+
+
+@pytest.mark.parametrize("n", [3, 5])
+def test_at_most_one_table_in_twenty_supports_a_claim_that_is_false(n):
+    rng = np.random.default_rng(n)
+    tables = 1_000
+    wrong = sum(
+        any(found.decision is Decision.SUPPORTED for found in decide(FALSE, table(noisy(rng, FALSE_MEANS, n))))
+        for _ in range(tables)
+    )
+    assert 0 < wrong <= 0.05 * tables
+
+
+@pytest.mark.parametrize(("n", "effect"), [(3, 7.0), (5, 3.0)])
+def test_real_effects_are_found_with_the_power_that_is_stated_and_never_denied(n, effect):
+    true = experiment(GREATER, claim("greater", row=row("768"), than=row("256")))
+    means = {"64": 60.0, "128": 60.0 + effect, "256": 60.0, "768": 60.0 + effect}
+    rng = np.random.default_rng(n)
+    tables = 400
+    found = Counter(str(each.decision) for _ in range(tables) for each in decide(true, table(noisy(rng, means, n))))
+    # Noise of sd 1 in both rows; what a seed does to all rows alike falls out of the pairs.
+    stated = power(n, 2**0.5, [effect], 0.05 / 2)
+    assert 0.6 < stated < 0.95
+    assert found["supported"] / (2 * tables) > stated - 0.05
+    assert found["not supported"] == 0
+
+
+def test_of_true_and_false_claims_in_one_table_the_true_are_found_and_the_false_are_not():
+    mixed = experiment(GREATER, PEAK, claim("greater", row=row("256"), than=row("768")), WITHIN)
+    means = {"64": 70.0, "128": 80.0, "256": 75.0, "768": 75.0}
+    rng = np.random.default_rng(1)
+    tables = 300
+    found = [decide(mixed, table(noisy(rng, means, 5, sd=0.5))) for _ in range(tables)]
+    rates = [Counter(str(each[place].decision) for each in found) for place in range(4)]
+    assert rates[0]["supported"] > 0.99 * tables
+    assert rates[1]["supported"] > 0.99 * tables
+    assert rates[2]["supported"] <= 0.05 * tables
+    assert rates[3]["not supported"] > 0.99 * tables

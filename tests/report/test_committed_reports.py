@@ -1,0 +1,35 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from albert_lab.report import overview, report
+
+REPORTS = Path(__file__).parents[2] / "reports"
+FOLDERS = sorted(file.parent for file in REPORTS.glob("*/*/experiment.yaml"))
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(folder)): file.read_text()
+        for file in sorted(folder.rglob("*"))
+        if file.suffix in (".md", ".html", ".svg")
+    }
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
+def test_a_committed_report_is_what_its_csv_files_give(folder, tmp_path):
+    copy = tmp_path / folder.name
+    shutil.copytree(folder, copy)
+    for name in texts(copy):
+        (copy / name).unlink()
+    report.rebuild(copy)
+    assert texts(copy) == texts(folder)
+
+
+@pytest.mark.skipif(not FOLDERS, reason="no report is committed")
+def test_the_committed_page_is_what_the_reports_give(tmp_path):
+    copy = tmp_path / "reports"
+    shutil.copytree(REPORTS, copy)
+    overview.write(copy)
+    assert texts(copy) == texts(REPORTS)

@@ -1,0 +1,122 @@
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+from test_report import toy_points, toy_results, toy_tunings
+from toy_reports import toy_report
+
+from albert_lab.errors import ConfigError
+from albert_lab.report import compare, report
+from albert_lab.studies import experiment
+
+CURVES = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [0.1]})
+
+
+def folder(place, points, results):
+    found = experiment.named("sop-vs-nsp")
+    return report.write(place / "sop-vs-nsp", found, points, results, CURVES, toy_tunings(points)).parent
+
+
+@pytest.fixture
+def before(tmp_path):
+    points = toy_points(seeds=(0, 1, 2))
+    return folder(tmp_path / "before", points, toy_results(points))
+
+
+def line(sides, row, metric) -> Any:
+    return next(each for each in sides.lines if (each.row, each.metric) == (f"inter_sentence={row}", metric))
+
+
+def test_a_change_is_told_with_the_interval_of_its_paired_difference(before, tmp_path):
+    points = toy_points(seeds=(0, 1, 2))
+    results = toy_results(points)
+    results["sop_accuracy"] += [0.01, 0.02, 0.03] * 3
+    found = line(compare.compare(before, folder(tmp_path / "after", points, results)), "sop", "sop_accuracy")
+    assert found.is_paired
+    # Differences 1, 2 and 3 points: 2 with t(2) = 4.303 times 1 / sqrt(3).
+    assert found.difference.value == pytest.approx(2.0)
+    assert (found.difference.low, found.difference.high) == pytest.approx((-0.484, 4.484), abs=0.001)
+    assert (found.a.value, found.b.value) == (pytest.approx(72.0), pytest.approx(74.0))
+
+
+def test_fine_tuned_tasks_stand_beside_each_other_under_their_own_names(before):
+    sides = compare.compare(before, before)
+    assert line(sides, "sop", "cloze-span").a.value == pytest.approx(10.0)
+    assert line(sides, "sop", "sst2").heading == "SST-2 %"
+
+
+def test_a_set_compared_with_itself_differs_in_nothing(before):
+    sides = compare.compare(before, before)
+    assert sides.has_one_set
+    assert not sides.differing
+    assert all(each.difference and each.difference.value == 0 for each in sides.lines)
+    assert "They differ" not in compare.as_text(sides)
+
+
+def test_other_held_out_sets_are_said_aloud(before, tmp_path):
+    points = toy_points(seeds=(0, 1, 2)).assign(scale="laptop")
+    results = toy_results(points).assign(evaluation_set="another", machine="Linux, another")
+    sides = compare.compare(before, folder(tmp_path / "after", points, results))
+    assert not sides.has_one_set
+    assert sides.differing["scale"] == ("smoke", "laptop")
+    assert sides.differing["evaluation_set"] == ("set", "another")
+    assert "machine" in sides.differing
+    assert "**The held-out sets differ**" in compare.as_text(sides)
+    assert json.loads(compare.as_json(sides))["same_held_out_set"] is False
+
+
+def test_single_seeds_have_newcombes_interval(tmp_path):
+    # Newcombe 1998, table II, case (a): 56/70 and 48/80, Wilson's intervals of both; B - A from 0.0524 to 0.3339.
+    a, b = compare.Cell(60.0, 1, 49.04, 70.03), compare.Cell(80.0, 1, 69.18, 87.71)
+    found: Any = compare._newcombe(a, b)
+    assert (found.value, found.low, found.high) == pytest.approx((20.0, 5.24, 33.39), abs=0.03)
+    points = toy_points(seeds=(0,))
+    single = folder(tmp_path, points, toy_results(points))
+    shown = line(compare.compare(single, single), "sop", "sop_accuracy").difference
+    assert (shown.low, shown.high) == pytest.approx((-4.243, 4.243), abs=0.001)
+
+
+def test_one_seed_beside_several_has_a_difference_without_interval(before, tmp_path):
+    points = toy_points(seeds=(0,))
+    found = line(compare.compare(before, folder(tmp_path / "one", points, toy_results(points))), "sop", "sop_accuracy")
+    assert found.difference == compare.Cell(-2.0, 1)
+
+
+def test_a_row_of_one_side_alone_is_shown_without_a_difference(before, tmp_path):
+    points = toy_points(seeds=(0, 1, 2), losses=("none", "sop"))
+    sides = compare.compare(before, folder(tmp_path / "after", points, toy_results(points)))
+    found = line(sides, "nsp", "sop_accuracy")
+    assert found.b is None
+    assert found.difference is None
+    shown = next(each for each in compare.as_text(sides).splitlines() if "=nsp" in each and "SOP" in each)
+    assert shown.count("—") == 3
+
+
+def test_reports_without_a_row_in_common_are_refused(before, tmp_path):
+    points = toy_points(seeds=(0,), losses=("sop",)).drop(columns=["inter_sentence", "paper_inter_sentence"])
+    points = points.assign(sharing="groups", paper_sharing="groups", run="sop-0")
+    other = report.write(
+        tmp_path / "other",
+        experiment.named("sop-vs-nsp"),
+        points,
+        toy_results(toy_points(seeds=(0,))),
+        CURVES,
+        toy_tunings(points),
+    ).parent
+    with pytest.raises(ConfigError, match="no row in common: .*inter_sentence=none.*sharing=groups"):
+        compare.compare(before, other)
+
+
+def test_a_folder_that_is_no_report_is_refused(before, tmp_path):
+    with pytest.raises(ConfigError, match=r"experiment\.yaml"):
+        compare.compare(before, tmp_path)
+
+
+def test_rows_of_tables_whose_axes_stand_in_another_order_are_compared(tmp_path):
+    tables = [toy_report(tmp_path / name, experiment.named(name), seeds=1) for name in ("embedding-size", "sharing")]
+    sides = compare.compare(*tables)
+    shared = {each.row for each in sides.lines if each.a and each.b}
+    assert len(shared) == 4  # E = 128 and 768, all and none shared
+    assert "sharing=all-shared embedding_size=128" in shared
+    assert len({each.row for each in sides.lines}) == 8 + 8 - 4

@@ -1,0 +1,57 @@
+import json
+
+from albert_lab.report import ensembles
+from albert_lab.studies.experiment import named
+
+SQUAD = {
+    "column": "squad1",
+    "task": "squad1",
+    "title": "SQuAD1.1",
+    "metric": "f1 and exact_match",
+    "run": "sop-0",
+    "row": "ALBERT (1.5M)",
+    "seed": 0,
+    "n": 200,
+    "finetunings": 5,
+    "single": 60.0,
+    "single_scores": json.dumps({"f1": 65.0, "exact_match": 55.0}),
+    "members": json.dumps([61.0, 60.0, 60.0, 59.0, 58.0]),
+    "ensemble": 64.0,
+    "ensemble_scores": json.dumps({"f1": 69.0, "exact_match": 59.0}),
+}
+RACE = SQUAD | {
+    "column": "race",
+    "task": "race",
+    "title": "RACE",
+    "metric": "accuracy",
+    "single_scores": json.dumps({"accuracy": 60.0, "accuracy_middle": 66.0, "accuracy_high": 57.5}),
+    "ensemble_scores": json.dumps({"accuracy": 64.0, "accuracy_middle": 70.0, "accuracy_high": 61.5}),
+}
+
+
+def cells(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+def test_an_ensemble_stands_beside_its_members_and_the_papers_of_the_same_task():
+    heading, _, table, parts = ensembles.sections(named("squad-race"), [SQUAD, RACE])
+    assert heading == "## Ensembles"
+    header, _, squad, race = cells(table)
+    assert header[-1] == "paper ensemble"
+    assert squad[-1] == "95.5/90.1"
+    assert squad[3:6] == ["5 of 5", "65.0/55.0", "69.0/59.0 [57.1, 70.3]"]
+    assert race[-1] == "—", "the paper has it on the test set"
+    assert race[4:6] == ["60.0", "64.0 [57.1, 70.3]"]
+    assert cells(parts)[2:] == [
+        ["RACE", "accuracy high", "57.5", "61.5"],
+        ["RACE", "accuracy middle", "66.0", "70.0"],
+    ]
+
+
+def test_the_papers_ensemble_is_not_shown_beside_a_stand_in():
+    *_, table = ensembles.sections(named("squad-race"), [SQUAD | {"task": "cloze-span"}])
+    assert cells(table)[-1][-1] == "—"
+
+
+def test_where_no_task_is_finished_that_is_said():
+    assert ensembles.sections(named("glue"), []) == ["## Ensembles", "None: no task was finished by any run."]

@@ -1,0 +1,128 @@
+import re
+from pathlib import Path
+
+import pytest
+from test_report import toy_points, toy_results, toy_tunings, written
+
+from albert_lab import paths
+from albert_lab.report import collection as chapters
+from albert_lab.report import overview, report
+from albert_lab.report.claims import Decision
+from albert_lab.studies import experiment, paper
+
+
+def put(root: Path, place: str, name: str = "sop-vs-nsp", **changes) -> Path:
+    """A toy report at a place under a root."""
+    points = toy_points()
+    for column, value in changes.items():
+        points[column] = value
+    written(root / place, points, name)
+    return root / place / name
+
+
+def test_the_page_has_every_claim_that_was_run_and_names_every_table_whether_made_or_not(tmp_path):
+    put(tmp_path, "smoke-sotu")
+    text = overview.write(tmp_path).read_text()
+    known = paper.experiments()
+    (section,) = chapters.read(tmp_path)
+    run = [each for chapter in section.chapters for each in chapter.verdicts if each.decision != Decision.NOT_RUN]
+    assert all(f"“{verdict.claim.quote}”" in text for verdict in run)
+    rows = [line for line in text.splitlines() if line.startswith(("| **supp", "| **not", "| **und"))]
+    assert len(rows) == len(run) > 0
+    claims = sum(len(found.claims) for found in known)
+    assert f"{claims - len(run)} claims were not run." in text
+    assert f"1 of {len(known)} experiments has a report" in text
+    contents, missing = text.split("### Claims")[0], text.split("### What is missing")[1]
+    others = [found.name for found in known if found.name != "sop-vs-nsp"]
+    assert all(f"| {name} " in contents and f"`{name}`" in missing for name in others)
+    assert not any(f"`{name}`" in text.split("### What is missing")[0] for name in others)
+
+
+def test_the_page_has_the_alarms_below_the_scores_they_are_of(tmp_path):
+    put(tmp_path, "smoke-sotu")
+    table, after = overview.write(tmp_path).read_text().split("Alarms:\n\n")
+    assert table.rstrip().endswith("|")
+    assert after.startswith("- inter_sentence=sop: SOP at chance in 1 of 2 runs.\n")
+
+
+def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
+    folder = put(tmp_path, "smoke-sotu")
+    (section,) = chapters.read(tmp_path)
+    (chapter,) = (each for each in section.chapters if each.folder)
+    assert [str(each.decision) for each in chapter.verdicts] == [
+        item["verdict"] for item in chapter.as_dict()["verdicts"]
+    ]
+    assert {str(each.decision) for each in chapter.verdicts} == report.decisions(folder)
+    claims = sum(len(found.claims) for found in paper.experiments())
+    assert section.decisions.total() == claims
+    assert section.decisions[Decision.NOT_RUN] >= claims - len(chapter.verdicts)
+    text = overview.write(tmp_path).read_text()
+    line = next(line for line in text.splitlines() if "brings no discriminative power" in line)
+    # The NSP row on SOP: 51 and 53 %, two seeds.
+    assert re.search(r"\*\*undecided\*\* .* 52\.0 \[39\.3, 64\.7\] %; 2 of at least 3 seeds +\| +52\.0 +\| +2 \|", line)
+
+
+def test_links_lead_to_files_from_both_pages(tmp_path):
+    put(tmp_path, "smoke-sotu")
+    put(tmp_path, "smoke-sotu-before-1900", "sop-vs-nsp", corpus="sotu-before-1900")
+    overview.write(tmp_path)
+    for file in (tmp_path / "README.md", tmp_path / "smoke-sotu" / "README.md"):
+        links = re.findall(r"\]\(([^)]+)\)", file.read_text())
+        assert any(link.endswith(".svg") for link in links)
+        assert any(link.endswith("report.md") for link in links)
+        assert not [link for link in links if not (file.parent / link).is_file()]
+
+
+def test_each_scale_and_corpus_is_a_section_and_a_study_of_ones_own_is_none(tmp_path):
+    put(tmp_path, "smoke-sotu")
+    put(tmp_path, "laptop-files", scale="laptop", corpus="files")
+    put(tmp_path, "smoke-sotu", "sop-vs-nsp").rename(tmp_path / "smoke-sotu" / "mine")
+    put(tmp_path, "smoke-sotu")
+    sections = chapters.read(tmp_path)
+    assert {(section.scale, section.corpus) for section in sections} == {("smoke", "sotu"), ("laptop", "files")}
+    assert all(sum(chapter.folder is not None for chapter in section.chapters) == 1 for section in sections)
+
+
+def test_a_table_with_a_corpus_of_its_own_belongs_to_the_section_of_the_default(tmp_path):
+    points = toy_points().rename(columns={"inter_sentence": "data", "paper_inter_sentence": "paper_data"})
+    points["data"] = points["paper_data"] = ["No additional data"] * 3 + ["With additional data"] * 3
+    points["corpus"] = "sotu-before-1900"
+    named = {"data": ["none", "none", "nsp", "nsp", "sop", "sop"]}
+    results = toy_results(points.assign(inter_sentence=named["data"]))
+    folder = tmp_path / "smoke-sotu-before-1900" / "extra-data"
+    report.write(folder, experiment.named("extra-data"), points, results, toy_curves(), toy_tunings(points))
+    (section,) = chapters.read(tmp_path)
+    assert (section.scale, section.corpus) == ("smoke", "sotu")
+
+
+def toy_curves():
+    import pandas as pd
+
+    return pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [0.1]})
+
+
+def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
+    put(tmp_path, "smoke-sotu")
+    first = overview.write(tmp_path).read_text()
+    (tmp_path / overview.PAGE).unlink()
+    assert overview.write(tmp_path).read_text() == first
+    (section,) = chapters.read(tmp_path)
+    assert section.cost.runs == 6
+    assert section.cost.tokens == 36_000
+    assert section.cost.finetunings == 12
+    assert section.as_dict()["cost"]["total_seconds"] == 21.0
+
+
+def test_what_is_missing_is_named_with_its_reason(tmp_path):
+    points = toy_points(missing=("nsp-1",))
+    written(tmp_path / "smoke-sotu", points)
+    text = overview.write(tmp_path).read_text().split("### What is missing")[1]
+    assert "- `nsp-1`: the loss is nan at step 3" in text
+    assert "- `sop-0, fine-tuning`: race, seed 0: the loss is nan at step 2" in text
+    assert "- `sop-vs-nsp, columns`: no scores of SQuAD2.0, MNLI, RACE" in text
+
+
+@pytest.mark.parametrize("folder", ["nothing", "."])
+def test_a_folder_without_reports_below_it_holds_none(folder, tmp_path):
+    assert not chapters.holds_reports(tmp_path / folder)
+    assert not chapters.holds_reports(paths.PACKAGE)

@@ -1,0 +1,125 @@
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from golden import assert_golden
+from planted import claim, experiment, row, table
+
+from albert_lab.report import verdicts
+from albert_lab.studies import experiment as experiments
+from albert_lab.studies.table import Row
+
+GOLDEN = Path(__file__).with_name("golden_verdicts.md")
+VALUES = {
+    "64": [78.0, 79.0, 77.9],
+    "128": [80.0, 81.0, 80.1],
+    "256": [79.9, 80.8, 80.3],
+    "768": [79.5, 80.5, 79.4],
+}
+CLAIMS = (
+    claim("greater", row=row("128"), than=row("64")),
+    claim("greater", row=row("64"), than=row("768")),
+    claim("greater", row=row("64"), than=60),
+    claim("within", row=row("128"), of=row("256"), margin=0.5),
+    claim("ordered", order=[row("128"), row("768"), row("64")]),
+    claim("monotone", axis="embedding_size", direction="rising"),
+    claim("peak-at", axis="embedding_size", at="128"),
+    claim("at-chance", row=row("64")) | {"metric": "sop_accuracy"},
+    claim("ratio", row=row("64"), to=row("128"), low=1, high=2) | {"metric": "tokens_per_second"},
+    claim("greater", row=row("128"), than=row("64")) | {"metric": "race"},
+)
+PAPER = {"64": "79.0", "128": "80.1", "256": "79.6", "768": "79.8"}
+TUNINGS = pd.DataFrame(
+    {"run": f"{label}-{seed}", "column": "race", "task": "next-paragraph", "seed": tuning, "best": best + 0.4 * tuning}
+    for label, of_seeds in {"64": [60.0, 61.0, 62.0], "128": [65.0, 66.0, 67.5]}.items()
+    for seed, best in enumerate(of_seeds)
+    for tuning in range(3)
+)
+
+
+def full_table():
+    rows = table(VALUES, sop_accuracy_n=4000)
+    for each in rows:
+        for run in each.runs:
+            run["sop_accuracy"] = 0.8 if each.labels == row("768") else 0.51
+            run["tokens_per_second"] = 1000 + 500 * (each.labels == row("64")) + run["seed"]
+            if each.labels["embedding_size"] in ("64", "128"):
+                tuned = TUNINGS[(TUNINGS["run"] == run["run"]) & (TUNINGS["seed"] == 1)]
+                run["next-paragraph"] = tuned["best"].item() / 100
+    return rows
+
+
+def test_the_verdicts_of_a_report_are_the_golden_ones():
+    assert_golden(verdicts.section(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS) + "\n", GOLDEN)
+
+
+def test_verdicts_are_plain_values_too():
+    found = verdicts.as_data(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS)
+    assert [item["verdict"] for item in found][:3] == ["supported", "not supported", "supported"]
+    assert found[0]["effect"] == pytest.approx(2.067, abs=0.001)
+    assert found[0]["low"] < found[0]["effect"] < found[0]["high"]
+    assert (found[0]["n"], found[0]["paired"], found[0]["unit"]) == (3, True, "points")
+    assert found[0]["paper"] == pytest.approx(1.1)
+    assert found[-1]["metric"] == "next-paragraph"
+
+
+def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_told():
+    text = verdicts.section(experiment(*CLAIMS, paper=PAPER), table(VALUES))
+    assert "Not run: no finished run with race is embedding_size=128." in text
+    assert "Standard deviations" not in text
+
+
+def test_one_fine_tuning_a_run_does_not_tell_the_sources_of_spread_apart():
+    assert "Standard dev" not in verdicts.section(experiment(CLAIMS[-1]), full_table(), TUNINGS.query("seed == 1"))
+    some = TUNINGS.query("seed == 1 or run.str.startswith('128')")
+    text = verdicts.section(experiment(CLAIMS[-1]), full_table(), some)
+    assert "- `next-paragraph`, embedding_size=64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
+
+
+def test_alarms_of_the_runs_are_told_with_the_verdict():
+    rows = table(VALUES, alarms="sop_accuracy is not above chance")
+    text = verdicts.section(experiment(CLAIMS[0]), rows)
+    assert "Alarms on 6 of its runs, listed below." in text
+    assert "Alarms" not in verdicts.section(experiment(CLAIMS[0]), table(VALUES, alarms=float("nan")))
+
+
+def test_a_verdict_that_would_tell_nothing_says_why_and_counts_no_seeds():
+    text = verdicts.section(experiment(CLAIMS[7]), table({"64": [50.0, 50.1, 50.2]}, "sop_accuracy"))
+    assert "- Undecided: no row is shown to have learnt this task: the best, embedding_size=64, is at 50.1 %." in text
+    assert "Power" not in text
+
+
+def test_a_difference_of_the_papers_cells_is_exact_and_rounded_half_up_as_the_paper_does():
+    runs = [{"run": f"{loss}-{seed}", "seed": seed, "squad2": 0.5} for loss in ("nsp", "sop") for seed in range(3)]
+    rows = [
+        Row({"inter_sentence": loss}, {}, [run for run in runs if loss in run["run"]], {}) for loss in ("nsp", "sop")
+    ]
+    # 80.0/77.1 and 77.2/74.6: 78.55 - 75.90.
+    assert "In the paper: +2.7." in verdicts.section(experiments.named("sop-vs-nsp"), rows)
+
+
+def test_where_the_seeds_were_enough_for_the_papers_effect_the_measured_one_is_told_to_fall_short():
+    values = {"64": [80.0, 81.0, 82.0], "128": [80.1, 81.0, 82.1]}
+    enough, few = (
+        verdicts.section(experiment(CLAIMS[0], paper={"64": "79.0", "128": cell}), table(values))
+        for cell in ("84.0", "79.1")
+    )
+    assert "these 3 seeds were enough for an effect of the paper's size; the measured one clears" in enough
+    assert "5 seeds would decide an effect of the paper's size" in few
+
+
+def test_a_stand_in_is_named_in_the_average():
+    text = verdicts.section(experiment(CLAIMS[0]), full_table(), TUNINGS)
+    assert "`average`, in which `next-paragraph` stands in for `race`, 128 above 64" in text
+
+
+def test_the_papers_noise_stands_beside_downstream_claims_only():
+    own_noise = "half a point for the same model"
+    assert own_noise in verdicts.section(experiment(CLAIMS[0]), full_table())
+    assert own_noise not in verdicts.section(experiment(CLAIMS[7]), full_table())
+
+
+def test_a_verdict_on_speed_says_that_its_runs_were_not_made_side_by_side():
+    where_to = "`albert-lab speed` measures side by side"
+    assert where_to in verdicts.section(experiment(CLAIMS[8]), full_table())
+    assert where_to not in verdicts.section(experiment(CLAIMS[0]), full_table())

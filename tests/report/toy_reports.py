@@ -1,0 +1,148 @@
+"""Toy report folders of any experiment: fixed CSV files, made from the experiment's grid alone."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import product
+from math import ceil
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+from unittest.mock import patch
+
+import pandas as pd
+from matplotlib.figure import Figure
+from records import toy_record
+
+from albert_lab.config.compose import load
+from albert_lab.config.schema import RunConfig
+from albert_lab.report import report
+from albert_lab.runs import results
+from albert_lab.runs.finetunings import AVERAGE, AVERAGED, interval
+from albert_lab.studies.experiment import Experiment
+from albert_lab.tasks.task import TaskConfig, load_task, task_names
+
+CURVE_POINTS = 4
+SCALED_BY = 16  # values that stand for the paper's are so much smaller
+DEV_EXAMPLES = 200
+
+
+def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: int = 0, *, full: bool = False) -> Path:
+    """The tables of a report at the smoke scale, with numbers that differ from row to row; nothing is drawn yet.
+
+    The first trunk_points of each learning curve are the same in all rows. A full report has every run fine-tuned on
+    the experiment's tasks, but for the last run of all, which failed, and the first task of its row.
+    """
+    points = toy_points(asked, seeds)
+    tasks = {column: _task(column) for column in asked.columns if column in task_names()} if full else {}
+    if full:
+        points.loc[points.index[-1], ["state", "reason"]] = ["failed", "the loss is nan at step 3"]
+    if tasks:
+        points.loc[points.index[-seeds:-1], "failed_tasks"] = f"{next(iter(tasks))}, seed 0: the loss is nan at step 2"
+    # As an experiment fixes it: under a budget in seconds, curves are drawn over seconds.
+    config = _config(*(text for text in asked.fixed if text.startswith("budget=")))
+    runs, curves, tunings = [], [], []
+    for place, point in enumerate(points.to_dict("records")):
+        if point["state"] == "failed":
+            continue
+        row, seed = divmod(place, seeds)
+        mlm = 0.2 + 0.02 * row + 0.01 * seed
+        record = toy_record(config, name=point["run"], mlm=mlm, sop=0.6 - 0.01 * row)
+        training = record.training.model_copy(update={"tokens_per_second": 3000.0 + 500 * row + 50 * seed})
+        parameters = record.parameters | {"total": 31_000 * (row + 1)}
+        record = record.model_copy(update={"training": training, "parameters": parameters})
+        made = {name: task for name, task in tasks.items() if not point["failed_tasks"].startswith(name)}
+        scores = _scores(made, row, seed)
+        runs.append(results.as_row(record) | scores)
+        tunings += [_tuning(point["run"], task, scores[name]) for name, task in made.items()]
+        for step in range(1, CURVE_POINTS + 1):
+            share = step / CURVE_POINTS
+            ours = 0.2 + 0.01 * seed if step <= trunk_points else mlm
+            curves.append({"run": point["run"], "step": 100 * step, "share": share, "training_seconds": 2.0 * step})
+            curves[-1] |= {"mlm_accuracy": ours * share, "nsp_accuracy": 0.5, "sop_accuracy": 0.5 + 0.1 * share}
+            curves[-1] |= {"mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
+    folder.mkdir(parents=True)
+    if "layer-similarity" in asked.figures:
+        (folder / results.LAYERS).write_text(_layers(points, seeds).to_csv(index=False))
+    with patch.object(report, "rebuild"):
+        report.write(folder, asked, points, *map(pd.DataFrame, (runs, curves, tunings)))
+    return folder
+
+
+def compose_figure(draw: Callable[[], Figure | None], folder: Path, name: str) -> list[Path]:
+    """In the place of drawing.write: the figure is composed, and its file is empty, for drawing takes a second each."""
+    if draw() is None:
+        return []
+    (folder / f"{name}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    return [folder / f"{name}.svg"]
+
+
+def toy_points(asked: Experiment, seeds: int) -> pd.DataFrame:
+    """Every row of the grid with every seed, all of them done; nothing is composed, which would take its time."""
+    points = []
+    for labels in product(*(asked.grid[axis] for axis in asked.axes)):
+        row: dict[str, Any] = {}
+        for axis, label in zip(asked.axes, labels, strict=True):
+            row |= {axis: _value(asked, axis, label), f"paper_{axis}": label}
+        name = "_".join(labels).replace(" ", "-")
+        command = f"albert-lab {asked.name} scale=smoke seed=range(0,{seeds})"
+        same = {
+            "state": "done",
+            "reason": "",
+            "failed_tasks": "",
+            "scale": "smoke",
+            "corpus": "sotu",
+            "command": command,
+        }
+        points += [row | {"seed": seed, "run": f"{name}_seed{seed}"} | same for seed in range(seeds)]
+    return pd.DataFrame(points)
+
+
+def _value(asked: Experiment, axis: str, label: str) -> str:
+    choice = asked.grid[axis][label]
+    if not isinstance(choice, str):
+        return label
+    return str(ceil(int(label) / SCALED_BY)) if "${" in choice and label.isdigit() else choice
+
+
+_task = cache(load_task)
+
+
+@cache
+def _config(*overrides: str) -> RunConfig:
+    return load(["scale=smoke", *overrides])
+
+
+def _scores(tasks: Mapping[str, TaskConfig], row: int, seed: int) -> dict[str, Any]:
+    """Downstream scores as shares: rows differ by more than seeds do, here and there by nothing."""
+    found: dict[str, Any] = {}
+    for place, (name, task) in enumerate(tasks.items()):
+        value = 0.5 + 0.01 * ((7 * row + 3 * place) % 11) + 0.005 * ((row + 2 * seed + place) % 3)
+        bounds = interval(value, DEV_EXAMPLES, ["accuracy"])
+        assert bounds
+        found |= {name: value, f"{name}_n": DEV_EXAMPLES, f"{name}_low": bounds[0], f"{name}_high": bounds[1]}
+        found |= {f"{name}_baseline": 0.4, f"{name}_by": "1 fine-tuned"}
+        found |= dict(zip((f"{name}_{part}" for part in task.main), (value + 0.03, value - 0.03), strict=False))
+    if found.keys() >= set(AVERAGED):
+        found[AVERAGE] = fmean(found[name] for name in AVERAGED)
+    return found
+
+
+def _tuning(run: str, task: TaskConfig, score: float) -> dict[str, Any]:
+    line = {"run": run, "column": task.name, "task": task.name, "title": task.title, "metric": " and ".join(task.main)}
+    line |= {"seed": 0, "best": 100 * score, "best_step": 4, "last": 49.0, "baseline": 40.0, "scores": "{}"}
+    line |= {"n": DEV_EXAMPLES, "dev_available": 900, "train_used": 64, "train_available": 64, "steps": 6}
+    line |= {"official": json.dumps(task.official_examples), "batch_size": 8, "learning_rate": 0.001}
+    line |= {"max_sequence_length": 32, "attempts": 1, "diverged": "", "issues": "", "note": "", "threshold_from": ""}
+    line |= {"counts": json.dumps({"train": {"cut": 3}, "dev": {}}), "training_seconds": 1.0, "total_seconds": 2.0}
+    return line | {"examples_per_second": 50.0, "padding_share": 0.1}
+
+
+def _layers(points: pd.DataFrame, seeds: int) -> pd.DataFrame:
+    lines = []
+    for place, run in enumerate(points["run"]):
+        row, seed = divmod(place, seeds)
+        for token, layer in product(("cls", "mean"), range(1, 5)):
+            measures = {"l2_distance": 4.0 / layer + row + 0.1 * seed, "degrees": 30.0 / layer + 5 * row + seed}
+            lines.append({"run": run, "corpus": "sotu", "layer": layer, "token": token, **measures})
+    return pd.DataFrame(lines)

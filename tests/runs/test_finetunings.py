@@ -1,0 +1,184 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from toy import toy_config, toy_overrides
+from toy_tasks import toy_task
+
+from albert_lab.config.compose import load
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import results, tuning
+from albert_lab.runs import run as runs
+from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.studies import sweep
+from albert_lab.studies.experiment import from_overrides
+from albert_lab.tasks.records import output_folder, read_record, record_file
+from albert_lab.training.pretrain import DivergedError
+
+
+def test_a_column_is_filled_by_the_official_task_where_its_data_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    toy_task("mnli", tmp_path)
+    chosen = downstream.choose(["mlm_accuracy", *AVERAGED, AVERAGE], load(["scale=smoke"]))
+    assert chosen == {
+        "squad1": "cloze-span",
+        "squad2": "cloze-span-unanswerable",
+        "mnli": "mnli",
+        "sst2": "era",
+        "race": "next-paragraph",
+    }
+
+
+def test_a_column_without_data_and_without_a_stand_in_has_no_task(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    assert downstream.choose(["qnli", "mnli", "wnli"], load(["scale=smoke"])) == {"mnli": "pair-relation"}
+
+
+def test_a_corpus_without_years_has_no_era(corpus):
+    assert downstream.choose(["sst2"], toy_config(corpus)) == {"sst2": "document-half"}
+
+
+def test_a_task_asked_for_by_name_must_have_its_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    with pytest.raises(MissingDataError, match=r"mnli: no train data at .*train\.tsv"):
+        downstream.choose([], load(["scale=smoke"]), ["mnli"])
+    with pytest.raises(ConfigError, match="did you mean mnli"):
+        downstream.choose([], load(["scale=smoke"]), ["mnl"])
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_the_interval_of_a_share_is_scipys(counts):
+    right, n = counts
+    expected = binomtest(right, n).proportion_ci(0.95, method="wilson")
+    found = downstream.interval(right / n, n, ["f1", "exact"])
+    assert found == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["matthews", "pearson", "spearman"])
+def test_a_correlation_may_be_negative_and_has_no_interval_of_a_share(metric):
+    assert downstream.interval(-0.05, 1043, [metric]) is None
+
+
+@pytest.fixture
+def planned(corpus, own_home, monkeypatch, runs_here):
+    """A run of a second, to be fine-tuned on two tasks of a few examples."""
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
+    for name in ("mnli", "squad1"):
+        toy_task(name, own_home / "data")
+    overrides = toy_overrides(corpus, "budget.value=1", "inter_sentence=none,sop")
+    experiment, rest = from_overrides(overrides)
+    points = sweep.plan(experiment, rest, ["mnli", "squad1"])
+    return sweep.with_available_tasks(points[1:])
+
+
+def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_missing_is_made(planned, own_home):
+    item = planned[0]
+    squad = own_home / "data" / "squad" / "train-v1.1.json"
+    whole = squad.read_text()
+    squad.write_text(whole[: len(whole) // 2])
+    outcome = sweep.execute(planned, sweep.Options())
+    failure = f"{item.run.name}, squad1, seed 0"
+    assert outcome.code == 1
+    assert "train-v1.1.json" in outcome.failures[failure]
+    assert item.state == "failed"
+    record = item.run.folder / results.RECORD
+    written = record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns
+    points = sweep.points_table(planned, outcome, "albert-lab sweep")
+    (point,) = points.to_dict("records")
+    assert "squad1, seed 0" in point["failed_tasks"]
+    assert point["state"] == "done"
+    (row,) = sweep.tables(planned)[0].to_dict("records")
+    assert 0 <= row["mnli"] <= 1
+    assert "squad1" not in row
+
+    squad.write_text(whole)
+    assert sweep.execute(planned, sweep.Options()).code == 0, "what was the user's to mend is tried again by itself"
+    assert item.state == "done"
+    assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
+
+    table, _, tunings = sweep.tables(planned)
+    (row,) = table.to_dict("records")
+    assert row["squad1"] == pytest.approx((row["squad1_f1"] + row["squad1_exact_match"]) / 2)
+    assert set(tunings["task"]) == {"mnli", "squad1"}
+    assert AVERAGE not in row
+
+    found = tuning.finetune_run(item.run.name, wanted(["mnli"], seeds=[0, 1]), print)
+    assert [record.seed for record in found] == [0, 1]
+    assert found[0] == read_record(item.run.folder, "mnli", 0)
+    (random,) = tuning.finetune_run(item.run.name, wanted(["mnli"], is_random=True), print)
+    assert random.weights == "random"
+    (other,) = tuning.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.smoke.steps=2"]), print)
+    assert other.settings.steps == 2
+    assert item.state == "done", "fine-tunings with other settings lie apart"
+
+    output = own_home / "answers.tsv"
+    made = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=output)
+    assert len(made.members) == 2
+    assert output.exists()
+    record_file(item.run.folder, "mnli", 1).unlink()
+    (other := output_folder(item.run.folder, "mnli", 2)).mkdir()
+    (other / "best.npz").write_bytes((output_folder(item.run.folder, "mnli", 0) / "best.npz").read_bytes())
+    few = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
+    assert [*few.members] == [f"{item.run.name}, mnli-seed0"], "of fine-tunings that are finished"
+    assert json.dumps(made.as_dict())
+    with pytest.raises(MissingDataError, match="finetune RUN --tasks race"):
+        tuning.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
+
+
+def test_a_fine_tuning_that_failed_by_itself_is_made_again_only_when_asked(planned, monkeypatch):
+    (item,) = planned
+    assert sweep.execute(planned, sweep.Options()).code == 0
+    record_file(item.run.folder, "mnli", 0).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("albert_lab.tasks.finetune.finetune", diverge)
+        assert downstream.make(item.run, ["mnli"], print, lambda: False)
+    assert "the loss is nan" in sweep.execute(planned, sweep.Options()).failures[f"{item.run.name}, mnli, seed 0"]
+    again = sweep.forget(planned, fresh=False, retry_failed=True)
+    assert sweep.execute(again, sweep.Options()).code == 0
+    assert item.state == "done"
+
+
+def diverge(*_, **__):
+    raise DivergedError("the loss is nan")
+
+
+def wanted(tasks, seeds=None, overrides=(), *, is_random=False):
+    return tuning.Wanted(tasks, seeds, overrides, splits=[], is_random=is_random)
+
+
+def test_a_run_that_is_not_there_or_not_finished_is_not_fine_tuned(planned):
+    with pytest.raises(ConfigError, match="neither a folder nor a run"):
+        tuning.find_run("nowhere")
+    runs.create(planned[0].run)
+    with pytest.raises(ConfigError, match=f"did you mean {planned[0].run.name}"):
+        tuning.find_run(planned[0].run.name[:-3])
+    with pytest.raises(ConfigError, match="is not finished"):
+        tuning.find_run(planned[0].run.name)
+
+
+def test_a_run_is_fine_tuned_by_one_process_at_a_time(planned, monkeypatch):
+    assert sweep.execute(planned, sweep.Options()).code == 0
+    run = planned[0].run
+    monkeypatch.setattr(tuning, "_finetune", lambda *_: [runs.is_locked(run.folder)])
+    assert tuning.finetune_run(run.name, wanted(["mnli"]), print) == [True]
+    assert not runs.is_locked(run.folder)
+
+
+@pytest.mark.parametrize("text", ["0,x", "-1", "0,", "1,1", "4294967296"])
+def test_seeds_are_different_whole_numbers_that_generators_take(text):
+    assert tuning.read_seeds("0,12") == [0, 12]
+    with pytest.raises(ConfigError, match=f"--seeds {text}"):
+        tuning.read_seeds(text)
+
+
+def test_where_a_corpus_turns_out_not_to_bring_a_task_another_takes_its_place(own_home):
+    # Its held-out messages give no dev set of both eras.
+    config = load(["scale=smoke", "corpus=sotu-before-1900"])
+    chosen = downstream.choose(["mnli", "sst2"], config)
+    assert chosen["sst2"] == "era"
+    said: list[str] = []
+    assert downstream.available(chosen, config, said.append) == {"mnli": "pair-relation", "sst2": "document-half"}
+    assert "Era: the corpus brings no such task; Document half takes its place" in said

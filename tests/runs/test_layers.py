@@ -1,0 +1,82 @@
+import pandas as pd
+import pytest
+import torch
+from toy import toy_config
+
+from albert_lab.data.prepare import prepare
+from albert_lab.data.shards import open_shards
+from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.runs import layers
+from albert_lab.runs import run as runs
+from albert_lab.studies import experiment, sweep
+from albert_lab.studies import points as grid_points
+from albert_lab.training import checkpoint
+from albert_lab.training.evaluate import make_sets
+from albert_lab.training.layer_similarity import hidden_states_of, measure
+
+
+def quiet(line: str) -> None:
+    pass
+
+
+@pytest.fixture
+def finished(corpus, own_home):
+    """Folder of a finished run of a few steps."""
+    folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2", "evaluation.num_curve_points=0")))
+    assert runs.main(folder) == 0
+    return folder
+
+
+def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(finished):
+    found = layers.table([finished], quiet)
+    config = runs.read(finished).config
+    tokenizer = Tokenizer.load(find_tokenizer(config))
+    train, dev = (open_shards(prepare(config, quiet), split, tokenizer) for split in ("train", "dev"))
+    model = PretrainingModel.from_config(config)
+    checkpoint.set_weights(model, checkpoint.read_last_weights(finished / "checkpoint"), "a test")
+    batch = make_sets(train, dev, tokenizer, config).mlm
+    expected = measure(hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")))
+    assert list(found["degrees"]) == pytest.approx([change.degrees for change in expected], abs=1e-4)
+    assert list(found["n"]) == [change.n for change in expected]
+    assert max(found["n"].tolist()) == batch.num_tokens
+    assert set(found["run"]) == {finished.name}
+    assert set(found["corpus"]) == {"files"}
+
+
+def test_a_run_is_measured_once(finished):
+    said: list[str] = []
+    first = layers.table([finished], said.append)
+    assert any("measuring" in line for line in said)
+    (finished / "checkpoint").rename(finished / "gone")
+    said.clear()
+    pd.testing.assert_frame_equal(layers.table([finished], said.append), first)
+    assert said == []
+
+
+def test_a_run_made_again_is_measured_again(finished):
+    layers.table([finished], quiet)
+    runs.forget(finished)
+    with pytest.raises(ConfigError, match="not finished"):
+        layers.table([finished], quiet)
+
+
+def test_a_run_without_its_checkpoint_is_told(finished):
+    (finished / "checkpoint").rename(finished / "gone")
+    with pytest.raises(MissingDataError, match="no checkpoint"):
+        layers.table([finished], quiet)
+
+
+def test_layers_are_kept_with_a_report_that_has_their_figure_and_no_other(finished, tmp_path):
+    run = runs.read(finished)
+    item = sweep.PlannedPoint(grid_points.Point({}, run.config), run, {})
+    for name in ("sop-vs-nsp", "layer-similarity"):
+        layers.keep(tmp_path / name, experiment.named(name), [item, item], quiet)
+    assert not (tmp_path / "sop-vs-nsp").exists()
+    assert len(pd.read_csv(tmp_path / "layer-similarity" / "layers.csv")) == 4
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="no run folder"):
+        layers.table([tmp_path], quiet)

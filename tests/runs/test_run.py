@@ -1,0 +1,164 @@
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from safetensors.numpy import load_file
+from toy import toy_config, write_corpus
+
+from albert_lab.errors import ConfigError
+from albert_lab.runs import results
+from albert_lab.runs import run as runs
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "albert_lab.runs.run", str(folder)], stderr=subprocess.DEVNULL)
+
+
+def catches_sigterm(pid: int) -> bool:
+    caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) & 1 << signal.SIGTERM - 1)
+
+
+def final_weights(folder: Path) -> dict:
+    newest = max((folder / "checkpoint").glob("step-*"))
+    return load_file(newest / "model.safetensors")
+
+
+def assert_same_weights(one: Path, other: Path) -> None:
+    first, second = final_weights(one), final_weights(other)
+    assert first.keys() == second.keys()
+    for name, tensor in first.items():
+        assert tensor.tobytes() == second[name].tobytes(), name
+
+
+def test_a_runs_name_leaves_the_machine_and_the_path_out_and_keeps_the_text(corpus, tmp_path):
+    name = runs.plan(toy_config(corpus)).name
+    assert runs.plan(toy_config(corpus, "machine.threads=2", "machine.log_every_steps=1")).name == name
+    assert runs.plan(toy_config(write_corpus(tmp_path / "elsewhere"))).name == name
+    assert runs.plan(toy_config(corpus, "seed=1")).name != name
+    assert runs.plan(toy_config(write_corpus(tmp_path / "longer", documents=81))).name != name
+
+
+def test_under_a_budget_in_seconds_the_machine_is_part_of_the_name(corpus):
+    one, other = (toy_config(corpus, "budget=wall-clock", f"machine.threads={threads}") for threads in (1, 2))
+    assert runs.plan(one).name != runs.plan(other).name
+
+
+def test_runs_are_compared_on_one_set_whatever_their_seed_objective_and_shape(corpus):
+    sets = {
+        runs.plan(toy_config(corpus, *overrides)).evaluation_set
+        for overrides in (["seed=1"], ["inter_sentence=nsp"], ["embedding_size=48", "sharing=not-shared"])
+    }
+    assert len(sets) == 1
+    other = runs.plan(toy_config(corpus, "masking=official", "max_sequence_length=24"))
+    assert other.evaluation_set not in sets
+
+
+def test_a_run_reads_back_from_its_folder(corpus, own_home):
+    run = runs.plan(toy_config(corpus))
+    assert runs.read(runs.create(run)) == run
+
+
+def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is_made(corpus, own_home, tmp_path):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    moved = runs.plan(toy_config(write_corpus(tmp_path / "moved"), "machine.micro_batch_size=4"))
+    with FileLock(folder / runs.LOCK):
+        assert runs.create(moved) == folder
+        assert runs.read(folder) == runs.plan(toy_config(corpus))
+    assert runs.create(moved) == folder
+    assert runs.read(folder) == moved
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_a_run_that_waits_for_another_process_stops_when_it_is_told_to(corpus, own_home, number, code):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    with FileLock(folder / runs.LOCK):
+        child = start(folder)
+        while not catches_sigterm(child.pid):
+            time.sleep(0.01)
+        child.send_signal(number)
+        assert child.wait(timeout=10) == code
+
+
+def test_a_run_file_changed_by_hand_is_refused(corpus, own_home):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    file = folder / runs.RUN_FILE
+    file.write_text(file.read_text().replace("embedding_size: 8", "embedding_size: 9"))
+    with pytest.raises(ConfigError, match="changed by hand"):
+        runs.read(folder)
+
+
+def test_a_run_goes_from_missing_to_done(corpus, own_home):
+    folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
+    assert runs.state(folder) == "missing"
+    with FileLock(folder / runs.LOCK):
+        assert runs.state(folder) == "running"
+    assert start(folder).wait() == 0
+    assert runs.state(folder) == "done"
+    record = results.read(folder)
+    assert record is not None
+    assert record.training.steps == 2
+    assert record.data.mask_rate == pytest.approx(0.15, abs=0.03)
+    assert record.provenance.threads == 1
+    written = (folder / results.RECORD).stat().st_mtime_ns
+    assert start(folder).wait() == 0
+    assert (folder / results.RECORD).stat().st_mtime_ns == written, "what is done is not made again"
+
+
+def test_a_diverged_run_fails_with_its_reason_and_makes_no_row(corpus, own_home):
+    folder = runs.create(runs.plan(toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0")))
+    assert start(folder).wait() == 1
+    assert runs.state(folder) == "failed"
+    assert "the loss is nan" in runs.failure(folder)
+    assert results.read(folder) is None
+
+
+def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own_home):
+    config = toy_config(corpus, "budget.value=160", "machine.log_every_steps=2")
+    folder = runs.create(runs.plan(config))
+    stopped_at = [0]
+    for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 130)):
+        before = len(results.read_metrics(folder))
+        child = start(folder)
+        while len(results.read_metrics(folder)) <= before:
+            time.sleep(0.01)
+        child.send_signal(number)
+        assert child.wait() == code
+        assert runs.state(folder) == "stopped"
+        stopped_at.append(int(max((folder / "checkpoint").glob("step-*")).name.removeprefix("step-")))
+    assert start(folder).wait() == 0
+    assert 0 < stopped_at[1] < stopped_at[2] < 160
+    other = own_home / "straight"
+    other.mkdir()
+    (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
+    assert start(other).wait() == 0
+    assert_same_weights(folder, other)
+
+
+def test_killed_at_any_moment_and_started_again_it_ends_with_the_same_weights(corpus, own_home):
+    config = toy_config(corpus, "budget.value=100", "machine.checkpoint_seconds=0", "machine.log_every_steps=3")
+    folder = runs.create(runs.plan(config))
+    other = own_home / "straight"
+    other.mkdir()
+    (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
+    began = time.monotonic()
+    assert start(other).wait() == 0
+    seconds = time.monotonic() - began
+    draw, kills = random.Random(0), 0
+    while kills < 3 and runs.state(folder) != "done":
+        child = start(folder)
+        time.sleep(draw.uniform(0.3, 0.9) * seconds)
+        os.kill(child.pid, signal.SIGKILL)
+        kills += child.wait() == -signal.SIGKILL
+    assert start(folder).wait() == 0
+    assert_same_weights(folder, other)
+    steps = [json.loads(line)["step"] for line in (folder / results.METRICS).read_text().splitlines()]
+    assert steps == sorted(steps), "no step stands twice in the log"

@@ -1,0 +1,126 @@
+import pytest
+from command import own_signals
+from safetensors.numpy import load_file
+from toy import toy_overrides, write_corpus
+
+from albert_lab.cli import studies
+from albert_lab.cost import estimate
+from albert_lab.errors import ConfigError
+from albert_lab.runs import cleaning, results
+from albert_lab.runs import run as runs
+from albert_lab.studies import continuing, graph, sweep
+from albert_lab.studies.experiment import Experiment
+
+
+@pytest.fixture(autouse=True)
+def signals():
+    with own_signals():
+        yield
+
+
+@pytest.fixture
+def finished(corpus, own_home) -> runs.Run:
+    """A run that ended under a budget of its own."""
+    toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}})
+    run = sweep.plan(toy, toy_overrides(corpus, "budget.value=2"), [])[0].run
+    assert runs.main(runs.create(run)) == 0
+    return run
+
+
+def imported(run: runs.Run) -> runs.Run:
+    """The run as if its weights had come from elsewhere."""
+    (run.folder / runs.IMPORT).write_text("{}\n")
+    (run.folder / results.RECORD).unlink()
+    assert runs.state(run.folder) == "imported"
+    return run
+
+
+def planned(run, corpus, *overrides):
+    given = [text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")]
+    return sweep.plan(continuing.experiment(run.name, given), given, [])
+
+
+def test_an_import_is_trained_on_from_its_weights_and_stays_as_it_is(corpus, finished):
+    before = load_file(max((imported(finished).folder / "checkpoint").glob("step-*")) / "model.safetensors")
+    (item,) = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9")
+    assert item.lineage[0] == finished
+    assert graph.needed([item.lineage]) == {item.run.name}
+    assert runs.main(runs.create(item.run)) == 0
+    record = results.read(item.run.folder)
+    assert record is not None
+    assert record.start_from == {"run": finished.name, "keep": "weights"}
+    assert record.training.steps == 3
+    after = load_file(max((item.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
+    assert max(abs(after[name] - tensor).max() for name, tensor in before.items()) < 1e-7
+    assert runs.state(finished.folder) == "imported"
+
+
+def test_its_shape_and_tokenizer_are_taken_and_what_is_given_is_changed(corpus, finished):
+    (item,) = planned(finished, corpus, "batch_size=2", "seed=3")
+    config = item.run.config
+    assert (config.model, config.sharing, config.embedding_size) == (
+        finished.config.model,
+        finished.config.sharing,
+        finished.config.embedding_size,
+    )
+    assert config.tokenizer == finished.config.tokenizer
+    assert item.run.evaluation_set == finished.evaluation_set
+    assert config.dropout == 0.1
+    assert (config.batch_size, config.seed) == (2, 3)
+
+
+def test_on_other_text_the_tokenizer_stays_the_one_the_weights_know(finished, tmp_path):
+    other = write_corpus(tmp_path / "other", seed=5)
+    (item,) = planned(finished, other)
+    file = item.run.config.tokenizer.model_file
+    assert file is not None
+    assert item.run.config.tokenizer.vocab_size == finished.config.tokenizer.vocab_size
+    assert runs.read(runs.create(item.run)) == item.run
+    assert runs.main(item.run.folder) == 0
+
+
+@pytest.mark.parametrize("override", ["embedding_size=8", "model.num_layers=4", "tokenizer.vocab_size=64"])
+def test_what_the_weights_decide_cannot_be_set(corpus, finished, override):
+    with pytest.raises(ConfigError, match=rf"{override.split('=')[0]} cannot be set: the weights of {finished.name}"):
+        continuing.experiment(finished.name, [override])
+
+
+def test_a_run_that_has_no_weights_yet_cannot_be_continued(corpus, own_home):
+    with pytest.raises(ConfigError, match="is neither a folder nor a run"):
+        continuing.experiment("nothing", [])
+
+
+def test_a_row_starts_from_one_run():
+    content = {"name": "two", "title": "Two", "source": "none", "grid": {"dropout": ["0"]}, "continues": "a"}
+    link = {"row": {}, "parent": {"budget.stop_at": "0.5"}, "keep": "training"}
+    with pytest.raises(ValueError, match="starts from one run"):
+        Experiment.model_validate(content | {"start_from": [link]})
+
+
+def test_a_fresh_start_makes_the_continued_run_again_but_not_the_one_it_continues(corpus, finished, monkeypatch):
+    items = planned(finished, corpus)
+    forgotten = []
+    monkeypatch.setattr(runs, "forget", lambda folder: forgotten.append(folder.name))
+    monkeypatch.setattr(sweep, "_launch", lambda *_: None)
+    sweep.execute(sweep.forget(items, fresh=True, retry_failed=False), sweep.Options())
+    assert forgotten == [items[0].run.name]
+
+
+def test_cleaning_spares_the_weights_that_an_unfinished_run_starts_from(corpus, finished):
+    weights = finished.folder / "checkpoint"
+    assert weights in cleaning.garbage(cache=False, checkpoints=True)
+    runs.create(planned(finished, corpus)[0].run)
+    assert weights not in cleaning.garbage(cache=False, checkpoints=True)
+
+
+def test_an_import_costs_nothing_to_make(corpus, finished):
+    costs = estimate.costs(planned(imported(finished), corpus))
+    assert [row["state"] for row in costs.rows] == ["imported", "missing"]
+    assert "training time" not in costs.rows[0]
+    assert costs.notes[0].startswith("1 run.")
+
+
+def test_the_command_takes_the_options_of_all_studies():
+    command = next(each for each in studies.app.registered_commands if each.name == "continue")
+    assert command.callback is not None
+    assert {"run", "overrides", "dry_run", "fail_on"} <= set(command.callback.__annotations__)

@@ -1,0 +1,67 @@
+import json
+
+import pytest
+from toy import toy_overrides
+from toy_tasks import toy_task
+
+from albert_lab.errors import MissingDataError
+from albert_lab.report import ensembles as section
+from albert_lab.runs import results
+from albert_lab.studies import ensembles, sweep
+from albert_lab.studies.experiment import Experiment
+from albert_lab.tasks.predictions import load_scores
+from albert_lab.tasks.records import output_folder, read_record
+
+CONTENT = {
+    "name": "toy",
+    "title": "Toy",
+    "source": "none",
+    "grid": {"embedding_size": ["4"]},
+    "columns": ["mnli", "qnli"],
+    "finetuning_seeds": ["0", "1", "2"],
+    "ensemble": {"members": "2", "paper": {"mnli": "91.3"}},
+}
+
+
+@pytest.fixture
+def made(corpus, own_home, monkeypatch, runs_here):
+    """An experiment that asks for three fine-tunings, and its points, made."""
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
+    toy_task("mnli", own_home / "data")
+    experiment = Experiment.model_validate(CONTENT)
+    planned = sweep.plan(experiment, toy_overrides(corpus, "budget.value=1"))
+    planned = sweep.with_available_tasks(planned)
+    assert sweep.execute(planned, sweep.Options()).code == 0
+    return experiment, planned
+
+
+def test_the_fine_tunings_of_the_best_run_are_averaged_and_kept_in_the_report_folder(made, own_home):
+    experiment, planned = made
+    (item,) = planned
+    assert item.tasks == {"mnli": "mnli"}, "no data of QNLI, and nothing stands for it"
+    assert item.state == "done"
+    assert sweep.tables(planned)[2]["seed"].tolist() == [0, 1, 2], "the experiment's own fine-tuning seeds"
+    ensembles.keep(own_home / "report", experiment, planned, print)
+    (line,) = section.lines(own_home / "report")
+    records = [read_record(item.run.folder, "mnli", seed) for seed in (0, 1, 2)]
+    singles = [record.best.main for record in records if record]
+    assert line["single"] == sorted(singles)[1]
+    assert json.loads(line["members"]) == pytest.approx(sorted(singles)[:0:-1])
+    best = sorted(range(3), key=lambda seed: -singles[seed])[:2]
+    scores = [load_scores(output_folder(item.run.folder, "mnli", seed) / "best.npz") for seed in best]
+    assert all(len(each["ids"]) == line["n"] for each in scores)
+
+    text = "\n".join(section.sections(experiment, [line]))
+    assert "2 of 3" in text
+    assert text.splitlines()[-1].endswith("91.3 |")
+
+    (output_folder(item.run.folder, "mnli", best[0]) / "best.npz").unlink()
+    with pytest.raises(MissingDataError, match=r"best\.npz is not there"):
+        ensembles.table(planned, 2, print)
+
+
+def test_an_experiment_that_asks_for_none_gets_no_file_and_no_section(own_home):
+    experiment = Experiment.model_validate(CONTENT | {"ensemble": None})
+    ensembles.keep(own_home / "report", experiment, [], print)
+    assert not (own_home / "report" / results.ENSEMBLES).exists()
+    assert section.sections(experiment, []) == []

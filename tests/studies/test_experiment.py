@@ -1,0 +1,309 @@
+from fractions import Fraction
+from functools import cache, partial
+
+import pytest
+from pydantic import ValidationError
+
+from albert_lab.config.compose import load
+from albert_lab.errors import ConfigError
+from albert_lab.studies import experiment, graph
+from albert_lab.studies import points as grid_points
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.table import average_as_printed
+
+
+def toy(**changes) -> Experiment:
+    content = {"name": "toy", "title": "Toy", "source": "none", "fixed": ["scale=smoke"], "grid": {"seed": [0]}}
+    return Experiment.model_validate(content | changes)
+
+
+@cache
+def points_of(name: str, scale: str, *overrides: str) -> list[grid_points.Point]:
+    """One seed of a packaged experiment; composing takes a tenth of a second a point."""
+    return grid_points.points(experiment.named(name), [f"scale={scale}", "seed=0", *overrides])
+
+
+def rows_and_seeds(points) -> list[tuple[dict[str, str], int]]:
+    return [(point.row, point.config.seed) for point in points]
+
+
+@pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+def test_every_packaged_experiment_expands_at_every_scale(file, scale):
+    found = experiment.read(file)
+    points = points_of(file.stem, scale)
+    assert len(points) == len({tuple(point.row.items()) for point in points})
+    assert graph.lineage(points[-1])[-1][0] == points[-1]
+    if found.paper is None:  # a figure
+        return
+    paper_rows = [tuple(row[axis] for axis in found.axes) for row in found.paper.rows]
+    rows = list(dict.fromkeys(tuple(point.row.values()) for point in points))
+    assert paper_rows == [row for row in rows if row in paper_rows]
+    beyond = {value for more in found.beyond_paper.values() if scale in more.scales for value in more.values}
+    assert all(beyond & set(row) for row in rows if row not in paper_rows)
+
+
+def test_there_is_a_file_for_each_experiment():
+    assert {file.stem for file in experiment.files()} >= {
+        "model-sizes",
+        "embedding-size",
+        "sharing",
+        "sop-vs-nsp",
+        "same-wall-clock",
+        "extra-data",
+        "dropout",
+        "depth",
+        "width",
+        "wide-deep",
+        "glue",
+        "squad-race",
+    }
+
+
+def test_every_experiment_says_how_it_departs_from_the_paper_and_has_its_five_tasks():
+    for file in experiment.files():
+        found = experiment.read(file)
+        assert found.notes, file.stem
+        if found.paper is None or "average" not in found.columns:
+            continue
+        assert {"squad1", "squad2", "mnli", "sst2", "race", "average"} <= set(found.paper.columns), file.stem
+
+
+@pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
+def test_every_printed_average_follows_from_its_cells(file):
+    paper = experiment.read(file).paper
+    for row in paper.rows if paper and "average" in paper.columns else ():
+        assert average_as_printed(row) == row["average"], row
+
+
+def run_of(name: str, scale: str, *overrides: str, **row: str) -> str:
+    """Name of the run that fills a row."""
+    points = points_of(name, scale, *overrides)
+    (point,) = (point for point in points if row.items() <= {k.split(".")[-1]: v for k, v in point.row.items()}.items())
+    return graph.lineage(point)[-1][1].name
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+def test_a_row_that_stands_in_several_tables_is_one_run(scale):
+    of = partial(run_of, scale=scale)
+    bert = of("model-sizes", model="BERT-base")
+    assert of("embedding-size", sharing="not-shared", embedding_size="768") == bert
+    assert of("sharing", sharing="not-shared", embedding_size="768") == bert
+    albert = of("model-sizes", model="ALBERT-base")
+    assert of("embedding-size", sharing="all-shared", embedding_size="128") == albert
+    assert of("sharing", sharing="all-shared", embedding_size="128") == albert
+    assert of("width", hidden_size="1024") == of("depth", num_layers="3")
+    assert of("wide-deep", num_layers="12") == of("model-sizes", model="ALBERT-xxlarge")
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+def test_the_models_of_tables_9_and_10_are_one_training_without_dropout_at_two_thirds_and_at_its_end(scale):
+    first, last = points_of("glue", scale)
+    assert last.start == grid_points.Start(first, "training")
+    steps = [point.config.budget.value * point.config.budget.stop_at for point in (first, last)]
+    assert steps[1] % load([f"scale={scale}"]).budget.value == 0
+    assert [round(each) for each in steps] == [round(steps[1] * 2 / 3), steps[1]]
+    assert {point.config.dropout for point in (first, last)} == {0}
+    assert run_of("glue", scale, training="ALBERT (1.5M)") == run_of("squad-race", scale, training="ALBERT (1.5M)")
+    assert experiment.named("glue").finetuning_seeds == (0, 1, 2, 3, 4)
+
+
+def test_a_multiple_of_the_scales_budget_is_in_the_budgets_own_unit():
+    points = grid_points.points(experiment.named("glue"), ["scale=laptop", "budget=tokens"])
+    assert points[0].config.budget.value == 3 * 4_400_000
+
+
+@pytest.mark.parametrize("scale", ["gpu", "paper"])
+def test_without_a_warm_start_the_24_layers_of_table_11_are_albert_large(scale):
+    cold = run_of("depth", scale, "warm_start=false", num_layers="24")
+    assert cold == run_of("model-sizes", scale, model="ALBERT-large")
+    assert cold != run_of("depth", scale, num_layers="24")
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+def test_sizes_keep_the_papers_proportions_at_every_scale(scale):
+    points = points_of("model-sizes", scale)
+    shape = {point.row["model"].split("-")[1]: point.config.model for point in points}
+    assert Fraction(shape["large"].hidden_size, shape["base"].hidden_size) == Fraction(4, 3)
+    assert Fraction(shape["xlarge"].hidden_size, shape["base"].hidden_size) == Fraction(8, 3)
+    assert Fraction(shape["xxlarge"].hidden_size, shape["base"].hidden_size) == Fraction(16, 3)
+    layers = {size: model.num_layers // shape["base"].num_layers for size, model in shape.items()}
+    assert layers == {"base": 1, "large": 2, "xlarge": 2, "xxlarge": 1}
+
+
+def test_rows_beyond_the_paper_stand_at_their_scales_and_elsewhere_when_asked_for():
+    def losses(*overrides):
+        return [point.row["inter_sentence"] for point in points_of("sop-vs-nsp", *overrides)]
+
+    assert losses("laptop") == ["none", "nsp", "sop"]
+    assert losses("gpu") == ["none", "nsp", "sop", "sop-release", "three-way"]
+    assert losses("laptop", "inter_sentence=sop,three-way") == ["sop", "three-way"]
+
+
+def test_groups_of_layers_can_be_asked_for_by_their_names():
+    points = grid_points.points(
+        experiment.named("sharing"), ["sharing=2-groups,3-groups", "model.num_layers=6", "embedding_size=8"]
+    )
+    assert [point.config.sharing.ffn_groups for point in points] == [2, 3]
+
+
+def test_a_label_may_stand_for_several_keys_and_is_chosen_by_its_name():
+    grid = {"model": {"BERT": ["sharing=not-shared", "embedding_size=48"], "ALBERT": ["sharing=all-shared"]}}
+    both = grid_points.points(toy(grid=grid))
+    assert [(p.config.sharing.name, p.config.embedding_size) for p in both] == [("not-shared", 48), ("all-shared", 8)]
+    assert [point.row for point in grid_points.points(toy(grid=grid), ["model=BERT"])] == [{"model": "BERT"}]
+    assert [point.config.embedding_size for point in grid_points.points(toy(grid=grid), ["embedding_size=16"])] == [
+        48,
+        16,
+    ]
+    with pytest.raises(ConfigError, match="sharing=groups: it is what the rows set; choose among them by model=BERT"):
+        grid_points.points(toy(grid=grid), ["sharing=groups"])
+
+
+def test_a_role_that_the_scale_does_not_have_is_named():
+    with pytest.raises(ConfigError, match=r"scale=smoke has nothing that stands for model=huge \(it has: base, large"):
+        grid_points.points(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))
+
+
+def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
+    chain = toy(
+        grid={"model.num_layers": [1, 2, 4]},
+        start_from=[
+            {"row": {"model.num_layers": "2"}, "parent": {"model.num_layers": "1"}, "keep": "weights"},
+            {"row": {"model.num_layers": "4"}, "parent": {"model.num_layers": "2"}, "keep": "weights"},
+        ],
+    )
+    first, second, third = grid_points.points(chain)
+    assert first.start is None
+    assert second.start == grid_points.Start(first, "weights")
+    assert third.start == grid_points.Start(second, "weights")
+    arms = toy(
+        grid={"dropout": [0.1, 0]},
+        start_from=[{"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}],
+    )
+    kept, removed = grid_points.points(arms)
+    assert kept.start == removed.start
+    assert kept.start is not None
+    assert kept.start.point.config.budget.stop_at == 0.5
+    assert kept.start.point.start is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"start_from": [{"row": {"sharing": "a"}, "parent": {}, "keep": "weights"}]},
+            "start_from.row: sharing is no axis",
+        ),
+        ({"start_from": [{"row": {}, "parent": {}, "keep": "all"}]}, "'training' or 'weights'"),
+        (
+            {"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}},
+            "beyond_paper.sharing: sharing is no axis",
+        ),
+        ({"speed_relative_to": {"model": "BERT"}}, "speed_relative_to: model is no axis"),
+    ],
+)
+def test_links_and_rows_must_name_axes(changes, message):
+    with pytest.raises(ValidationError, match=message):
+        toy(**changes)
+
+
+def test_an_embedding_size_stands_by_its_role_at_every_hidden_size():
+    points = grid_points.points(experiment.named("embedding-size"), ["scale=paper", "sharing=all-shared"])
+    assert [point.config.embedding_size for point in points] == [64, 128, 256, 768]
+    points = grid_points.points(experiment.named("embedding-size"), ["scale=laptop", "sharing=all-shared"])
+    hidden_size = points[0].config.model.hidden_size
+    assert [point.config.embedding_size for point in points] == [hidden_size // part for part in (12, 6, 3, 1)]
+
+
+def test_a_number_that_stands_for_one_of_the_paper_is_told_with_it_and_one_that_is_given_stands_for_itself():
+    table = experiment.named("embedding-size")
+    (point, *_) = grid_points.points(table, ["scale=smoke", "sharing=all-shared"])
+    assert point.words == "sharing=all-shared embedding_size=4 (paper: 64)"
+    assert point.as_columns()["embedding_size"] == "4"
+    assert point.as_columns()["paper_embedding_size"] == "64"
+    (given,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
+    assert given.words == "sharing=all-shared embedding_size=64"
+    assert [each.words for each in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
+    assert points_of("model-sizes", "smoke", "model=BERT-base")[0].words == "model=BERT-base"
+
+
+def test_seeds_come_from_the_scale_unless_given():
+    assert len(grid_points.points(toy(grid={"sharing": ["all-shared"]}))) == 1
+    given = grid_points.points(toy(grid={"sharing": ["all-shared"]}), ["seed=3,4"])
+    assert rows_and_seeds(given) == [({"sharing": "all-shared"}, 3), ({"sharing": "all-shared"}, 4)]
+
+
+def test_an_override_replaces_an_axis_or_adds_one():
+    sharing = toy(grid={"sharing": ["all-shared", "not-shared"]})
+    points = grid_points.points(sharing, ["sharing=groups", "batch_size=8,16"])
+    assert [point.row for point in points] == [
+        {"sharing": "groups", "batch_size": "8"},
+        {"sharing": "groups", "batch_size": "16"},
+    ]
+
+
+def test_a_bare_sweep_has_the_keys_with_several_values_as_axes():
+    found, rest = experiment.from_overrides(["embedding_size=8,16", "scale=smoke", "seed=0,1"])
+    assert found.axes == ("embedding_size",)
+    assert rest == ["scale=smoke", "seed=0,1"]
+    assert len(grid_points.points(found, rest)) == 4
+
+
+def test_a_sweep_over_nothing_is_refused():
+    with pytest.raises(ConfigError, match="several values"):
+        experiment.from_overrides(["embedding_size=8"])
+
+
+def test_an_error_names_the_point_it_belongs_to():
+    with pytest.raises(ConfigError, match=r"model.num_attention_heads=5: .*does not divide"):
+        grid_points.points(toy(grid={"model.num_attention_heads": [2, 5]}))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["scal=laptop"], "^unknown key scal;"),
+        (["seed=0,-1"], "^seed=-1: "),
+        (["corpus=files"], "^corpus.path must be given"),
+        (["sharing=foo"], "^sharing=foo is unknown"),
+        (["embedding_size=foo"], "^embedding_size=foo: "),
+    ],
+)
+def test_an_error_that_no_row_makes_names_none(overrides, message):
+    grid = {"sharing": ["all-shared", "not-shared"], "embedding_size": [4, 8]}
+    with pytest.raises(ConfigError, match=message):
+        grid_points.points(toy(grid=grid), overrides)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("title: [", "cannot be read as YAML"),
+        ("just words", ": title must be given; source must be given"),
+        ("title: a\nsource: b\ngrid: {seed: [0]}\ncolums: [x]", "colums"),
+        ("title: a\nsource: b", "grid"),
+        ("title: a\nsource: b\ngrid: {}\ncolumns: [mnly]", "mine.yaml: columns: mnly is unknown"),
+        (
+            "title: a\nsource: b\ngrid: {sharing: [all-shared]}\n"
+            "paper: {table: t, columns: {mnli: MNLI}, rows: [{sharing: shared, mnli: 1.0}]}",
+            "sharing=shared is not among all-shared",
+        ),
+        (
+            "title: a\nsource: b\ngrid: {seed: [0]}\nfigures: [pie]",
+            "figures: pie is unknown (allowed: layer-similarity, learning-curves",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit_is_named_with_what_is_wrong(tmp_path, text, message):
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"mine\.yaml") as error:
+        experiment.read(file)
+    assert message in str(error.value)
+
+
+def test_paper_cells_stay_as_printed():
+    found = experiment.named("sop-vs-nsp")
+    assert found.paper is not None
+    assert found.paper.rows[0]["average"] == "79.0"

@@ -1,0 +1,298 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command import own_signals
+from safetensors.numpy import load_file
+from toy import toy_overrides, write_corpus
+
+from albert_lab.cost import estimate
+from albert_lab.errors import ConfigError
+from albert_lab.runs import results, status
+from albert_lab.runs import run as runs
+from albert_lab.studies import experiment, graph, launchers, sweep
+from albert_lab.studies.experiment import Experiment
+
+
+@pytest.fixture(autouse=True)
+def signals():
+    with own_signals():
+        yield
+
+
+ARMS = {"grid": {"dropout": [0.1, 0]}}
+TRUNK = {"dropout": "0.1", "budget.stop_at": "0.6"}
+CHAIN = {
+    "grid": {"model.num_layers": [1, 2, 4]},
+    "start_from": [
+        {"row": {"model.num_layers": "2"}, "parent": {"model.num_layers": "1"}, "keep": "weights"},
+        {"row": {"model.num_layers": "4"}, "parent": {"model.num_layers": "2"}, "keep": "weights"},
+    ],
+}
+
+
+def toy(**content) -> Experiment:
+    if content["grid"] == ARMS["grid"]:
+        content = {"start_from": [{"row": {}, "parent": TRUNK, "keep": "training"}]} | content
+    return Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none"} | content)
+
+
+def planned(content, corpus, *overrides) -> list[sweep.PlannedPoint]:
+    return sweep.plan(toy(**content), toy_overrides(corpus, *overrides), [])
+
+
+def made(run: runs.Run) -> dict:
+    """Weights of a finished run, made in this process where it is not there."""
+    if runs.state(run.folder) != "done":
+        assert runs.main(runs.create(run)) == 0
+    return load_file(max((run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
+
+
+def assert_same(one: dict, other: dict) -> None:
+    assert one.keys() == other.keys()
+    assert not [name for name, tensor in one.items() if tensor.tobytes() != other[name].tobytes()]
+
+
+def start_and_kill(run: runs.Run) -> None:
+    """Begin a run in a child process, and kill it after its first steps."""
+    child = subprocess.Popen([sys.executable, "-m", "albert_lab.runs.run", str(runs.create(run))], stderr=-3)
+    own: list[int] = []
+    while len(set(own)) < 4:
+        assert child.poll() is None
+        own += [int(path.name[5:13]) for path in (run.folder / "checkpoint").glob("step-" + "[0-9]" * 8)]
+        time.sleep(0.01)
+    os.kill(child.pid, signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    assert runs.state(run.folder) == "stopped"
+
+
+def record_of(run: runs.Run) -> results.RunRecord:
+    record = results.read(run.folder)
+    assert record is not None
+    return record
+
+
+# Which run starts from which
+
+
+def test_a_runs_name_holds_its_parents_name_and_what_is_kept_of_it(corpus):
+    config = planned(ARMS, corpus)[0].run.config
+    started = {runs.plan(config, start).name for start in (None, runs.StartFrom("a", "training"))}
+    started |= {runs.plan(config, runs.StartFrom(parent, "weights")).name for parent in ("a", "b")}
+    assert len(started) == 4
+
+
+def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
+    kept, removed = planned(ARMS, corpus)
+    assert kept.lineage[0] == removed.lineage[0]
+    assert kept.run.start_from == runs.StartFrom(kept.lineage[0].name, "training")
+    one, two, four = planned(CHAIN, corpus)
+    assert four.lineage == [one.run, two.run, four.run]
+    assert len(sweep.family([one, two, four])) == 3
+
+
+def test_a_run_reads_back_with_what_it_starts_from(corpus, own_home):
+    run = planned(CHAIN, corpus)[1].run
+    assert runs.read(runs.create(run)) == run
+    assert graph.parents(runs.paths.runs()) == {run.name: planned(CHAIN, corpus)[0].run.name}
+
+
+@pytest.mark.parametrize(
+    ("content", "overrides", "message"),
+    [
+        (
+            ARMS | {"grid": {"batch_size": [8, 16]}},
+            ["batch_size=8,16"],
+            "batch_size must be the same: 4 before, 8 after",
+        ),
+        (ARMS | {"grid": {"dropout": [0.1, 0]}}, ["budget.stop_at=0.5"], "leaves nothing to do"),
+        (CHAIN, ["model.num_layers=2,4", "sharing=not-shared"], "attention_groups"),
+    ],
+)
+def test_what_cannot_go_on_is_refused_before_anything_is_made(corpus, own_home, content, overrides, message):
+    if "batch_size" in content["grid"]:
+        link = {"row": {}, "parent": {"batch_size": "4", "budget.stop_at": "0.5"}, "keep": "training"}
+        content = content | {"start_from": [link]}
+    if "sharing=not-shared" in overrides:
+        link = {"row": {"model.num_layers": "4"}, "parent": {"sharing.attention_groups": "3"}, "keep": "weights"}
+        content = content | {"start_from": [link]}
+    with pytest.raises(ConfigError, match=message):
+        planned(content, corpus, *overrides)
+    assert not list(own_home.iterdir())
+
+
+def finish(run: runs.Run, *, with_weights: bool = True) -> None:
+    runs.create(run)
+    (run.folder / results.RECORD).touch()
+    if with_weights:
+        (run.folder / "checkpoint" / "step-00000001").mkdir(parents=True)
+
+
+def test_only_what_is_missing_is_needed_and_a_parent_only_for_a_child(corpus, own_home):
+    one, two, four = (item.run for item in planned(CHAIN, corpus))
+    lines = [[one], [one, two], [one, two, four]]
+    assert graph.needed(lines) == {one.name, two.name, four.name}
+    finish(one)
+    assert graph.needed(lines) == {two.name, four.name}
+    finish(four)
+    assert graph.needed([[one, two, four]]) == set(), "nobody waits for the link between"
+    assert graph.needed(lines) == {two.name}
+    assert graph.needed(lines, [two.name]) == set()
+
+
+def test_a_parent_whose_weights_were_freed_is_made_again_for_a_child_that_needs_them(corpus, own_home):
+    one, two, _ = (item.run for item in planned(CHAIN, corpus))
+    finish(one, with_weights=False)
+    assert graph.needed([[one]]) == set()
+    assert graph.needed([[one, two]]) == {one.name, two.name}
+    (runs.create(two) / "checkpoint" / "step-00000001").mkdir(parents=True)
+    assert graph.needed([[one, two]]) == {two.name}, "half way, it needs its parent no more"
+
+
+def test_the_tree_has_each_run_below_its_parent():
+    names, parents = ["a", "b", "trunk", "c", "arm"], {"b": "a", "c": "b", "arm": "trunk", "a": "gone"}
+    assert graph.tree(names, parents) == [("a", 0), ("b", 1), ("c", 2), ("trunk", 0), ("arm", 1)]
+
+
+def test_status_shows_the_tree(corpus, own_home):
+    for item in reversed(planned(CHAIN, corpus)):
+        runs.create(item.run)
+    rows = status.rows(runs.paths.runs())
+    assert [row["depth"] for row in rows] == [0, 1, 2]
+    assert rows[1]["start_from"] == rows[0]["run"]
+    lines = status.text(rows).splitlines()
+    assert [line[:3] for line in lines[3:5]] == ["└──", "└──"]
+    assert lines[4].startswith("└──── ")
+
+
+def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, own_home):
+    costs = estimate.costs(planned(ARMS, corpus, "budget.value=10"))
+    points = [row["point"] for row in costs.rows]
+    assert points[0].endswith("(no row: others start from it)")
+    assert points[1:] == ["└── dropout=0.1", "└── dropout=0"]
+    assert costs.notes[0].startswith("3 runs.")
+    whole, *parts = (float(row["FLOPs"]) for row in costs.rows)
+    assert parts == pytest.approx([whole / 6 * 4] * 2, rel=0.05)
+
+
+# Making them
+
+
+def test_a_child_is_started_only_after_its_parent_has_ended_well(tmp_path, monkeypatch):
+    folders = {name: tmp_path / name for name in ("trunk", "arm", "other", "bad", "orphan", "grandchild")}
+    said: list[tuple[str, str]] = []
+    popen = subprocess.Popen
+
+    def begin(command, **_):
+        name = Path(command[3]).name
+        said.append(("begin", name))
+        return popen([sys.executable, "-c", f"import time; time.sleep(0.2); raise SystemExit({int(name == 'bad')})"])
+
+    def end(folder, code):
+        said.append(("left out" if code == launchers.PARENT_FAILED else "end", folder.name))
+        return True
+
+    monkeypatch.setattr(launchers.subprocess, "Popen", begin)
+    parents = {"arm": "trunk", "orphan": "bad", "grandchild": "orphan"}
+    by_folder = {folders[child]: folders[parent] for child, parent in parents.items()}
+    order = [folders[name] for name in ("arm", "grandchild", "orphan", "trunk", "bad", "other")]
+    assert launchers.launch(dict.fromkeys(order, ()), jobs=3, on_end=end, parents=by_folder) == 0
+    assert {name for what, name in said[:3] if what == "begin"} == {"trunk", "bad", "other"}
+    assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
+    assert [name for what, name in said if what == "left out"] == ["orphan", "grandchild"]
+    assert len([what for what, _ in said if what == "begin"]) == 4
+
+
+def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_home, runs_here):
+    points = planned(ARMS, corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
+    outcome = sweep.execute(points, sweep.Options())
+    assert outcome.code == sweep.SOME_FAILED
+    trunk = points[0].lineage[0]
+    assert "the loss is nan" in outcome.failures[trunk.name]
+    table = sweep.points_table(points, outcome, "albert-lab toy")
+    assert list(table["state"]) == ["missing", "missing"]
+    assert all(trunk.name in reason and "the loss is nan" in reason for reason in table["reason"])
+    again = sweep.execute(points, sweep.Options())
+    assert {name for name, reason in again.failures.items() if "starts from" in reason} == {p.run.name for p in points}
+
+
+def test_a_trunk_and_an_arm_killed_half_way_go_on_and_nothing_is_repeated(corpus, own_home, tmp_path, monkeypatch):
+    overrides = ["budget.value=120", "machine.checkpoint_seconds=0"]
+    kept, removed = planned(ARMS, corpus, *overrides)
+    trunk = kept.lineage[0]
+    start_and_kill(trunk)
+    made(trunk)
+    start_and_kill(kept.run)
+    trained = record_of(trunk).model_dump(), (trunk.folder / results.RECORD).stat().st_mtime_ns
+    assert sweep.execute([kept, removed], sweep.Options(jobs=2)).code == 0
+    assert trained == (record_of(trunk).model_dump(), (trunk.folder / results.RECORD).stat().st_mtime_ns)
+    resumed = {item.run.name: made(item.run) for item in (kept, removed)}
+    for item in (kept, removed):
+        lines = [line for line in results.read_metrics(item.run.folder) if line["event"] == "training"]
+        steps = [line["step"] for line in lines]
+        assert steps == list(range(1, 121)), "the trunk's curve, then its own, each step once"
+        rates = [line["learning_rate"] for line in lines[20:]]
+        assert rates == sorted(rates, reverse=True), "one schedule"
+    assert record_of(trunk).training.steps == 72
+    assert record_of(kept.run).training.steps == 120
+    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "straight"))
+    for run in (trunk, kept.run, removed.run):
+        made(run)
+    for item in (kept, removed):
+        assert_same(resumed[item.run.name], made(item.run))
+    first, second = resumed.values()
+    assert any(tensor.tobytes() != second[name].tobytes() for name, tensor in first.items())
+
+
+def test_an_arm_that_changes_nothing_ends_as_a_run_without_a_trunk(corpus, own_home):
+    overrides = ["budget.value=20", "machine.log_every_steps=1"]
+    arm = planned(ARMS, corpus, *overrides)[0]
+    made(arm.lineage[0])
+    assert_same(made(arm.run), made(runs.plan(arm.run.config)))
+
+
+def test_a_chain_broken_in_the_middle_goes_on_from_there(corpus, own_home, tmp_path, monkeypatch, runs_here):
+    points = planned(CHAIN, corpus, "budget.value=60", "machine.checkpoint_seconds=0")
+    one, two, four = (item.run for item in points)
+    made(one)
+    start_and_kill(two)
+    before = (one.folder / results.RECORD).stat().st_mtime_ns
+    assert sweep.execute(points[2:], sweep.Options()).code == 0
+    assert (one.folder / results.RECORD).stat().st_mtime_ns == before
+    assert record_of(four).training.steps == 60
+    assert record_of(four).start_from == {"run": two.name, "keep": "weights"}
+    broken = made(four)
+    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "straight"))
+    for run in (one, two, four):
+        made(run)
+    assert_same(broken, made(four))
+
+
+def test_a_net_started_from_a_shallower_one_begins_with_its_weights(corpus, own_home):
+    one, two, _ = (item.run for item in planned(CHAIN, corpus, "budget.value=5", "optimizer.learning_rate=1e-30"))
+    before, after = made(one), made(two)
+    assert before.keys() == after.keys()
+    assert not [name for name, tensor in before.items() if abs(tensor - after[name]).max() > 1e-20]
+
+
+# The experiment files
+
+
+@pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
+def test_a_point_of_every_experiment_runs(file, corpus, own_home, tmp_path):
+    found = experiment.read(file)
+    overrides = toy_overrides(corpus, "budget.value=" + ("0.2" if "budget=wall-clock" in found.fixed else "5"))
+    if "extra-data" in file.stem:
+        added = write_corpus(tmp_path / "added", documents=30, seed=1)
+        overrides += ["added_corpus=files", f"added_corpus.path={added}", "added_corpus.sentences=line"]
+    points = [point for point in sweep.plan(found, overrides, []) if len(point.lineage) <= 2]
+    for run in points[-1].lineage:
+        made(run)
+    assert record_of(points[-1].run).config == points[-1].run.config
+    outcome = sweep.Outcome()
+    table = sweep.points_table(points[-1:], outcome, "albert-lab toy")
+    assert list(table["state"]) == ["done"]

@@ -1,0 +1,90 @@
+import re
+
+import pytest
+import typer
+from toy import toy_overrides
+
+from albert_lab.cli.paper import paper as command
+from albert_lab.errors import ConfigError
+from albert_lab.runs import results
+from albert_lab.runs import run as runs
+from albert_lab.studies import experiment, paper
+from albert_lab.studies.experiment import Experiment
+
+# Two tables that have a run in common, and one that overrides can break.
+TABLES = [
+    {"name": "first", "source": "Lan et al. 2020, Table 3", "grid": {"embedding_size": ["8"]}},
+    {"name": "second", "source": "Lan et al. 2020, Tables 1 and 2", "grid": {"embedding_size": ["8", "4"]}},
+]
+
+
+def tables(*more) -> list[Experiment]:
+    return [
+        Experiment.model_validate({"title": "Toy", "columns": ["mlm_accuracy"], "figures": ()} | content)
+        for content in (*TABLES, *more)
+    ]
+
+
+def test_experiments_come_in_the_papers_order_and_figures_last():
+    names = [found.name for found in paper.experiments()]
+    assert sorted(names) == [file.stem for file in experiment.files()]
+    numbers = [re.search(r"Tables? (\d+)", found.source) for found in paper.experiments()]
+    tables = [int(number.group(1)) for number in numbers if number]
+    assert tables == sorted(tables)
+    assert names[-1] == "layer-similarity"
+
+
+def test_an_override_that_a_table_refuses_is_told_with_its_name_before_anything_runs(own_home):
+    with pytest.raises(ConfigError, match="model-sizes: sharing=groups: it is what the rows set"):
+        paper.plan(["scale=smoke", "sharing=groups"], [])
+    assert not list(own_home.iterdir())
+
+
+def test_what_the_paper_costs_counts_shared_runs_once_at_every_scale(corpus, own_home, monkeypatch):
+    monkeypatch.setattr(paper, "experiments", tables)
+    monkeypatch.setattr(paper, "scales", lambda: ["smoke", "gpu"])
+    said: list[str] = []
+    costs = paper.costs(toy_overrides(corpus), [], said.append)
+    first, second, smoke, gpu = costs.rows
+    assert [first["runs"], first["shared"], second["runs"], second["shared"]] == [1, 0, 1, 1]
+    assert (smoke["runs"], smoke["shared"]) == (2, 1)
+    assert float(smoke["FLOPs"]) == pytest.approx(float(first["FLOPs"]) + float(second["FLOPs"]), rel=0.1)
+    assert (gpu["runs"], gpu["shared"]) == (6, 3), "three seeds"
+    assert float(gpu["FLOPs"]) > float(smoke["FLOPs"])
+    assert said == ["planning scale=gpu"]
+    assert not list(own_home.iterdir())
+
+
+def test_scales_come_smallest_first():
+    assert paper.scales() == ["smoke", "laptop", "gpu", "paper"]
+
+
+def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
+    corpus, own_home, runs_here, monkeypatch, capsys
+):
+    broken = {"name": "broken", "source": "Table 9", "grid": {"optimizer.learning_rate": ["1e30"]}}
+    broken["fixed"] = ["optimizer.warmup=0", "machine.log_every_steps=1"]
+    monkeypatch.setattr(paper, "experiments", lambda: tables(broken))
+    overrides = toy_overrides(corpus, "budget.value=2", "embedding_size=8")
+    with pytest.raises(typer.Exit) as ended:
+        command(overrides, tasks="none")
+    assert ended.value.exit_code == 3
+    out, err = capsys.readouterr()
+    assert "1 run: 1 finished before, 0 to make" in err, "the second table's run is the first's"
+    assert "broken" in out
+    reports = own_home / "reports"
+    page = (reports / "README.md").read_text()
+    assert (reports / "smoke-files" / "README.md").exists()
+    assert "| [first](smoke-files/first/report.md)" in page
+    assert re.search(r"\| \[second\]\(smoke-files/second/report.md\) +\| +Tables 1 and 2 +\| +1 of 1 ", page)
+    assert "No report of `broken`: `albert-lab NAME` makes one." in page
+    records = {
+        folder: (folder / results.RECORD).stat().st_mtime_ns
+        for folder in runs.paths.runs().iterdir()
+        if (folder / results.RECORD).exists()
+    }
+    assert len(records) == 1
+    with pytest.raises(typer.Exit) as ended:
+        command(overrides, tasks="none")
+    assert ended.value.exit_code == 3
+    assert records == {folder: (folder / results.RECORD).stat().st_mtime_ns for folder in records}, "nothing repeated"

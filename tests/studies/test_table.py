@@ -1,0 +1,39 @@
+import math
+
+import pandas as pd
+import pytest
+
+from albert_lab.report.markdown import scores_table
+from albert_lab.runs.finetunings import AVERAGED
+from albert_lab.studies import experiment
+from albert_lab.studies.table import Column, Row, average_as_printed, task_columns
+
+ROWS = [
+    (file.stem, row)
+    for file in experiment.files()
+    if (paper := experiment.read(file).paper) and "average" in paper.columns
+    for row in paper.rows
+    if "average" in row
+]
+
+
+def test_the_papers_tables_print_averages():
+    assert len(ROWS) >= 19
+
+
+@pytest.mark.parametrize(("name", "row"), ROWS)
+def test_the_papers_average_is_recomputed_from_its_cells(name, row):
+    assert {*AVERAGED} <= row.keys()
+    assert average_as_printed(row) == row["average"]
+
+
+def test_a_score_of_one_run_alone_has_the_interval_of_that_run():
+    runs = [{"seed": 0, "race": math.nan}, {"seed": 1, "race": 0.4, "race_low": 0.37, "race_high": 0.43}]
+    row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
+    text = scores_table(experiment.named("sop-vs-nsp"), ["inter_sentence"], [row], [Column("race", "RACE", "race")])
+    assert " 40.0 [37.0, 43.0] |" in text
+
+
+def test_the_average_stands_before_its_tasks():
+    tunings = pd.DataFrame({"task": ["race"], "column": ["race"], "title": ["RACE"], "metric": ["accuracy"]})
+    assert [column.heading for column in task_columns(experiment.named("sharing"), tunings)] == ["Avg", "RACE"]

@@ -1,0 +1,27 @@
+from albert_lab.studies import table14
+
+SETTINGS = {
+    "learning_rate",
+    "batch_size",
+    "dropout",
+    "classifier_dropout",
+    "steps",
+    "warmup_steps",
+    "max_sequence_length",
+}
+
+
+def test_what_is_configured_is_what_the_paper_prints():
+    found = table14.compare()
+    assert len(found) == 12
+    squad = next(row for row in found if row["task"] == "squad1")
+    assert squad["max_sequence_length"] == {"configured": 384, "paper": 384.0, "differs": False}
+    assert not [(row["task"], key) for row in found for key, cell in row.items() if key in SETTINGS and cell["differs"]]
+
+
+def test_a_setting_that_differs_is_marked_and_counted():
+    found = table14.compare()
+    found[0]["steps"] = {"configured": 100, "paper": 5336.0, "differs": True}
+    text = table14.text(found)
+    assert "100 * (5336)" in text
+    assert "1 of 84 settings differ" in text
