@@ -25,7 +25,7 @@ browser-test: $(INSTALLED_DEV) ## open reports in a headless Chromium, at the wi
 	$(BIN)/pytest tests/browser
 
 golden: $(INSTALLED_DEV) ## write the golden reports of the tests anew; `git diff` then shows what moved
-	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report -k golden
+	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report tests/test_architecture.py -k "golden or map"
 
 check: $(INSTALLED_DEV) ## format, lint, types and tests: what must hold before a change goes in
 	$(BIN)/ruff format --check .

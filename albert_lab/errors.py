@@ -1,4 +1,8 @@
-"""The two mistakes that are the user's to mend, each with its own exit code."""
+"""Exit codes, and the errors that a user can fix."""
+
+# Of a process that a signal stopped, and whose work can be resumed.
+INTERRUPTED = 130  # Ctrl-C
+STOPPED = 75  # SIGTERM
 
 
 class ConfigError(ValueError):
@@ -9,5 +13,5 @@ class MissingDataError(RuntimeError):
     """Text, a package or a file that a command needs is not there. The command line exits with code 4."""
 
 
-# The two, to be caught together: once they are mended, the same command goes on.
-MENDABLE = (ConfigError, MissingDataError)
+# What a user can fix; the same command then resumes.
+FIXABLE = (ConfigError, MissingDataError)

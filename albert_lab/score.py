@@ -1,5 +1,7 @@
 """One score, from evaluation to the cell of a table: percent, with its answers, interval, floors and how it was got."""
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
 CONFIDENCE = 0.95
@@ -39,7 +41,8 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
     """
     from statsmodels.stats.proportion import proportion_confint
 
-    low, high = proportion_confint(correct, n, alpha=1 - CONFIDENCE, method="wilson")
+    interval: Any = proportion_confint(correct, n, alpha=1 - CONFIDENCE, method="wilson")
+    low, high = interval
     return 100 * float(low), 100 * float(high)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 from albert_lab import cli
-from albert_lab.runs import run as runs
+from albert_lab.runs import worker
 from albert_lab.studies import launchers
 
 PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
@@ -75,7 +75,7 @@ def launch_here(
             folder = next(each for each in waiting if parents.get(each) not in waiting)
             waiting.remove(folder)
             is_orphan = parents.get(folder) in failed
-            code = launchers.PARENT_FAILED if is_orphan else runs.command([str(folder), *folders[folder]])
+            code = launchers.PARENT_FAILED if is_orphan else worker.command([str(folder), *folders[folder]])
             if code:
                 failed.add(folder)
             if not on_end(folder, code):

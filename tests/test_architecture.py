@@ -1,9 +1,9 @@
 import ast
-import re
 import subprocess
 import sys
 
 import pytest
+from golden import assert_golden
 
 from albert_lab import paths
 
@@ -52,7 +52,8 @@ def test_no_module_imports_click_and_text_and_tables_need_no_torch(module):
 
 
 @pytest.mark.parametrize(
-    ("room", "unloaded"), [("data", {"torch"}), ("figures", {"torch"}), ("report", {"torch"}), ("cli", {"torch", "pandas"})]
+    ("room", "unloaded"),
+    [("data", {"torch"}), ("figures", {"torch"}), ("report", {"torch"}), ("cli", {"torch", "pandas"})],
 )
 def test_importing_a_room_does_not_load_what_it_must_not_need(room, unloaded):
     names = [".".join(["albert_lab", *module.with_suffix("").parts]) for module in MODULES if module.parts[0] == room]
@@ -66,8 +67,22 @@ def test_no_module_is_named_for_odds_and_ends():
     assert not [module for module in MODULES if any(word in module.name for word in nameless)]
 
 
-def test_the_map_in_the_readme_names_every_module_and_no_other():
-    readme = (paths.PACKAGE.parent / "README.md").read_text()
-    the_map = readme.split("## The map")[1].split("\n## ")[0]
-    named = re.findall(r"\w+\.py", the_map)
-    assert sorted(named) == sorted(module.name for module in MODULES if module.name != "__init__.py")
+def test_the_map_in_the_docs_has_every_module_with_its_first_line():
+    rooms = [room for layer in LAYERS for room in layer]
+    lines = ["albert_lab/"]
+    for module in sorted(MODULES, key=lambda module: (place(module, rooms), module.parts)):
+        depth = len(module.parts) - (module.name == "__init__.py")
+        docstring = ast.get_docstring(ast.parse((paths.PACKAGE / module).read_text())) or ""
+        name = f"{module.parent.name}/" if module.name == "__init__.py" else module.name
+        if module.parts != ("__init__.py",):
+            lines.append(f"{'  ' * depth}{name:<24}{docstring.splitlines()[0] if docstring else ''}".rstrip())
+    file = paths.PACKAGE.parent / "docs" / "architecture.md"
+    text = file.read_text()
+    before, rest = text.split("## The map\n\n```\n")
+    after = rest.split("```\n", 1)[1]
+    assert_golden(before + "## The map\n\n```\n" + "\n".join(lines) + "\n```\n" + after, file)
+
+
+def place(module, rooms):
+    room = module.parts[0].removesuffix(".py")
+    return rooms.index(room) if room in rooms else len(rooms)

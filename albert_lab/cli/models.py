@@ -48,8 +48,9 @@ def speed(
     """
     from albert_lab.cost import benchmark
     from albert_lab.studies import sweep
+    from albert_lab.studies.compared import configurations
 
-    found = benchmark.run(overrides or [], memory=memory, number=rounds, seconds=seconds, say=note)
+    found = benchmark.run(configurations(overrides or []), memory=memory, number=rounds, seconds=seconds, say=note)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
     if found.num_failed:
         raise typer.Exit(sweep.SOME_FAILED if found.num_failed < len(found.lines) else 1)

@@ -48,12 +48,11 @@ def paper(
 
     A dry run prices each experiment at the scale, and all of them at every scale.
     """
-    from albert_lab.errors import MENDABLE
+    from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
     from albert_lab.report import collection as chapters
     from albert_lab.report import overview
     from albert_lab.studies import paper as whole
     from albert_lab.studies import sweep
-    from albert_lab.studies.launchers import INTERRUPTED, STOPPED
 
     check_views(dry_run=dry_run, list_folders=list_folders)
     given, names = overrides or [], task_names(tasks)
@@ -75,7 +74,7 @@ def paper(
         note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")
         try:
             ended, _ = studies.make(study.experiment, study.planned, sweep.Options(jobs, fail_fast))
-        except MENDABLE as error:
+        except FIXABLE as error:
             note(f"FAILED {study.experiment.name}: {error}")
             ended = sweep.SOME_FAILED
         if ended in (STOPPED, INTERRUPTED):

@@ -69,15 +69,15 @@ def execute(
     fail_on: FailOn = None,
 ) -> None:
     """Make the runs of an experiment that are missing, write its report and print its table; exits with its code."""
-    from albert_lab.cost import estimate
     from albert_lab.report import report
     from albert_lab.studies import sweep
+    from albert_lab.studies.dry_run import costs
 
     check_views(dry_run=dry_run, list_folders=list_folders)
     planned = sweep.plan(experiment, overrides, task_names(tasks))
     if dry_run:
-        costs = estimate.costs(planned)
-        print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())
+        found = costs(planned)
+        print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
         return
     if list_folders:
         print_folders(planned, as_json=as_json)
@@ -99,8 +99,7 @@ def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
 def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
     """Make the runs that are missing and write the report; the exit code, and the report's folder if a run is done."""
     from albert_lab.report import report
-    from albert_lab.runs import layers
-    from albert_lab.studies import ensembles, recorded, sweep
+    from albert_lab.studies import ensembles, layers, recorded, sweep
 
     planned = sweep.with_available_tasks(planned)
     outcome = sweep.execute(planned, options)

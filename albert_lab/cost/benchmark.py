@@ -1,24 +1,17 @@
 """What configurations cost and how fast they are: counted, estimated and measured, in two tables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
-from albert_lab.config.compose import axes, groups
 from albert_lab.config.schema import RunConfig
-from albert_lab.cost import estimate, parameters, rounds
-from albert_lab.cost.estimate import Listing
+from albert_lab.cost import parameters, rounds
+from albert_lab.cost.listing import Listing
 from albert_lab.cost.rounds import Measured
 from albert_lab.errors import ConfigError
-from albert_lab.studies.experiment import named
-from albert_lab.studies.points import points
-
-# The rows of Tables 1 and 2 are what is compared unless a sweep is asked for; the first is what the others are beside.
-ROWS = "model-sizes"
-PAIR = ("BERT-base", "ALBERT-base")
 
 
 @dataclass(frozen=True)
@@ -111,11 +104,13 @@ class Benchmark:
         ]
 
 
-def run(overrides: Sequence[str], *, memory: str, number: int, seconds: float, say: Callable[[str], None]) -> Benchmark:
-    """What each configuration of a sweep costs and reaches, measured by turns.
+def run(
+    configs: Mapping[str, RunConfig], *, memory: str, number: int, seconds: float, say: Callable[[str], None]
+) -> Benchmark:
+    """What each configuration costs and reaches, measured by turns.
 
     Args:
-        overrides: `key=value` texts; without a sweep, the BERT and the ALBERT of the scale's base shape are compared.
+        configs: what is compared, by label; the first is what the others are compared with.
         memory: a size such as 12GB or 11GiB, for the largest batch.
         number: of rounds.
         seconds: about how long training and inference are measured in each round.
@@ -124,7 +119,7 @@ def run(overrides: Sequence[str], *, memory: str, number: int, seconds: float, s
     Raises:
         ConfigError: a configuration or a size that does not fit.
     """
-    size, configs = _bytes(memory), _configurations(overrides)
+    size = _bytes(memory)
     measured = rounds.measure(list(configs.values()), rounds=number, seconds=seconds, say=say)
     lines = [
         _line(label, config, found, measured[0], size)
@@ -138,24 +133,6 @@ def _bytes(memory: str) -> int:
         return int(TypeAdapter(ByteSize).validate_python(memory))
     except ValidationError as error:
         raise ConfigError(f"--memory={memory} is no size: a number with a unit, as in 12GB or 11GiB") from error
-
-
-def _configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
-    """What is compared: rows of Tables 1 and 2 by their names, or a sweep of any keys."""
-    given = axes(overrides)
-    table = named(ROWS)
-    is_other = any(len(values) > 1 for values in given.values()) or {"sharing", "embedding_size"} & given.keys()
-    models = [model.strip("'\"") for model in given.get("model", () if is_other else PAIR)]
-    rows = [*table.grid["model"], *table.beyond_paper["model"].values]
-    allowed = [*rows, *groups()["model"]]
-    if unknown := [model for model in models if model not in allowed]:
-        raise ConfigError(f"model={unknown[0]} is unknown (allowed: {', '.join(allowed)})")
-    if not set(rows) & set(models):
-        return estimate.configurations(overrides)
-    asked = [*overrides]
-    asked += [] if "model" in given else ["model=" + ",".join(PAIR)]
-    asked += [] if "seed" in given else ["seed=0"]
-    return {" ".join(point.row.values()): point.config for point in points(table, asked)}
 
 
 def _line(label: str, config: RunConfig, found: Measured, first: Measured, memory_bytes: int) -> Line:

@@ -7,11 +7,10 @@ from pathlib import Path
 import pandas as pd
 
 from albert_lab.figures.drawing import Line, Look, counted
-from albert_lab.report.markdown import NAMES
 from albert_lab.runs.results import CURVES, LAYERS, POINTS, RESULTS
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
-from albert_lab.studies.table import Row, axes_of, axis_labels, read_csv, rows
+from albert_lab.studies.table import AXIS_NAMES, Row, axes_of, axis_labels, read_csv, rows
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Study:
         if not _is_number(label):
             return label
         (shown,) = [label] if paper else axis_labels(self.experiment, row, [axis])
-        return f"{NAMES.get(axis, axis)} = {shown}"
+        return f"{AXIS_NAMES.get(axis, axis)} = {shown}"
 
     @property
     def looks(self) -> list[Look]:

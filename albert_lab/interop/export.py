@@ -20,7 +20,7 @@ from albert_lab.interop.card import model_card
 from albert_lab.interop.loading import Opened, open_run
 from albert_lab.model.huggingface import to_albert, to_bert
 from albert_lab.model.shape import EncoderShape
-from albert_lab.runs import results
+from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 
 AUTO, OWN = "auto", "albert-lab"
@@ -46,7 +46,7 @@ def export(text: str, target: Path, layout: str) -> str:
     if layout not in LAYOUTS:
         raise ConfigError(f"--layout {layout} is unknown (allowed: {', '.join(LAYOUTS)})")
     folder = runs.find(text)
-    runs.check_finished(folder)
+    states.check_finished(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} is there already, and not empty")
     opened = open_run(folder)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from albert_lab.report.markdown import MISSING, as_table, axis_names
+from albert_lab.report.markdown import MISSING, as_table
 from albert_lab.runs.results import LAYER_NUMBERS, LAYERS
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Row, axis_labels, read_csv
+from albert_lab.studies.table import Row, axis_labels, axis_names, read_csv
 
 TOKEN = "mean"  # over all real pieces, which is steadier than [CLS] alone
 _HEADINGS = {

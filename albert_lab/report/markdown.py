@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from tabulate import tabulate
 
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Column, Row, Run, axis_labels, paper_cells
+from albert_lab.studies.table import Column, Row, Run, axis_labels, axis_names, paper_cells
 
 MISSING = "—"
 _NUMBER = re.compile(r"[-+±]?\d")  # with what follows it: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
-NAMES = {"embedding_size": "E", "inter_sentence": "loss"}
 
 
 def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
@@ -24,11 +23,6 @@ def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     return tabulate(
         cells, headers=list(header), tablefmt="pipe", disable_numparse=True, colalign=align if cells else None
     )
-
-
-def axis_names(axes: Sequence[str]) -> list[str]:
-    """Headings of the axes."""
-    return [NAMES.get(axis, axis) for axis in axes]
 
 
 def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:

@@ -16,7 +16,6 @@ from albert_lab.report import layers as transitions
 from albert_lab.report.markdown import (
     MISSING,
     as_table,
-    axis_names,
     interval,
     number,
     percent,
@@ -34,6 +33,7 @@ from albert_lab.studies.table import (
     Run,
     axes_of,
     axis_labels,
+    axis_names,
     intrinsic_columns,
     paper_cells,
     read_csv,

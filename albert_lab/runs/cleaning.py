@@ -7,8 +7,7 @@ from pathlib import Path
 import psutil
 
 from albert_lab import paths
-from albert_lab.runs import run as runs
-from albert_lab.studies import graph
+from albert_lab.runs import ancestry, states
 
 
 def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
@@ -24,9 +23,9 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
         path for path in paths.cache().glob("*/*.partial-*") if not psutil.pid_exists(int(path.name.split("-")[-1]))
     }
     wanted = {"failed", "done"} if checkpoints else {"failed"}
-    needed = {parent for child, parent in graph.parents(paths.runs()).items() if _is_unfinished(child)}
+    needed = {parent for child, parent in ancestry.parents(paths.runs()).items() if _is_unfinished(child)}
     for folder in paths.runs().glob("*/"):
-        if folder.name not in needed and (folder / "checkpoint").is_dir() and runs.state(folder) in wanted:
+        if folder.name not in needed and (folder / "checkpoint").is_dir() and states.state(folder) in wanted:
             found.add(folder / "checkpoint")
     if cache:
         found |= {path for path in paths.cache().glob("*/*") if path.suffix != ".lock" and ".partial-" not in path.name}
@@ -34,7 +33,7 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
 
 
 def _is_unfinished(name: str) -> bool:
-    return runs.state(paths.runs() / name) not in ("done", "failed")
+    return states.state(paths.runs() / name) not in ("done", "failed")
 
 
 def _size(path: Path) -> int:

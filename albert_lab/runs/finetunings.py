@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.build import Say
-from albert_lab.errors import MENDABLE, ConfigError
+from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import STANDS_FOR, data_folder, find_or_make, stand_in
 from albert_lab.tasks.metrics import CORRELATIONS
@@ -105,10 +105,10 @@ def failures(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> dict[str,
     return found
 
 
-def forget_failures(folder: Path, *, mendable_only: bool = False) -> None:
+def forget_failures(folder: Path, *, fixable_only: bool = False) -> None:
     """Make failed fine-tunings be made again: all, or those for want of something that was the user's to mend."""
     for file in (folder / FOLDER).glob(f"*.{FAILURE}"):
-        if not mendable_only or json.loads(file.read_text()).get("mendable"):
+        if not fixable_only or json.loads(file.read_text()).get("fixable"):
             file.unlink()
 
 
@@ -155,11 +155,11 @@ def make(run: "Run", tasks: Iterable[str], say: Say, is_stopped: Callable[[], bo
             data = data_folder(task, run.config, say)
             is_start = task.name in starts
             record = finetune(start, task, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=is_start)
-        except (*MENDABLE, RuntimeError) as error:
+        except (*FIXABLE, RuntimeError) as error:
             say(f"{task.title}, seed {seed}: FAILED: {error}")
             file = _failure_file(run.folder, task.name, seed)
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, json.dumps({"error": str(error), "mendable": isinstance(error, MENDABLE)}) + "\n")
+            write_atomically(file, json.dumps({"error": str(error), "fixable": isinstance(error, FIXABLE)}) + "\n")
             continue
         if record is None:
             return False

@@ -1,38 +1,19 @@
 """What each layer of a finished run changes: measured once on its final checkpoint and kept in its folder."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from albert_lab.errors import ConfigError
-from albert_lab.runs import results
+from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
-from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from albert_lab.studies.sweep import PlannedPoint
     from albert_lab.training.layer_similarity import LayerChange
-
-
-def keep(folder: Path, experiment: Experiment, planned: "Sequence[PlannedPoint]", say: Callable[[str], None]) -> None:
-    """Write the layers of finished runs into a report folder, where the experiment has a figure of them.
-
-    Raises: see table().
-    """
-    if LAYERS_FIGURE not in experiment.figures:
-        return
-    import pandas as pd
-
-    items = {item.run.name: item for item in planned}.values()
-    recorded = [row for item in items if item.is_recorded for row in item.records.layers.get(item.run.name, ())]
-    found = table([item.run.folder for item in items if runs.state(item.run.folder) == "done"], say)
-    folder.mkdir(parents=True, exist_ok=True)
-    found = pd.concat([found, pd.DataFrame(recorded)], ignore_index=True) if recorded else found
-    write_atomically(folder / results.LAYERS, found.to_csv(index=False))
 
 
 def table(folders: Iterable[Path], say: Callable[[str], None]) -> "pd.DataFrame":
@@ -60,8 +41,8 @@ def table(folders: Iterable[Path], say: Callable[[str], None]) -> "pd.DataFrame"
 def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     """The change by each layer over the run's held-out set for masked language modelling, without its masks."""
     run = runs.read(folder)
-    if runs.state(folder) not in runs.PRETRAINED:
-        raise ConfigError(f"{folder.name} is not finished ({runs.state(folder)}): only finished runs are measured")
+    if states.state(folder) not in states.PRETRAINED:
+        raise ConfigError(f"{folder.name} is not finished ({states.state(folder)}): only finished runs are measured")
 
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import open_shards

@@ -1,17 +1,11 @@
-"""One run, from its folder: `python -m albert_lab.runs.run FOLDER [TASK]...` trains, evaluates, records, fine-tunes."""
+"""A run: its identity, its folder, and the run.yaml in it from which the process that makes it can start."""
 
-import argparse
 import difflib
 import json
 import os
-import shutil
-import signal
-import sys
-import traceback
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from filelock import FileLock, Timeout
 from omegaconf import OmegaConf
@@ -21,22 +15,7 @@ from albert_lab.config.compose import validate
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.machine import cores
-from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import results
-from albert_lab.runs.progress import RunProgress
-from albert_lab.runs.recording import make_record, provenance
 from albert_lab.storage import write_atomically
-from albert_lab.studies.launchers import INTERRUPTED, STOPPED
-
-if TYPE_CHECKING:
-    from albert_lab.training.start import Start
-
-State = Literal["done", "recorded", "imported", "failed", "running", "stopped", "missing"]
-
-# States in which there are weights that nothing more is done to.
-PRETRAINED = ("done", "imported")
-# States in which all numbers are there: in the run's folder, or in reports alone.
-FINISHED = ("done", "recorded")
 
 RUN_FILE = "run.yaml"
 IMPORT = "import.json"
@@ -150,13 +129,6 @@ def find(text: str) -> Path:
     raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}{hint}")
 
 
-def check_finished(folder: Path) -> None:
-    """Raise ConfigError unless a folder holds a run that was finished or imported."""
-    name = read(folder).name
-    if state(folder) not in PRETRAINED:
-        raise ConfigError(f"{name} is not finished (it is {state(folder)}): finish it by the command it is of")
-
-
 def read(folder: Path) -> Run:
     """The run that a folder holds.
 
@@ -174,31 +146,6 @@ def read(folder: Path) -> Run:
     return run
 
 
-def state(folder: Path) -> State:
-    """How far a pre-training is: done, imported, failed, running (its lock is held), stopped half way, or missing."""
-    if (folder / results.RECORD).exists():
-        return "done"
-    if (folder / IMPORT).exists():
-        return "imported"
-    if not folder.is_dir():
-        return "missing"
-    if is_locked(folder):
-        return "running"
-    if (folder / FAILURE).exists():
-        return "failed"
-    return "stopped" if (folder / MACHINE).exists() else "missing"
-
-
-def state_with(run: Run, tasks: Sequence[str], seeds: downstream.Seeds = None) -> State:
-    """How far a run with its fine-tunings is."""
-    pretrained = state(run.folder)
-    if pretrained != "done" or not (missing := downstream.missing(run, tasks, seeds)):
-        return pretrained
-    if is_locked(run.folder):
-        return "running"
-    return "failed" if len(downstream.failures(run, tasks, seeds)) == len(missing) else "stopped"
-
-
 def is_locked(folder: Path) -> bool:
     if not (folder / LOCK).exists():
         return False
@@ -207,26 +154,6 @@ def is_locked(folder: Path) -> bool:
             return False
     except Timeout:
         return True
-
-
-def failure(folder: Path) -> str:
-    """Why a run failed, in one line."""
-    return json.loads((folder / FAILURE).read_text())["error"]
-
-
-def forget_failure(folder: Path) -> None:
-    """Make a failed run, or its failed fine-tunings, be gone on with, from the last checkpoint."""
-    (folder / FAILURE).unlink(missing_ok=True)
-    downstream.forget_failures(folder)
-
-
-def forget(folder: Path) -> None:
-    """Make a run be made again from the start."""
-    forget_failure(folder)
-    for name in (results.RECORD, results.METRICS, results.LAYERS, MACHINE):
-        (folder / name).unlink(missing_ok=True)
-    for name in ("checkpoint", downstream.FOLDER):
-        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def use_threads(folder: Path, config: RunConfig) -> int:
@@ -238,140 +165,3 @@ def use_threads(folder: Path, config: RunConfig) -> int:
     threads = json.loads(file.read_text())["threads"]
     os.environ["OMP_NUM_THREADS"] = str(threads)
     return threads
-
-
-def main(folder: Path, tasks: Sequence[str] = (), seeds: downstream.Seeds = None) -> int:
-    """Make one run and its fine-tunings on tasks, or finish them, and return the exit code.
-
-    0 done (a fine-tuning that failed has left its reason); 1 failed; 2 a configuration that does not fit; 4 missing
-    data; 75 stopped by SIGTERM and resumable; 130 stopped by Ctrl-C and resumable.
-    """
-    stopped_by: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _frame: stopped_by.append(number))
-    try:
-        lock = FileLock(folder / LOCK).acquire(cancel_check=lambda: bool(stopped_by))
-    except Timeout:  # stopped while another process makes the run
-        return _exit_code(stopped_by)
-    with lock:
-        progress = RunProgress(folder.name.rpartition("_")[0] or folder.name)
-        try:
-            if _make(folder, tasks, seeds, progress, lambda: bool(stopped_by)):
-                return 0
-            progress.say("stopped; its state is saved, and the same command goes on from there")
-            return _exit_code(stopped_by)
-        except ConfigError as error:
-            return _fail(folder, progress, error, 2)
-        except MissingDataError as error:
-            return _fail(folder, progress, error, 4)
-        except Exception as error:
-            return _fail(folder, progress, error, 1)
-        finally:
-            progress.close()
-
-
-def _exit_code(stopped_by: Sequence[int]) -> int:
-    return INTERRUPTED if stopped_by[0] == signal.SIGINT else STOPPED
-
-
-def _fail(folder: Path, progress: RunProgress, error: Exception, code: int) -> int:
-    text = str(error) or type(error).__name__
-    progress.say(f"failed: {text}")
-    if code != 1:  # the user's to mend, after which the same command is to go on
-        return code
-    try:
-        (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
-        write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
-    except OSError as unwritten:  # the disk may be what failed
-        progress.say(f"the failure could not be noted: {unwritten}")
-    return code
-
-
-def _make(
-    folder: Path,
-    tasks: Sequence[str],
-    seeds: downstream.Seeds,
-    progress: RunProgress,
-    is_stopped: Callable[[], bool],
-) -> bool:
-    """Pre-train where there is no record yet, then fine-tune; False when stopped before the end."""
-    run = read(folder)
-    use_threads(folder, run.config)
-    if state(folder) not in PRETRAINED and not _pretrain(run, folder, progress, is_stopped):
-        return False
-    return downstream.make(run, tasks, progress.say, is_stopped, seeds)
-
-
-def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
-    """Prepare the data, train, evaluate, write the record; False when stopped before the end."""
-    from albert_lab.data.prepare import prepare
-    from albert_lab.data.shards import open_shards
-    from albert_lab.data.tokenizer import load_tokenizer
-
-    config = run.config
-    threads = use_threads(folder, config)
-    shards = prepare(config, progress.say)
-    tokenizer = load_tokenizer(config)
-    train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
-
-    import torch
-
-    from albert_lab.data.batches import Batches
-    from albert_lab.training.device import autocast, choose_device, choose_precision
-    from albert_lab.training.evaluate import Evaluator, make_sets
-    from albert_lab.training.log import MetricsLog
-    from albert_lab.training.pretrain import Pretrainer
-
-    torch.set_num_threads(threads)
-    device = choose_device(config.machine.device)
-    precision = choose_precision(config.machine.precision, device)
-    batches = Batches(train, tokenizer, config)
-    pretrainer = Pretrainer(
-        config,
-        run_name=run.name,
-        folder=folder,
-        batches=batches,
-        evaluator=Evaluator(
-            sets=make_sets(train, dev, tokenizer, config),
-            kinds=[label.kind for label in config.inter_sentence.labels],
-            batch_size=config.evaluation.batch_size,
-            device=device,
-            autocast=autocast(precision, device),
-            is_stopped=is_stopped,
-        ),
-        log=MetricsLog(folder, progress.show, tensorboard=config.machine.tensorboard),
-        is_stopped=is_stopped,
-        say=progress.say,
-        start=_start(run),
-    )
-    trained = pretrainer.run()
-    if trained is None:
-        return False
-    results.write(folder, make_record(run, trained, batches, train, dev, provenance(device.type, precision, threads)))
-    return True
-
-
-def _start(run: Run) -> "Start | None":
-    from albert_lab.model.shape import EncoderShape
-    from albert_lab.training.start import Start
-
-    if run.start_from is None:
-        return None
-    folder = paths.runs() / run.start_from.run
-    if state(folder) not in PRETRAINED:
-        raise MissingDataError(f"{run.name} starts from {run.start_from.run}, which is not finished")
-    shape = EncoderShape.from_config(read(folder).config)
-    return Start(run.start_from.run, folder, shape, run.start_from.keep)
-
-
-def command(words: Sequence[str]) -> int:
-    """Make the run that a child process is told to, FOLDER [TASK]... [--seeds SEED...], and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.run")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("tasks", nargs="*")
-    parser.add_argument("--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given")
-    return main(**vars(parser.parse_args(words)))
-
-
-if __name__ == "__main__":
-    sys.exit(command(sys.argv[1:]))

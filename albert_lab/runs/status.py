@@ -5,9 +5,8 @@ from typing import Any
 
 from tabulate import tabulate
 
-from albert_lab.runs import results
+from albert_lab.runs import ancestry, results, states
 from albert_lab.runs import run as runs
-from albert_lab.studies import graph
 from albert_lab.tasks.records import FOLDER
 
 
@@ -17,10 +16,10 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     Oldest first, and each run below the one it starts from; depth says how far below the first.
     """
     found: dict[str, dict[str, Any]] = {}
-    parents = graph.parents(folder)
+    parents = ancestry.parents(folder)
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
-        state = runs.state(run_folder)
+        state = states.state(run_folder)
         last = next((line for line in reversed(results.read_metrics(run_folder)) if line["event"] == "training"), {})
         found[run_folder.name] = {
             "run": run_folder.name,
@@ -30,9 +29,9 @@ def rows(folder: Path) -> list[dict[str, Any]]:
             "loss": last.get("loss"),
             "fine_tuned": sorted(file.stem for file in (run_folder / FOLDER).glob("*-seed*[0-9].json")),
             "start_from": parents.get(run_folder.name),
-            "reason": runs.failure(run_folder) if state == "failed" else None,
+            "reason": states.failure(run_folder) if state == "failed" else None,
         }
-    return [found[name] | {"depth": depth} for name, depth in graph.tree(list(found), parents)]
+    return [found[name] | {"depth": depth} for name, depth in ancestry.tree(list(found), parents)]
 
 
 def text(found: list[dict[str, Any]]) -> str:
@@ -41,7 +40,7 @@ def text(found: list[dict[str, Any]]) -> str:
         return "no runs yet"
     body = [
         [
-            graph.branch(row["depth"]) + row["run"],
+            ancestry.branch(row["depth"]) + row["run"],
             row["state"],
             "" if row["share"] is None else f"{row['share']:.0%}",
             "" if row["step"] is None else f"{row['step']:,}",

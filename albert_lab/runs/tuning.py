@@ -14,6 +14,7 @@ from albert_lab.data.build import Say
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
+from albert_lab.runs import states
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import TaskConfig, load_task
@@ -57,7 +58,7 @@ def find_run(name: str) -> runs.Run:
     run = runs.read(folder)
     if run.folder.resolve() != folder.resolve():
         raise ConfigError(f"{folder} is not where its run is looked for, {run.folder}: ALBERT_LAB_HOME says where")
-    runs.check_finished(folder)
+    states.check_finished(folder)
     return run
 
 

@@ -4,23 +4,21 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.sweep import PlannedPoint
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import load_task
 
-if TYPE_CHECKING:
-    from albert_lab.studies.sweep import PlannedPoint
-
 Say = Callable[[str], None]
 
 
-def keep(folder: Path, experiment: Experiment, planned: "Sequence[PlannedPoint]", say: Say) -> None:
+def keep(folder: Path, experiment: Experiment, planned: Sequence[PlannedPoint], say: Say) -> None:
     """Write the ensembles of a table into its report folder, where the experiment asks for them.
 
     Where runs stand in reports alone, the scores of their fine-tunings are not here: what the folder has is kept.
@@ -35,7 +33,7 @@ def keep(folder: Path, experiment: Experiment, planned: "Sequence[PlannedPoint]"
         write_atomically(folder / results.ENSEMBLES, pd.DataFrame(lines).to_csv(index=False))
 
 
-def table(planned: "Sequence[PlannedPoint]", members: int, say: Say) -> list[dict[str, Any]]:
+def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[str, Any]]:
     """A line a task: what the fine-tunings of its best run score, alone and averaged (scores in percent).
 
     The best run is the one with the highest median over its fine-tunings; a task that no run has finished has no line.
@@ -61,7 +59,7 @@ def table(planned: "Sequence[PlannedPoint]", members: int, say: Say) -> list[dic
     return lines
 
 
-def _line(item: "PlannedPoint", records: Sequence[FinetuningRecord], members: int, say: Say) -> dict[str, Any]:
+def _line(item: PlannedPoint, records: Sequence[FinetuningRecord], members: int, say: Say) -> dict[str, Any]:
     from albert_lab.tasks.ensemble import ensemble
 
     run, task = item.run, load_task(records[0].task)

@@ -4,13 +4,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.model.deepen import check_deepening
 from albert_lab.model.shape import EncoderShape
+from albert_lab.runs import ancestry, states
 from albert_lab.runs import run as runs
 from albert_lab.studies.points import Point
 
@@ -99,19 +98,14 @@ def needed(
     for line in lineages:
         wanted: list[runs.Run] = []
         for run in reversed(line):
-            finished = runs.state(run.folder) in runs.PRETRAINED or run.name in recorded
-            if finished and (not wanted or has_weights(run.folder) or has_weights(wanted[-1].folder)):
+            finished = states.state(run.folder) in states.PRETRAINED or run.name in recorded
+            if finished and (not wanted or ancestry.has_weights(run.folder) or ancestry.has_weights(wanted[-1].folder)):
                 break
             wanted.append(run)
         names = {run.name for run in wanted}
         if names.isdisjoint(ended):
             found |= names
     return found
-
-
-def has_weights(folder: Path) -> bool:
-    """Whether a run can be started from: its last checkpoint was not freed."""
-    return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
 
 
 def parents_among(found: Sequence[runs.Run]) -> dict[Path, Path]:
@@ -127,34 +121,3 @@ def orphaned(run: runs.Run, reasons: Mapping[str, str]) -> str:
     assert run.start_from is not None
     parent = run.start_from.run
     return f"not begun: it starts from {parent}, which did not end well: {reasons.get(parent, 'it was stopped')}"
-
-
-def parents(folder: Path) -> dict[str, str]:
-    """Parent of each run under a folder that starts from another one, by name."""
-    found = {}
-    for file in folder.glob(f"*/{runs.RUN_FILE}"):
-        # As plain data: a run of an earlier version, with other keys, has its place in the tree too.
-        content: Any = OmegaConf.load(file)
-        if start_from := content.get("start_from"):
-            found[file.parent.name] = str(start_from.run)
-    return found
-
-
-def tree(names: Sequence[str], parent_of: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Names with their depth in the tree: each below its parent, siblings in the order given."""
-    children: dict[str | None, list[str]] = {}
-    for name in names:
-        parent = parent_of.get(name)
-        children.setdefault(parent if parent in set(names) else None, []).append(name)
-
-    def below(name: str | None, depth: int) -> Iterable[tuple[str, int]]:
-        for child in children.get(name, []):
-            yield child, depth
-            yield from below(child, depth + 1)
-
-    return list(below(None, 0))
-
-
-def branch(depth: int) -> str:
-    """What stands before a name at a depth of the tree; without leading spaces, which tables would cut off."""
-    return "└" + "──" * depth + " " if depth else ""

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from albert_lab.errors import INTERRUPTED, STOPPED
 from albert_lab.machine import cores
 
-INTERRUPTED = 130
-STOPPED = 75
 PARENT_FAILED = -1000  # no exit code and no signal of a child
 POLL_SECONDS = 0.1
 
@@ -58,7 +57,7 @@ def launch(
                     break
                 waiting.remove(folder)
                 running[folder] = subprocess.Popen(
-                    [sys.executable, "-m", "albert_lab.runs.run", str(folder), *folders[folder]],
+                    [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *folders[folder]],
                     env=environment,
                     stdin=subprocess.DEVNULL,
                 )

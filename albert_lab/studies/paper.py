@@ -7,10 +7,11 @@ from typing import Any
 
 from albert_lab import paths
 from albert_lab.config.compose import axes, load
-from albert_lab.cost import estimate
+from albert_lab.cost.estimate import duration
+from albert_lab.cost.listing import Listing
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.runs import run as runs
-from albert_lab.studies import sweep
+from albert_lab.runs import states
+from albert_lab.studies import dry_run, sweep
 from albert_lab.studies.experiment import Experiment, files, named
 from albert_lab.studies.sweep import PlannedPoint
 
@@ -63,19 +64,19 @@ def scales() -> list[str]:
     return sorted(names, key=lambda name: (config := load([f"scale={name}"])).scale.budget.steps * config.batch_size)
 
 
-def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> estimate.Listing:
+def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> Listing:
     """What the paper would cost: each experiment at the chosen scale, then all of it at every scale; writes nothing.
 
     Raises: see plan().
     """
-    speed, source = estimate.flops_per_second()
+    speed, source = dry_run.flops_per_second()
     chosen = plan(overrides, tasks)
     name = chosen[0].planned[0].point.config.scale.name
-    made: dict[str, Bill] = {}
+    made: dict[str, Cost] = {}
     seen: set[str] = set()
     for study in chosen:
-        made[study.experiment.name] = _bill(study.planned, seen, speed)
-    totals = {name: sum(made.values(), Bill())}
+        made[study.experiment.name] = _cost(study.planned, seen, speed)
+    totals = {name: sum(made.values(), Cost())}
     # A seed changes no price: one stands for all of them, since composing a configuration takes a tenth of a second.
     seeds = axes(overrides).get("seed")
     rest = [text for text in overrides if text.split("=")[0] not in ("scale", "seed")]
@@ -85,8 +86,8 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> es
             seen = set()
             found = plan([*rest, f"scale={scale}", "seed=0"], tasks)
             of_scale = seeds or found[0].planned[0].point.config.scale.seeds
-            totals[scale] = sum((_bill(study.planned, seen, speed) for study in found), Bill()).times(len(of_scale))
-    rows = [{"scale": name, "experiment": key} | bill.as_row() for key, bill in made.items()]
+            totals[scale] = sum((_cost(study.planned, seen, speed) for study in found), Cost()).times(len(of_scale))
+    rows = [{"scale": name, "experiment": key} | cost.as_row() for key, cost in made.items()]
     rows += [{"scale": scale, "experiment": "all of them"} | totals[scale].as_row() for scale in scales()]
     notes = [
         "Runs are those that no row above has; shared ones are made once, in the first. What is finished costs nothing"
@@ -94,11 +95,11 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> es
         f"Time: {source}; one run after another, fine-tuning at the full length of every example.",
         "Evaluation and the preparation of text come on top; disk is that of checkpoints.",
     ]
-    return estimate.Listing(rows, notes)
+    return Listing(rows, notes)
 
 
 @dataclass(frozen=True)
-class Bill:
+class Cost:
     """What runs and fine-tunings take that are not finished."""
 
     runs: int = 0
@@ -110,13 +111,13 @@ class Bill:
     finetuning_seconds: float = 0.0
     disk_bytes: int = 0
 
-    def __add__(self, other: "Bill") -> "Bill":
+    def __add__(self, other: "Cost") -> "Cost":
         """Both together."""
-        return Bill(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
-    def times(self, factor: int) -> "Bill":
+    def times(self, factor: int) -> "Cost":
         """So many of it."""
-        return Bill(*(factor * value for value in astuple(self)))
+        return Cost(*(factor * value for value in astuple(self)))
 
     def as_row(self) -> dict[str, Any]:
         """As a line of a listing."""
@@ -125,32 +126,32 @@ class Bill:
             "shared": self.shared,
             "finished": self.finished,
             "FLOPs": f"{self.flops:.1e}",
-            "training time": estimate.duration(self.seconds),
+            "training time": duration(self.seconds),
             "fine-tunings": self.finetunings,
-            "fine-tuning time": estimate.duration(self.finetuning_seconds),
-            "time in all": estimate.duration(self.seconds + self.finetuning_seconds),
+            "fine-tuning time": duration(self.finetuning_seconds),
+            "time in all": duration(self.seconds + self.finetuning_seconds),
             "disk MiB": self.disk_bytes / 2**20,
         }
 
 
-def _bill(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> Bill:
+def _cost(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> Cost:
     """What the runs and fine-tunings of a table take that were not seen before; they are added to what was seen."""
-    bill = Bill()
+    cost = Cost()
     for item in sweep.family(planned).values():
         if item.run.name in seen:
-            bill += Bill(shared=1)
+            cost += Cost(shared=1)
             continue
         seen.add(item.run.name)
-        if item.is_recorded or runs.state(item.run.folder) in runs.PRETRAINED:
-            bill += Bill(runs=1, finished=1)
+        if item.is_recorded or states.state(item.run.folder) in states.PRETRAINED:
+            cost += Cost(runs=1, finished=1)
             continue
-        price = estimate.price(item, speed)
-        bill += Bill(runs=1, flops=price.flops, seconds=price.seconds, disk_bytes=price.disk_bytes)
-    bill += Bill(shared=len(planned) - len({item.run.name for item in planned}))
+        price = dry_run.price(item, speed)
+        cost += Cost(runs=1, flops=price.flops, seconds=price.seconds, disk_bytes=price.disk_bytes)
+    cost += Cost(shared=len(planned) - len({item.run.name for item in planned}))
     missing = [item for item in planned if not item.is_recorded]
-    for (run, task, seed), seconds in estimate.finetuning_seconds(missing, speed).items():
+    for (run, task, seed), seconds in dry_run.finetuning_seconds(missing, speed).items():
         key = f"{run}, {task}, seed {seed}"
         if key not in seen:
             seen.add(key)
-            bill += Bill(finetunings=1, finetuning_seconds=seconds)
-    return bill
+            cost += Cost(finetunings=1, finetuning_seconds=seconds)
+    return cost

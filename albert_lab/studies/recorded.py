@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from albert_lab import paths
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
+from albert_lab.runs import states
 from albert_lab.runs.results import CURVES, LAYERS, RESULTS, TUNINGS
 from albert_lab.tasks.records import identity_of
 
@@ -73,7 +74,7 @@ def set_aside(folder: Path, results: "pd.DataFrame", tunings: "pd.DataFrame", sa
         kept = {line[key] for line in table.to_dict("records")}
         before = _lines(folder / name).items()
         lost |= {run for run, rows in before if not kept.issuperset(row.get(key) for row in rows)}
-    lost = {run for run in lost if runs.state(paths.runs() / run) != "done"}
+    lost = {run for run in lost if states.state(paths.runs() / run) != "done"}
     if not lost:
         return
     copies = (folder.with_name(f"{folder.name}-before-{number}") for number in count(1))

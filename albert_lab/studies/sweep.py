@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from albert_lab import paths
+from albert_lab import errors, paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import results
+from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import continuing, graph, launchers, recorded
 from albert_lab.studies.experiment import Experiment
@@ -46,15 +46,15 @@ class PlannedPoint:
         return [*(item.run for item in self.ancestors), self.run]
 
     @property
-    def state(self) -> runs.State:
+    def state(self) -> states.State:
         """How far the run and its fine-tunings are."""
-        found = runs.state_with(self.run, list(self.tasks.values()), self.seeds)
+        found = states.state_with(self.run, list(self.tasks.values()), self.seeds)
         return "recorded" if self.is_recorded and found != "running" else found
 
     @property
     def is_recorded(self) -> bool:
         """Whether reports have all its numbers, and its folder has not."""
-        return runs.state(self.run.folder) != "done" and self.records.has(self.run, self.tasks.values(), self.seeds)
+        return states.state(self.run.folder) != "done" and self.records.has(self.run, self.tasks.values(), self.seeds)
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ def forget(planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool) 
         if item.point.run:  # what was there before the sweep is not the sweep's to make again
             continue
         if fresh and item.state != "running":
-            runs.forget(item.run.folder)
+            states.forget(item.run.folder)
         elif retry_failed and item.state == "failed":
-            runs.forget_failure(item.run.folder)
+            states.forget_failure(item.run.folder)
     return list(planned)
 
 
@@ -148,28 +148,28 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     """
     items = family(planned)
     for folder in items:
-        downstream.forget_failures(folder, mendable_only=True)
+        downstream.forget_failures(folder, fixable_only=True)
     outcome = Outcome()
-    states = {folder: item.state for folder, item in items.items()}
-    for folder, state in states.items():
+    before = {folder: item.state for folder, item in items.items()}
+    for folder, state in before.items():
         if state == "failed":
             for name, reason in _failures(items[folder]).items():
                 outcome.failures[name] = f"{reason} (--retry-failed makes it again)"
-    there = {item.run.name for item in items.values() if states[item.run.folder] == "recorded"}
+    there = {item.run.name for item in items.values() if before[item.run.folder] == "recorded"}
     needed = graph.needed((item.lineage for item in planned), outcome.failures, there)
     _note_orphans(items.values(), outcome)
     _reopen_freed(items, needed)
-    ended = (*runs.FINISHED, "failed")
-    unfinished = [item.run for folder, item in items.items() if item.tasks and states[folder] not in ended]
-    names = needed | {run.name for run in unfinished if runs.state(run.folder) == "done"}
+    ended = (*states.FINISHED, "failed")
+    unfinished = [item.run for folder, item in items.items() if item.tasks and before[folder] not in ended]
+    names = needed | {run.name for run in unfinished if states.state(run.folder) == "done"}
     todo = [item for item in items.values() if item.run.name in names]
-    finished, failed = (sum(state in found for state in states.values()) for found in (runs.FINISHED, ("failed",)))
+    finished, failed = (sum(state in found for state in before.values()) for found in (states.FINISHED, ("failed",)))
     noun = "run" if len(items) == 1 else "runs"
     _say(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
     if there:
         _say(f"{len(there)} of those finished stand in reports alone; --fresh makes them again")
     if todo:
-        _prepare_data([item.run for item in todo if runs.state(item.run.folder) != "done"])
+        _prepare_data([item.run for item in todo if states.state(item.run.folder) != "done"])
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
         outcome.code = SOME_FAILED if len(items) > 1 else 1
@@ -181,14 +181,14 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
 def _note_orphans(items: Iterable[PlannedPoint], outcome: Outcome) -> None:
     """Notes why the runs are missing whose parent failed before."""
     for run in (item.run for item in items):
-        if run.start_from and run.start_from.run in outcome.failures and runs.state(run.folder) != "done":
+        if run.start_from and run.start_from.run in outcome.failures and states.state(run.folder) != "done":
             outcome.failures.setdefault(run.name, graph.orphaned(run, outcome.failures))
 
 
 def _reopen_freed(items: Mapping[Path, PlannedPoint], needed: Collection[str]) -> None:
     """Lets a finished run be made again whose weights were freed and are needed; its fine-tunings stay."""
     for folder, item in items.items():
-        if item.run.name in needed and runs.state(folder) == "done":
+        if item.run.name in needed and states.state(folder) == "done":
             _say(f"{item.run.name} is made again: its weights were freed, and an unfinished run starts from them")
             (folder / results.RECORD).unlink()
 
@@ -215,8 +215,8 @@ def _prepare_data(todo: Sequence[runs.Run]) -> None:
 
 def _failures(item: PlannedPoint) -> dict[str, str]:
     """Why a run, or some of its fine-tunings, failed: by name."""
-    if runs.state(item.run.folder) == "failed":
-        return {item.run.name: runs.failure(item.run.folder)}
+    if states.state(item.run.folder) == "failed":
+        return {item.run.name: states.failure(item.run.folder)}
     found = downstream.failures(item.run, item.tasks.values(), item.seeds)
     return {f"{item.run.name}, {name}": reason for name, reason in found.items()}
 
@@ -230,7 +230,7 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         nonlocal ended
         ended += 1
         item, place = items[folder], f"[{ended}/{len(items)}]"
-        if code in (launchers.STOPPED, launchers.INTERRUPTED):
+        if code in (errors.STOPPED, errors.INTERRUPTED):
             return True
         if code == launchers.PARENT_FAILED:
             failed = {item.run.name: graph.orphaned(item.run, outcome.failures)}
@@ -280,7 +280,7 @@ def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str
     rows = []
     for item in planned:
         row: dict[str, object] = {**item.point.as_columns()}
-        config, state = item.point.config, "done" if item.is_recorded else runs.state(item.run.folder)
+        config, state = item.point.config, "done" if item.is_recorded else states.state(item.run.folder)
         reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
         row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
         row["failed_tasks"] = (

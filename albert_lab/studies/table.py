@@ -16,6 +16,8 @@ from albert_lab.studies.experiment import Experiment
 
 INTRINSIC_HEADINGS = {"mlm_accuracy": "MLM", "nsp_accuracy": "NSP", "sop_accuracy": "SOP"}
 
+AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
+
 Run = dict[str, Any]  # one line of results.csv
 
 
@@ -161,6 +163,11 @@ def axes_of(experiment: Experiment, points: pd.DataFrame) -> list[str]:
     """The axes of a table: the experiment's, then those that the command line added."""
     added = [column[len("paper_") :] for column in points.columns if column.startswith("paper_")]
     return [axis for axis in experiment.axes if axis in added] + [axis for axis in added if axis not in experiment.axes]
+
+
+def axis_names(axes: Iterable[str]) -> list[str]:
+    """Headings of the axes."""
+    return [AXIS_NAMES.get(axis, axis) for axis in axes]
 
 
 def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:

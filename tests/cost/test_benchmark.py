@@ -6,6 +6,7 @@ from albert_lab.config.compose import load
 from albert_lab.cost import benchmark, parameters, rounds
 from albert_lab.cost.rounds import Measured, Turn
 from albert_lab.errors import ConfigError
+from albert_lab.studies import compared
 
 SMOKE = ["scale=smoke"]
 
@@ -17,7 +18,9 @@ def toy_measured(*speeds: float) -> Measured:
 
 def run(monkeypatch, *measured: Measured, overrides=SMOKE, memory="12GB") -> benchmark.Benchmark:
     monkeypatch.setattr(rounds, "measure", lambda configs, **_: list(measured))
-    return benchmark.run(overrides, memory=memory, number=4, seconds=0.1, say=lambda line: None)
+    return benchmark.run(
+        compared.configurations(overrides), memory=memory, number=4, seconds=0.1, say=lambda line: None
+    )
 
 
 def test_medians_have_quartiles_and_ratios_are_taken_within_rounds(monkeypatch):
@@ -60,8 +63,8 @@ def test_the_estimate_is_of_the_device_and_precision_that_were_measured(monkeypa
 
 
 def test_without_a_sweep_bert_is_beside_albert_and_others_go_by_their_names():
-    assert list(benchmark._configurations(["scale=gpu"])) == ["BERT-base", "ALBERT-base"]
-    found = benchmark._configurations(["scale=paper", "model=ALBERT-xxlarge,BERT-xlarge", "batch_size=8"])
+    assert list(compared.configurations(["scale=gpu"])) == ["BERT-base", "ALBERT-base"]
+    found = compared.configurations(["scale=paper", "model=ALBERT-xxlarge,BERT-xlarge", "batch_size=8"])
     assert list(found) == ["ALBERT-xxlarge", "BERT-xlarge"]
     assert found["BERT-xlarge"].model.hidden_size == found["BERT-xlarge"].embedding_size == 2048
     assert found["ALBERT-xxlarge"].batch_size == 8
@@ -77,15 +80,15 @@ def test_without_a_sweep_bert_is_beside_albert_and_others_go_by_their_names():
     ],
 )
 def test_a_sweep_compares_what_it_says(overrides, labels):
-    assert list(benchmark._configurations([*SMOKE, *overrides])) == labels
+    assert list(compared.configurations([*SMOKE, *overrides])) == labels
 
 
 def test_a_row_may_stand_beside_a_size_and_an_unknown_model_is_told_both_kinds_of_names():
-    assert list(benchmark._configurations([*SMOKE, "model=BERT-large,tiny"])) == ["BERT-large", "tiny"]
+    assert list(compared.configurations([*SMOKE, "model=BERT-large,tiny"])) == ["BERT-large", "tiny"]
     with pytest.raises(ConfigError, match=r"model=BERT-huge is unknown \(allowed: BERT-base, .*, xxlarge\)"):
-        benchmark._configurations([*SMOKE, "model=BERT-huge"])
+        compared.configurations([*SMOKE, "model=BERT-huge"])
     with pytest.raises(ConfigError, match="sharing=groups: it is what the rows set"):
-        benchmark._configurations([*SMOKE, "model=BERT-large", "sharing=groups"])
+        compared.configurations([*SMOKE, "model=BERT-large", "sharing=groups"])
 
 
 @pytest.mark.parametrize(("memory", "number"), [("12GB", 12 * 10**9), ("11GiB", 11 * 2**30), ("512 MiB", 2**29)])

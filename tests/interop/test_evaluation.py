@@ -9,7 +9,7 @@ from albert_lab.data.tokenizer import find_or_train, find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop.evaluation import evaluate
 from albert_lab.interop.export import export
-from albert_lab.runs import results
+from albert_lab.runs import results, worker
 from albert_lab.runs import run as runs
 
 
@@ -17,7 +17,7 @@ from albert_lab.runs import run as runs
 def finished(corpus, own_home):
     """A run of a second, and its record."""
     folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
-    assert runs.main(folder) == 0
+    assert worker.main(folder) == 0
     record = results.read(folder)
     assert record is not None
     return folder, record

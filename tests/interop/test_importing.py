@@ -13,7 +13,7 @@ from albert_lab.interop.importing import import_folder
 from albert_lab.interop.loading import open_folder
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.runs import run as runs
-from albert_lab.runs import status, tuning
+from albert_lab.runs import states, status, tuning
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 
@@ -52,7 +52,7 @@ def test_an_import_is_a_run_with_the_weights_the_shape_and_the_cleaning(
 ):
     folder = import_folder(published(make_model, shape), [], None, silent)
     run = runs.read(folder)
-    assert runs.state(folder) == "imported"
+    assert states.state(folder) == "imported"
     assert (run.config.inter_sentence.name, run.config.sharing.name) == (inter_sentence, sharing)
     assert run.config.model.name == "published"
     assert not run.config.corpus.lower_case

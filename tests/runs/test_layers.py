@@ -8,10 +8,8 @@ from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.model.heads import PretrainingModel
-from albert_lab.runs import layers
+from albert_lab.runs import layers, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import experiment, sweep
-from albert_lab.studies import points as grid_points
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import make_sets
 from albert_lab.training.layer_similarity import hidden_states_of, measure
@@ -25,7 +23,7 @@ def quiet(line: str) -> None:
 def finished(corpus, own_home):
     """Folder of a finished run of a few steps."""
     folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2", "evaluation.num_curve_points=0")))
-    assert runs.main(folder) == 0
+    assert worker.main(folder) == 0
     return folder
 
 
@@ -57,7 +55,7 @@ def test_a_run_is_measured_once(finished):
 
 def test_a_run_made_again_is_measured_again(finished):
     layers.table([finished], quiet)
-    runs.forget(finished)
+    states.forget(finished)
     with pytest.raises(ConfigError, match="not finished"):
         layers.table([finished], quiet)
 
@@ -66,15 +64,6 @@ def test_a_run_without_its_checkpoint_is_told(finished):
     (finished / "checkpoint").rename(finished / "gone")
     with pytest.raises(MissingDataError, match="no checkpoint"):
         layers.table([finished], quiet)
-
-
-def test_layers_are_kept_with_a_report_that_has_their_figure_and_no_other(finished, tmp_path):
-    run = runs.read(finished)
-    item = sweep.PlannedPoint(grid_points.Point({}, run.config), run, {})
-    for name in ("sop-vs-nsp", "layer-similarity"):
-        layers.keep(tmp_path / name, experiment.named(name), [item, item], quiet)
-    assert not (tmp_path / "sop-vs-nsp").exists()
-    assert len(pd.read_csv(tmp_path / "layer-similarity" / "layers.csv")) == 4
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):

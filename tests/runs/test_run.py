@@ -14,12 +14,12 @@ from safetensors.numpy import load_file
 from toy import toy_config, write_corpus
 
 from albert_lab.errors import ConfigError
-from albert_lab.runs import results
+from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "albert_lab.runs.run", str(folder)], stderr=subprocess.DEVNULL)
+    return subprocess.Popen([sys.executable, "-m", "albert_lab.runs.worker", str(folder)], stderr=subprocess.DEVNULL)
 
 
 def catches_sigterm(pid: int) -> bool:
@@ -98,11 +98,11 @@ def test_a_run_file_changed_by_hand_is_refused(corpus, own_home):
 
 def test_a_run_goes_from_missing_to_done(corpus, own_home):
     folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
-    assert runs.state(folder) == "missing"
+    assert states.state(folder) == "missing"
     with FileLock(folder / runs.LOCK):
-        assert runs.state(folder) == "running"
+        assert states.state(folder) == "running"
     assert start(folder).wait() == 0
-    assert runs.state(folder) == "done"
+    assert states.state(folder) == "done"
     record = results.read(folder)
     assert record is not None
     assert record.training.steps == 2
@@ -116,8 +116,8 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
 def test_a_diverged_run_fails_with_its_reason_and_makes_no_row(corpus, own_home):
     folder = runs.create(runs.plan(toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0")))
     assert start(folder).wait() == 1
-    assert runs.state(folder) == "failed"
-    assert "the loss is nan" in runs.failure(folder)
+    assert states.state(folder) == "failed"
+    assert "the loss is nan" in states.failure(folder)
     assert results.read(folder) is None
 
 
@@ -132,7 +132,7 @@ def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own
             time.sleep(0.01)
         child.send_signal(number)
         assert child.wait() == code
-        assert runs.state(folder) == "stopped"
+        assert states.state(folder) == "stopped"
         stopped_at.append(int(max((folder / "checkpoint").glob("step-*")).name.removeprefix("step-")))
     assert start(folder).wait() == 0
     assert 0 < stopped_at[1] < stopped_at[2] < 160
@@ -153,7 +153,7 @@ def test_killed_at_any_moment_and_started_again_it_ends_with_the_same_weights(co
     assert start(other).wait() == 0
     seconds = time.monotonic() - began
     draw, kills = random.Random(0), 0
-    while kills < 3 and runs.state(folder) != "done":
+    while kills < 3 and states.state(folder) != "done":
         child = start(folder)
         time.sleep(draw.uniform(0.3, 0.9) * seconds)
         os.kill(child.pid, signal.SIGKILL)

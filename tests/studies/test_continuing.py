@@ -4,11 +4,10 @@ from safetensors.numpy import load_file
 from toy import toy_overrides, write_corpus
 
 from albert_lab.cli import studies
-from albert_lab.cost import estimate
 from albert_lab.errors import ConfigError
-from albert_lab.runs import cleaning, results
+from albert_lab.runs import cleaning, results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import continuing, graph, sweep
+from albert_lab.studies import continuing, dry_run, graph, sweep
 from albert_lab.studies.experiment import Experiment
 
 
@@ -23,7 +22,7 @@ def finished(corpus, own_home) -> runs.Run:
     """A run that ended under a budget of its own."""
     toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}})
     run = sweep.plan(toy, toy_overrides(corpus, "budget.value=2"), [])[0].run
-    assert runs.main(runs.create(run)) == 0
+    assert worker.main(runs.create(run)) == 0
     return run
 
 
@@ -31,7 +30,7 @@ def imported(run: runs.Run) -> runs.Run:
     """The run as if its weights had come from elsewhere."""
     (run.folder / runs.IMPORT).write_text("{}\n")
     (run.folder / results.RECORD).unlink()
-    assert runs.state(run.folder) == "imported"
+    assert states.state(run.folder) == "imported"
     return run
 
 
@@ -45,14 +44,14 @@ def test_an_import_is_trained_on_from_its_weights_and_stays_as_it_is(corpus, fin
     (item,) = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9")
     assert item.lineage[0] == finished
     assert graph.needed([item.lineage]) == {item.run.name}
-    assert runs.main(runs.create(item.run)) == 0
+    assert worker.main(runs.create(item.run)) == 0
     record = results.read(item.run.folder)
     assert record is not None
     assert record.start_from == {"run": finished.name, "keep": "weights"}
     assert record.training.steps == 3
     after = load_file(max((item.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
     assert max(abs(after[name] - tensor).max() for name, tensor in before.items()) < 1e-7
-    assert runs.state(finished.folder) == "imported"
+    assert states.state(finished.folder) == "imported"
 
 
 def test_its_shape_and_tokenizer_are_taken_and_what_is_given_is_changed(corpus, finished):
@@ -76,7 +75,7 @@ def test_on_other_text_the_tokenizer_stays_the_one_the_weights_know(finished, tm
     assert file is not None
     assert item.run.config.tokenizer.vocab_size == finished.config.tokenizer.vocab_size
     assert runs.read(runs.create(item.run)) == item.run
-    assert runs.main(item.run.folder) == 0
+    assert worker.main(item.run.folder) == 0
 
 
 @pytest.mark.parametrize("override", ["embedding_size=8", "model.num_layers=4", "tokenizer.vocab_size=64"])
@@ -114,7 +113,7 @@ def test_cleaning_spares_the_weights_that_an_unfinished_run_starts_from(corpus, 
 
 
 def test_an_import_costs_nothing_to_make(corpus, finished):
-    costs = estimate.costs(planned(imported(finished), corpus))
+    costs = dry_run.costs(planned(imported(finished), corpus))
     assert [row["state"] for row in costs.rows] == ["imported", "missing"]
     assert "training time" not in costs.rows[0]
     assert costs.notes[0].startswith("1 run.")

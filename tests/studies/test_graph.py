@@ -10,11 +10,10 @@ from command import own_signals
 from safetensors.numpy import load_file
 from toy import toy_overrides, write_corpus
 
-from albert_lab.cost import estimate
 from albert_lab.errors import ConfigError
-from albert_lab.runs import results, status
+from albert_lab.runs import ancestry, results, states, status, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import experiment, graph, launchers, sweep
+from albert_lab.studies import dry_run, experiment, graph, launchers, sweep
 from albert_lab.studies.experiment import Experiment
 
 
@@ -47,8 +46,8 @@ def planned(content, corpus, *overrides) -> list[sweep.PlannedPoint]:
 
 def made(run: runs.Run) -> dict:
     """Weights of a finished run, made in this process where it is not there."""
-    if runs.state(run.folder) != "done":
-        assert runs.main(runs.create(run)) == 0
+    if states.state(run.folder) != "done":
+        assert worker.main(runs.create(run)) == 0
     return load_file(max((run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
 
 
@@ -59,7 +58,7 @@ def assert_same(one: dict, other: dict) -> None:
 
 def start_and_kill(run: runs.Run) -> None:
     """Begin a run in a child process, and kill it after its first steps."""
-    child = subprocess.Popen([sys.executable, "-m", "albert_lab.runs.run", str(runs.create(run))], stderr=-3)
+    child = subprocess.Popen([sys.executable, "-m", "albert_lab.runs.worker", str(runs.create(run))], stderr=-3)
     own: list[int] = []
     while len(set(own)) < 4:
         assert child.poll() is None
@@ -67,7 +66,7 @@ def start_and_kill(run: runs.Run) -> None:
         time.sleep(0.01)
     os.kill(child.pid, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
-    assert runs.state(run.folder) == "stopped"
+    assert states.state(run.folder) == "stopped"
 
 
 def record_of(run: runs.Run) -> results.RunRecord:
@@ -98,7 +97,7 @@ def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
 def test_a_run_reads_back_with_what_it_starts_from(corpus, own_home):
     run = planned(CHAIN, corpus)[1].run
     assert runs.read(runs.create(run)) == run
-    assert graph.parents(runs.paths.runs()) == {run.name: planned(CHAIN, corpus)[0].run.name}
+    assert ancestry.parents(runs.paths.runs()) == {run.name: planned(CHAIN, corpus)[0].run.name}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def test_a_parent_whose_weights_were_freed_is_made_again_for_a_child_that_needs_
 
 def test_the_tree_has_each_run_below_its_parent():
     names, parents = ["a", "b", "trunk", "c", "arm"], {"b": "a", "c": "b", "arm": "trunk", "a": "gone"}
-    assert graph.tree(names, parents) == [("a", 0), ("b", 1), ("c", 2), ("trunk", 0), ("arm", 1)]
+    assert ancestry.tree(names, parents) == [("a", 0), ("b", 1), ("c", 2), ("trunk", 0), ("arm", 1)]
 
 
 def test_status_shows_the_tree(corpus, own_home):
@@ -170,7 +169,7 @@ def test_status_shows_the_tree(corpus, own_home):
 
 
 def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, own_home):
-    costs = estimate.costs(planned(ARMS, corpus, "budget.value=10"))
+    costs = dry_run.costs(planned(ARMS, corpus, "budget.value=10"))
     points = [row["point"] for row in costs.rows]
     assert points[0].endswith("(no row: others start from it)")
     assert points[1:] == ["└── dropout=0.1", "└── dropout=0"]

@@ -6,9 +6,8 @@ from toy_tasks import toy_task
 from albert_lab import paths
 from albert_lab.report import report
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import layers, results
-from albert_lab.runs import run as runs
-from albert_lab.studies import recorded, sweep
+from albert_lab.runs import results, states
+from albert_lab.studies import layers, recorded, sweep
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.records import identity_of
 
@@ -115,7 +114,7 @@ def test_a_parent_that_is_only_recorded_is_made_again_for_its_child(corpus, own_
     parent, child = planned(experiment, corpus)
     assert (parent.state, child.state) == ("recorded", "missing")
     assert sweep.execute([parent, child], sweep.Options()).code == 0
-    assert (runs.state(parent.run.folder), runs.state(child.run.folder)) == ("done", "done")
+    assert (states.state(parent.run.folder), states.state(child.run.folder)) == ("done", "done")
 
 
 def test_of_a_curve_in_several_reports_one_is_taken(tmp_path):

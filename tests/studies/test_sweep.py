@@ -4,6 +4,7 @@ import sys
 import pytest
 from toy import toy_overrides, write_corpus
 
+from albert_lab import errors
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
@@ -46,7 +47,7 @@ def test_a_failed_run_leaves_the_others_and_is_made_again_only_when_asked(corpus
     assert mark.stat().st_mtime_ns > before
 
 
-@pytest.mark.parametrize("code", [launchers.STOPPED, launchers.INTERRUPTED])
+@pytest.mark.parametrize("code", [errors.STOPPED, errors.INTERRUPTED])
 def test_a_child_that_was_told_to_stop_by_itself_leaves_the_sweep_unfinished(tmp_path, monkeypatch, code):
     popen = subprocess.Popen
     child = [sys.executable, "-c", f"raise SystemExit({code})"]

@@ -1,0 +1,45 @@
+"""The tree of the runs in a folder: which one starts from which, and whether one can be started from."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from albert_lab.runs.run import RUN_FILE
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether a run can be started from: its last checkpoint was not freed."""
+    return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
+
+
+def parents(folder: Path) -> dict[str, str]:
+    """Parent of each run under a folder that starts from another one, by name."""
+    found = {}
+    for file in folder.glob(f"*/{RUN_FILE}"):
+        # As plain data: a run of an earlier version, with other keys, has its place in the tree too.
+        content: Any = OmegaConf.load(file)
+        if start_from := content.get("start_from"):
+            found[file.parent.name] = str(start_from.run)
+    return found
+
+
+def tree(names: Sequence[str], parent_of: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Names with their depth in the tree: each below its parent, siblings in the order given."""
+    children: dict[str | None, list[str]] = {}
+    for name in names:
+        parent = parent_of.get(name)
+        children.setdefault(parent if parent in set(names) else None, []).append(name)
+
+    def below(name: str | None, depth: int) -> Iterable[tuple[str, int]]:
+        for child in children.get(name, []):
+            yield child, depth
+            yield from below(child, depth + 1)
+
+    return list(below(None, 0))
+
+
+def branch(depth: int) -> str:
+    """What stands before a name at a depth of the tree; without leading spaces, which tables would cut off."""
+    return "└" + "──" * depth + " " if depth else ""

@@ -1,0 +1,69 @@
+"""How far a run is, why it failed, and how it is reset."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from albert_lab.errors import ConfigError
+from albert_lab.runs import finetunings, results
+from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, Run, is_locked, read
+
+State = Literal["done", "recorded", "imported", "failed", "running", "stopped", "missing"]
+# States in which there are weights that nothing more is done to.
+PRETRAINED = ("done", "imported")
+# States in which all numbers are there: in the run's folder, or in reports alone.
+FINISHED = ("done", "recorded")
+
+
+def state(folder: Path) -> State:
+    """How far a pre-training is: done, imported, failed, running (its lock is held), stopped half way, or missing."""
+    if (folder / results.RECORD).exists():
+        return "done"
+    if (folder / IMPORT).exists():
+        return "imported"
+    if not folder.is_dir():
+        return "missing"
+    if is_locked(folder):
+        return "running"
+    if (folder / FAILURE).exists():
+        return "failed"
+    return "stopped" if (folder / MACHINE).exists() else "missing"
+
+
+def state_with(run: Run, tasks: Sequence[str], seeds: finetunings.Seeds = None) -> State:
+    """How far a run with its fine-tunings is."""
+    pretrained = state(run.folder)
+    if pretrained != "done" or not (missing := finetunings.missing(run, tasks, seeds)):
+        return pretrained
+    if is_locked(run.folder):
+        return "running"
+    return "failed" if len(finetunings.failures(run, tasks, seeds)) == len(missing) else "stopped"
+
+
+def check_finished(folder: Path) -> None:
+    """Raise ConfigError unless a folder holds a run that was finished or imported."""
+    name = read(folder).name
+    if state(folder) not in PRETRAINED:
+        raise ConfigError(f"{name} is not finished (it is {state(folder)}): finish it by the command it is of")
+
+
+def failure(folder: Path) -> str:
+    """Why a run failed, in one line."""
+    return json.loads((folder / FAILURE).read_text())["error"]
+
+
+def forget_failure(folder: Path) -> None:
+    """Make a failed run, or its failed fine-tunings, be gone on with, from the last checkpoint."""
+    (folder / FAILURE).unlink(missing_ok=True)
+    finetunings.forget_failures(folder)
+
+
+def forget(folder: Path) -> None:
+    """Make a run be made again from the start."""
+    forget_failure(folder)
+    for name in (results.RECORD, results.METRICS, results.LAYERS, MACHINE):
+        (folder / name).unlink(missing_ok=True)
+    for name in ("checkpoint", finetunings.FOLDER):
+        shutil.rmtree(folder / name, ignore_errors=True)

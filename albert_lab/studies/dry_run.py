@@ -1,0 +1,144 @@
+"""What the runs of a study will cost, before they are made; writes nothing."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from albert_lab import paths
+from albert_lab.cost import parameters
+from albert_lab.cost.estimate import MEASURED_UTILISATION, MEMORY, Price, duration, matrix_product_flops_per_second
+from albert_lab.cost.estimate import price as price_of
+from albert_lab.cost.listing import Listing
+from albert_lab.errors import ConfigError
+from albert_lab.runs import ancestry, finetunings, results, states
+from albert_lab.studies.sweep import PlannedPoint
+from albert_lab.tasks.formats.race import LETTERS
+
+
+def price(item: PlannedPoint, speed: float) -> Price:
+    """What a point's run takes at so many FLOPs a second; of an arm its own part alone."""
+    return price_of(item.point.config, speed, _own_share(item))
+
+
+def costs(planned: Sequence[PlannedPoint]) -> Listing:
+    """What each point of a sweep would cost: parameters, FLOPs, time, disk and memory; writes nothing."""
+    from albert_lab.data.prepare import describe
+
+    speed, source = flops_per_second()
+    rows: list[dict[str, Any]] = []
+    shown: dict[str, str] = {}
+    is_row = {item.run.name for item in planned}
+    total_seconds, total_disk = 0.0, 0
+    for item, depth in _with_ancestors(planned):
+        config = item.point.config
+        words = item.point.words or "-"
+        if shown.setdefault(item.run.name, words) != words:  # asked for by several rows, made once
+            rows.append(
+                {"point": f"{words} (the run of {shown[item.run.name]})", "seed": config.seed, "state": "shared"}
+            )
+            continue
+        if item.state == "imported":
+            rows.append({"point": f"{words} (no row: others start from it)", "seed": config.seed, "state": item.state})
+            continue
+        cost = price(item, speed)
+        if item.state not in states.FINISHED:
+            total_seconds += cost.seconds
+            total_disk += cost.disk_bytes
+        rows.append(
+            {
+                "point": ancestry.branch(depth)
+                + words
+                + ("" if item.run.name in is_row else " (no row: others start from it)"),
+                "seed": config.seed,
+                "state": item.state,
+                "parameters": parameters.count_parameters(config).total,
+                "FLOPs/piece": round(parameters.count_flops(config).training),
+                "FLOPs": f"{cost.flops:.1e}" if config.budget.unit != "seconds" else None,
+                "training time": duration(cost.seconds),
+                "disk MiB": cost.disk_bytes / 2**20,
+                "memory MiB": parameters.estimate_training_memory(config).total / 2**20,
+            }
+        )
+    data = {item.run.evaluation_set: describe(item.point.config) for item in planned}
+    shards = sum(found["disk_bytes"] or 0 for found in data.values() if not found["is_prepared"])
+    free = shutil.disk_usage(_existing(paths.home())).free
+    tuned = finetuning_seconds(planned, speed)
+    made = [row for row in rows if row["state"] not in ("shared", "imported")]
+    notes = [
+        f"{len(made)} {'run' if len(made) == 1 else 'runs'}. To make: {duration(total_seconds)} of training one after"
+        f" another, {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
+        f" ({free / 2**20:,.0f} MiB are free).",
+        f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned.values()))} at the full length of every example.",
+        f"Time: {source}.",
+        "Evaluation, checkpoints and the preparation of text come on top.",
+        MEMORY,
+    ]
+    return Listing(rows, notes)
+
+
+def finetuning_seconds(planned: Sequence[PlannedPoint], speed: float) -> dict[tuple[str, str, int], float]:
+    """Seconds of each fine-tuning that is not done, by run, task and seed, at the length of its settings."""
+    found = {}
+    for item in {item.run.name: item for item in planned}.values():
+        config = item.run.config
+        flops = parameters.count_flops(config)
+        for task, seed in finetunings.missing(item.run, item.tasks.values(), item.seeds):
+            settings = task.fitted(config)
+            # A multiple-choice example is a sequence for each option.
+            sequences = settings.batch_size * (len(LETTERS) if task.format.name == "race" else 1)
+            trained = settings.steps * sequences * settings.max_sequence_length
+            evaluated = settings.steps // settings.checkpoint_steps * (settings.dev_examples or 0)
+            found[item.run.name, task.name, seed] = (
+                trained * flops.training + evaluated * settings.max_sequence_length * flops.inference
+            ) / speed
+    return found
+
+
+def _with_ancestors(planned: Sequence[PlannedPoint]) -> Iterator[tuple[PlannedPoint, int]]:
+    """Each point, behind those of its ancestors that did not come yet, and how many ancestors it has."""
+    rows = {item.run.name: item for item in planned}
+    seen: set[str] = set()
+    for item in planned:
+        for depth, ancestor in enumerate(item.ancestors):
+            if ancestor.run.name not in seen:
+                yield rows.get(ancestor.run.name, ancestor), depth
+            seen.add(ancestor.run.name)
+        seen.add(item.run.name)
+        yield item, len(item.ancestors)
+
+
+def _own_share(item: PlannedPoint) -> float:
+    """The share of the budget that the run itself makes: what its trunk made is not made again."""
+    start, budget = item.point.start, item.point.config.budget
+    if start is None or start.keep != "training":
+        return budget.stop_at
+    return budget.stop_at - start.point.config.budget.stop_at
+
+
+def _existing(path: Path) -> Path:
+    while not path.exists():
+        path = path.parent
+    return path
+
+
+def flops_per_second() -> tuple[float, str]:
+    """FLOPs a second that training reaches here, and how that is known."""
+    if record := _newest_record():
+        speed = record.training.tokens_per_second * record.train_flops_per_token
+        return speed, f"from {speed / 1e9:,.1f} GFLOP/s, which the run {record.name} reached here"
+    speed = matrix_product_flops_per_second() * MEASURED_UTILISATION
+    return speed, (
+        f"from {speed / 1e9:,.1f} GFLOP/s, {MEASURED_UTILISATION:.0%} of what one core reaches here in float32 matrix"
+        " products, as training at scale=laptop was measured to reach elsewhere; no run was made here yet"
+    )
+
+
+def _newest_record() -> results.RunRecord | None:
+    files = paths.runs().glob(f"*/{results.RECORD}")
+    for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
+        try:
+            return results.read(file.parent)
+        except ConfigError:  # of an earlier version, with other keys
+            continue
+    return None
