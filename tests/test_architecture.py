@@ -9,7 +9,7 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["paths", "errors", "storage", "machine", "score"],
+    ["paths", "errors", "storage", "machine", "score", "messages"],
     ["config"],
     ["data", "model"],
     ["training"],

@@ -85,9 +85,9 @@ def lint(source: Source, as_json: Json = False) -> None:
 
     found = lint(source)
     print(
-        json.dumps([asdict(trap) for trap in found], indent=2)
+        json.dumps([asdict(finding) for finding in found], indent=2)
         if as_json
-        else "\n".join(f"{trap.severity}: {trap.text}" for trap in found)
+        else "\n".join(f"{finding.severity}: {finding.text}" for finding in found)
     )
-    if any(trap.severity == "error" for trap in found):
+    if any(finding.severity == "error" for finding in found):
         raise typer.Exit(2)

@@ -33,7 +33,7 @@ class Quartiles:
 
 
 @dataclass(frozen=True)
-class Line:
+class BenchmarkRow:
     """One configuration. What was not measured is None; failure says why.
 
     largest_batch is the most sequences a forward and backward pass that fit memory_bytes by the estimate.
@@ -64,7 +64,7 @@ class Line:
 class Benchmark:
     """The lines of a benchmark, and the settings they were made with."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[BenchmarkRow, ...]
     memory: str
     rounds: int
 
@@ -135,13 +135,13 @@ def _bytes(memory: str) -> int:
         raise ConfigError(f"--memory={memory} is no size: a number with a unit, as in 12GB or 11GiB") from error
 
 
-def _line(label: str, config: RunConfig, found: Measured, first: Measured, memory_bytes: int) -> Line:
+def _line(label: str, config: RunConfig, found: Measured, first: Measured, memory_bytes: int) -> BenchmarkRow:
     if found.device:  # the estimate is of what was measured
         machine = config.machine.model_copy(update={"device": found.device, "precision": found.precision})
         config = config.model_copy(update={"machine": machine})
     flops, turns = parameters.count_flops(config), found.turns
     pairs = list(zip(turns, first.turns, strict=True)) if turns and first.turns else []
-    return Line(
+    return BenchmarkRow(
         configuration=label,
         parameters=parameters.count_parameters(config).total,
         train_flops_per_token=flops.training,
@@ -163,7 +163,7 @@ def _line(label: str, config: RunConfig, found: Measured, first: Measured, memor
     )
 
 
-def _sizes(line: Line, memory: str) -> dict[str, Any]:
+def _sizes(line: BenchmarkRow, memory: str) -> dict[str, Any]:
     measured = line.measured_memory_bytes
     return {
         "configuration": line.configuration,
@@ -176,7 +176,7 @@ def _sizes(line: Line, memory: str) -> dict[str, Any]:
     }
 
 
-def _speeds(line: Line, first: str) -> dict[str, Any]:
+def _speeds(line: BenchmarkRow, first: str) -> dict[str, Any]:
     return {
         "configuration": line.configuration,
         "training pieces/s": _shown(line.tokens_per_second, ",.0f"),

@@ -17,7 +17,7 @@ from albert_lab.machine import cores
 
 
 @dataclass(frozen=True)
-class Turn:
+class Measurement:
     """One measurement of a configuration: pieces a second of training and inference, FLOPs a second of torch.matmul."""
 
     training: float
@@ -36,7 +36,7 @@ class Measured:
     precision: str | None = None
     threads: int | None = None
     peak_memory_bytes: int | None = None
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[Measurement, ...] = ()
     failure: str = ""
 
 
@@ -58,14 +58,14 @@ def measure(configs: Sequence[RunConfig], *, rounds: int, seconds: float, say: C
     """
     with _children(configs) as children:
         found = [_first(children[place], config, seconds, say) for place, config in enumerate(configs)]
-        turns: list[list[Turn]] = [[] for _ in configs]
+        turns: list[list[Measurement]] = [[] for _ in configs]
         failures = [one.failure for one in found]
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
             for place in np.random.Generator(np.random.Philox(key=number)).permutation(len(configs)):
                 if not failures[place]:
                     try:
-                        turns[place].append(Turn(**children[place].ask({})))
+                        turns[place].append(Measurement(**children[place].ask({})))
                     except ChildError as error:
                         failures[place] = str(error)
     measured = []

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from albert_lab.messages import Say
 from albert_lab.storage import sync
-
-Say = Callable[[str], None]
 
 
 class DiskFullError(RuntimeError):

@@ -19,12 +19,13 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from albert_lab import paths
 from albert_lab.config.schema import CorpusConfig, RunConfig, digest
 from albert_lab.data import corpus as texts
-from albert_lab.data.build import DiskFullError, Say, find_or_build, worker_pool
+from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
 from albert_lab.data.corpus import Document, Split
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
 from albert_lab.data.tokenizer import Tokenizer, find_or_train, find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.machine import cores
+from albert_lab.messages import Say
 
 # Raise it with every change that writes other shards from the same text, settings and tokenizer.
 SHARDS_VERSION = 1

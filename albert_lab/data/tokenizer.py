@@ -18,8 +18,9 @@ import sentencepiece
 from albert_lab import paths
 from albert_lab.config.schema import CorpusConfig, RunConfig, TokenizerConfig, digest
 from albert_lab.data import corpus as texts
-from albert_lab.data.build import Say, find_or_build, worker_pool
+from albert_lab.data.build import find_or_build, worker_pool
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.messages import Say
 
 # Raise it with every change that gives other models from the same text and settings.
 TOKENIZER_VERSION = 1

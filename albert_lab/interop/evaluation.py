@@ -9,13 +9,13 @@ from tabulate import tabulate
 
 from albert_lab.config.compose import load, parse, validate
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.build import Say
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import Opened, open_folder
 from albert_lab.machine import cores
+from albert_lab.messages import Say
 
 # What an evaluation may set; the model decides the rest.
 SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")

@@ -16,12 +16,13 @@ import torch
 from albert_lab import __version__
 from albert_lab.config.compose import groups, load, load_option, parse, validate
 from albert_lab.config.schema import InterSentenceConfig, RunConfig
-from albert_lab.data.build import Say, find_or_build
+from albert_lab.data.build import find_or_build
 from albert_lab.data.tokenizer import MODEL_FILE, Tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop import lint, tokenizer_files
 from albert_lab.interop.architecture import Architecture
 from albert_lab.interop.folder import FolderModel, read_architecture, read_model
+from albert_lab.messages import Say
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
@@ -98,8 +99,8 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
             (partial / runs.IMPORT).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
         find_or_build(run.folder, build, f"the import of {folder}", say)
-    for trap in lint.lint(folder):
-        say(f"{trap.severity}: {trap.text}")
+    for finding in lint.lint(folder):
+        say(f"{finding.severity}: {finding.text}")
     say("optimizer state is not part of the folder: going on with pre-training begins with fresh moments")
     return run.folder
 

@@ -23,113 +23,117 @@ _RELEASED_EPS = 1e-12
 
 
 @dataclass(frozen=True)
-class Trap:
+class Finding:
     """One finding: an error is refused by every command, a warning changes numbers, a note is good to know."""
 
     severity: Severity
     text: str
 
 
-def lint(folder: Path) -> list[Trap]:
+def lint(folder: Path) -> list[Finding]:
     """Every finding about a folder in the Hugging Face layout, the worst first."""
     try:
         found = folders.read_model(folder)
         content = tokenizer_files.read_json(folder / folders.CONFIG_FILE)
-        traps = [
+        findings = [
             *_heads(found),
             *_numbers(found, content),
             *_weights(folder, found),
             *_tokenizer(folder, found, content),
         ]
     except (ConfigError, MissingDataError) as error:
-        traps = [Trap("error", str(error))]
+        findings = [Finding("error", str(error))]
     order = ("error", "warning", "note")
-    return sorted(traps, key=lambda trap: order.index(trap.severity))
+    return sorted(findings, key=lambda finding: order.index(finding.severity))
 
 
-def _heads(found: FolderModel) -> Iterator[Trap]:
+def _heads(found: FolderModel) -> Iterator[Finding]:
     for part in found.missing:
-        yield Trap("note" if part == "pair_head" else "warning", _PARTS[part])
+        yield Finding("note" if part == "pair_head" else "warning", _PARTS[part])
     if "pair_head" not in found.missing:
-        yield Trap("note", f"the pair head is taken to tell apart: {', '.join(found.architecture.pair_labels)}")
+        yield Finding("note", f"the pair head is taken to tell apart: {', '.join(found.architecture.pair_labels)}")
 
 
-def _numbers(found: FolderModel, content: dict[str, Any]) -> Iterator[Trap]:
+def _numbers(found: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
     shape, is_albert = found.architecture.shape, found.architecture.family == "albert"
     if is_albert and shape.hidden_act == "gelu":
-        yield Trap("warning", "hidden_act=gelu is the exact GELU; the released ALBERT has its tanh form, gelu_new")
+        yield Finding("warning", "hidden_act=gelu is the exact GELU; the released ALBERT has its tanh form, gelu_new")
     if not is_albert and shape.hidden_act == "gelu":
-        yield Trap("note", "hidden_act=gelu is the exact GELU; BERT was released with its tanh form, gelu_new here")
+        yield Finding("note", "hidden_act=gelu is the exact GELU; BERT was released with its tanh form, gelu_new here")
     if shape.layer_norm_eps != _RELEASED_EPS:
-        yield Trap("note", f"layer_norm_eps={shape.layer_norm_eps:g}; the released models have {_RELEASED_EPS:g}")
+        yield Finding("note", f"layer_norm_eps={shape.layer_norm_eps:g}; the released models have {_RELEASED_EPS:g}")
     attention = content.get("attention_probs_dropout_prob", shape.dropout)
     if attention != shape.dropout:
         text = f"hidden_dropout_prob={shape.dropout:g} and attention_probs_dropout_prob={attention:g}"
-        yield Trap("warning", f"{text}; here is one dropout, taken from the first")
+        yield Finding("warning", f"{text}; here is one dropout, taken from the first")
     if is_albert and shape.dropout:
         text = f"hidden_dropout_prob={shape.dropout:g} is applied after the FFN here, as released"
-        yield Trap("warning", f"{text}; transformers has that dropout and never applies it (training only)")
+        yield Finding("warning", f"{text}; transformers has that dropout and never applies it (training only)")
     if shape.projection and shape.embedding_size == shape.hidden_size:
-        yield Trap("note", "E = H with a projection between them, which the release does not have: projection=always")
+        yield Finding(
+            "note", "E = H with a projection between them, which the release does not have: projection=always"
+        )
     if shape.inner_group_num > 1:
-        yield Trap("warning", f"inner_group_num={shape.inner_group_num}: load() opens it, a run cannot hold it")
+        yield Finding("warning", f"inner_group_num={shape.inner_group_num}: load() opens it, a run cannot hold it")
     for key in ("classifier_dropout_prob", "classifier_dropout"):
         if content.get(key):
             text = f"{key}={content[key]:g} is of transformers' own classifiers"
-            yield Trap("note", f"{text}; fine-tuning here takes classifier_dropout of the task")
+            yield Finding("note", f"{text}; fine-tuning here takes classifier_dropout of the task")
 
 
-def _weights(folder: Path, found: FolderModel) -> Iterator[Trap]:
+def _weights(folder: Path, found: FolderModel) -> Iterator[Finding]:
     for text in found.notes:
-        yield Trap("note", text)
+        yield Finding("note", text)
     if not (folder / folders.SAFETENSORS).is_file() and (folder / folders.PICKLE).is_file():
-        yield Trap("note", f"{folders.PICKLE} is a pickle: only its tensors are read (weights_only)")
-    yield Trap("note", "transformers gives the padding row of the embeddings no gradient; here it is a row like others")
+        yield Finding("note", f"{folders.PICKLE} is a pickle: only its tensors are read (weights_only)")
+    yield Finding(
+        "note", "transformers gives the padding embedding no gradient; here it is a row like others"
+    )
 
 
-def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Iterator[Trap]:
+def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
     shape = found.architecture.shape
     try:
         file = tokenizer_files.find(folder)
     except MissingDataError as error:
         has_vocabulary = (folder / tokenizer_files.VOCABULARY_FILE).is_file()
-        yield Trap("warning" if has_vocabulary else "error", str(error))
+        yield Finding("warning" if has_vocabulary else "error", str(error))
         return
     tokenizer = Tokenizer.load(file)
     if tokenizer.vocab_size != shape.vocab_size:
         text = f"{file.name} has {tokenizer.vocab_size} pieces and config.json says vocab_size={shape.vocab_size}"
-        yield Trap("error", text)
+        yield Finding("error", text)
     flags = tokenizer_files.read_flags(folder)
     has_capitals = any(piece.isalpha() and piece != piece.lower() for piece in tokenizer.pieces())
     if flags.lower_case and has_capitals:
-        yield Trap("warning", "do_lower_case is on, and the vocabulary has pieces with capitals, which never occur")
+        yield Finding("warning", "do_lower_case is on, and the vocabulary has pieces with capitals, which never occur")
     if not flags.lower_case and not has_capitals:
-        yield Trap("warning", "do_lower_case is off, and no piece has capitals: every capital becomes unknown")
+        yield Finding("warning", "do_lower_case is off, and no piece has capitals: every capital becomes unknown")
     ids = {"pad": tokenizer.pad_id, "bos": tokenizer.cls_id, "eos": tokenizer.sep_id}
     for name, piece in ids.items():
         said = content.get(f"{name}_token_id")
         if said is not None and said != piece:
-            yield Trap("warning", f"{name}_token_id={said} in config.json; the tokenizer's piece for it is {piece}")
+            yield Finding("warning", f"{name}_token_id={said} in config.json; the tokenizer's piece for it is {piece}")
     if flags.max_length is None:
-        yield Trap("note", "model_max_length is not set: transformers does not cut texts that are too long")
+        yield Finding("note", "model_max_length is not set: transformers does not cut texts that are too long")
     elif flags.max_length > shape.max_position_embeddings:
         text = f"model_max_length={flags.max_length} is more than max_position_embeddings"
-        yield Trap("warning", f"{text}={shape.max_position_embeddings}")
+        yield Finding("warning", f"{text}={shape.max_position_embeddings}")
     has_json = (folder / tokenizer_files.JSON_FILE).is_file()
     if has_json:
         made = json.loads((folder / tokenizer_files.JSON_FILE).read_text(encoding="utf-8"))
         if made.get("truncation"):
-            yield Trap(
+            yield Finding(
                 "warning", f"tokenizer.json cuts at {made['truncation'].get('max_length')} pieces; here it does not"
             )
         if made.get("padding"):
-            yield Trap("note", "tokenizer.json pads every text; here padding is left to the batch")
+            yield Finding("note", "tokenizer.json pads every text; here padding is left to the batch")
     if file.name == MODEL_FILE:
         if not has_json:
             text = (
                 "spiece.model without a tokenizer.json: transformers 5 makes added tokens of brackets, quotes and full"
             )
-            yield Trap("warning", f"{text} stops, and gives other ids than SentencePiece around them")
+            yield Finding("warning", f"{text} stops, and gives other ids than SentencePiece around them")
         if flags.digit_commas is None:
             text = "the release cuts the comma off pieces such as '2006,' (digit_commas=split, taken for such a folder)"
-            yield Trap("note", f"{text}; transformers' fast tokenizers keep it")
+            yield Finding("note", f"{text}; transformers' fast tokenizers keep it")

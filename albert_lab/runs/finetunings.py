@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.build import Say
 from albert_lab.errors import FIXABLE, ConfigError
+from albert_lab.messages import Say
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import STANDS_FOR, data_folder, find_or_make, stand_in
 from albert_lab.tasks.metrics import CORRELATIONS

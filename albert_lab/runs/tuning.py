@@ -10,8 +10,8 @@ from tabulate import tabulate
 
 from albert_lab import paths
 from albert_lab.config.schema import SEEDS, digest
-from albert_lab.data.build import Say
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
 from albert_lab.runs import states

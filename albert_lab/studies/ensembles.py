@@ -1,11 +1,12 @@
 """The ensembles of a table: for each task, the fine-tunings of the best run, averaged (Tables 9 and 10)."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results
 from albert_lab.storage import write_atomically
@@ -14,8 +15,6 @@ from albert_lab.studies.sweep import PlannedPoint
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import load_task
-
-Say = Callable[[str], None]
 
 
 def keep(folder: Path, experiment: Experiment, planned: Sequence[PlannedPoint], say: Say) -> None:

@@ -1,7 +1,7 @@
 """The whole paper: every experiment file that comes with the package, planned together and priced at every scale."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -10,16 +10,15 @@ from albert_lab.config.compose import axes, load
 from albert_lab.cost.estimate import duration
 from albert_lab.cost.listing import Listing
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.messages import Say
 from albert_lab.runs import states
 from albert_lab.studies import dry_run, sweep
 from albert_lab.studies.experiment import Experiment, files, named
 from albert_lab.studies.sweep import PlannedPoint
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True)
-class Study:
+class PaperStudy:
     """One experiment of the paper with its points."""
 
     experiment: Experiment
@@ -38,7 +37,7 @@ def _place(experiment: Experiment) -> tuple[bool, int]:
     return table is None, int(number.group(1)) if number else 0
 
 
-def plan(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[Study]:
+def plan(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[PaperStudy]:
     """Every experiment of the paper with its runs and fine-tunings; writes nothing.
 
     Args:
@@ -52,7 +51,7 @@ def plan(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[S
     found = []
     for experiment in experiments():
         try:
-            found.append(Study(experiment, sweep.plan(experiment, overrides, tasks)))
+            found.append(PaperStudy(experiment, sweep.plan(experiment, overrides, tasks)))
         except (ConfigError, MissingDataError) as error:
             raise type(error)(f"{experiment.name}: {error}") from error
     return found
@@ -72,11 +71,11 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> Li
     speed, source = dry_run.flops_per_second()
     chosen = plan(overrides, tasks)
     name = chosen[0].planned[0].point.config.scale.name
-    made: dict[str, Cost] = {}
+    made: dict[str, TotalCost] = {}
     seen: set[str] = set()
     for study in chosen:
         made[study.experiment.name] = _cost(study.planned, seen, speed)
-    totals = {name: sum(made.values(), Cost())}
+    totals = {name: sum(made.values(), TotalCost())}
     # A seed changes no price: one stands for all of them, since composing a configuration takes a tenth of a second.
     seeds = axes(overrides).get("seed")
     rest = [text for text in overrides if text.split("=")[0] not in ("scale", "seed")]
@@ -86,7 +85,9 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> Li
             seen = set()
             found = plan([*rest, f"scale={scale}", "seed=0"], tasks)
             of_scale = seeds or found[0].planned[0].point.config.scale.seeds
-            totals[scale] = sum((_cost(study.planned, seen, speed) for study in found), Cost()).times(len(of_scale))
+            totals[scale] = sum((_cost(study.planned, seen, speed) for study in found), TotalCost()).times(
+                len(of_scale)
+            )
     rows = [{"scale": name, "experiment": key} | cost.as_row() for key, cost in made.items()]
     rows += [{"scale": scale, "experiment": "all of them"} | totals[scale].as_row() for scale in scales()]
     notes = [
@@ -99,7 +100,7 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> Li
 
 
 @dataclass(frozen=True)
-class Cost:
+class TotalCost:
     """What runs and fine-tunings take that are not finished."""
 
     runs: int = 0
@@ -111,13 +112,13 @@ class Cost:
     finetuning_seconds: float = 0.0
     disk_bytes: int = 0
 
-    def __add__(self, other: "Cost") -> "Cost":
+    def __add__(self, other: "TotalCost") -> "TotalCost":
         """Both together."""
-        return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return TotalCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
-    def times(self, factor: int) -> "Cost":
+    def times(self, factor: int) -> "TotalCost":
         """So many of it."""
-        return Cost(*(factor * value for value in astuple(self)))
+        return TotalCost(*(factor * value for value in astuple(self)))
 
     def as_row(self) -> dict[str, Any]:
         """As a line of a listing."""
@@ -134,24 +135,24 @@ class Cost:
         }
 
 
-def _cost(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> Cost:
+def _cost(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> TotalCost:
     """What the runs and fine-tunings of a table take that were not seen before; they are added to what was seen."""
-    cost = Cost()
+    cost = TotalCost()
     for item in sweep.family(planned).values():
         if item.run.name in seen:
-            cost += Cost(shared=1)
+            cost += TotalCost(shared=1)
             continue
         seen.add(item.run.name)
         if item.is_recorded or states.state(item.run.folder) in states.PRETRAINED:
-            cost += Cost(runs=1, finished=1)
+            cost += TotalCost(runs=1, finished=1)
             continue
         price = dry_run.price(item, speed)
-        cost += Cost(runs=1, flops=price.flops, seconds=price.seconds, disk_bytes=price.disk_bytes)
-    cost += Cost(shared=len(planned) - len({item.run.name for item in planned}))
+        cost += TotalCost(runs=1, flops=price.flops, seconds=price.seconds, disk_bytes=price.disk_bytes)
+    cost += TotalCost(shared=len(planned) - len({item.run.name for item in planned}))
     missing = [item for item in planned if not item.is_recorded]
     for (run, task, seed), seconds in dry_run.finetuning_seconds(missing, speed).items():
         key = f"{run}, {task}, seed {seed}"
         if key not in seen:
             seen.add(key)
-            cost += Cost(finetunings=1, finetuning_seconds=seconds)
+            cost += TotalCost(finetunings=1, finetuning_seconds=seconds)
     return cost

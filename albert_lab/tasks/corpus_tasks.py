@@ -15,8 +15,9 @@ import numpy as np
 from albert_lab import paths
 from albert_lab.config.schema import CorpusConfig, RunConfig, digest
 from albert_lab.data import corpus as texts
-from albert_lab.data.build import Say, find_or_build
+from albert_lab.data.build import find_or_build
 from albert_lab.errors import ConfigError
+from albert_lab.messages import Say
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.formats.race import BLANK, LETTERS
 from albert_lab.tasks.task import TaskConfig, load_task

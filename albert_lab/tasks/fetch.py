@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,12 @@ from albert_lab import paths
 from albert_lab.config import compose as config
 from albert_lab.data import corpus
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.messages import Say
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample, describe
 from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.formats.race import LETTERS, RaceFormat
 from albert_lab.tasks.formats.squad import SquadFormat
 from albert_lab.tasks.task import HubSource, TaskConfig, load_task, task_names
-
-Say = Callable[[str], None]
 
 
 def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> list[Path]:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from albert_lab.messages import Say
 from albert_lab.tasks.examples import describe
 from albert_lab.tasks.features import Features, TextEncoder, evaluation_items, training_items
 from albert_lab.tasks.kind import Outcome, Scores, decide, has_gold, judge, load_kind
@@ -37,8 +38,6 @@ from albert_lab.training.lamb import Lamb
 from albert_lab.training.optimizer import split_parameters
 from albert_lab.training.pretrain import DivergedError
 from albert_lab.training.schedule import learning_rate_factor
-
-Say = Callable[[str], None]
 
 WEIGHTS = "model.safetensors"
 CHECKPOINTS = "checkpoint"

@@ -8,7 +8,7 @@ from typing import Any
 
 from albert_lab.errors import MissingDataError
 
-Line = dict[str, Any]
+Event = dict[str, Any]
 
 METRICS = "metrics.jsonl"
 
@@ -16,7 +16,7 @@ METRICS = "metrics.jsonl"
 class MetricsLog:
     """Writer of metrics.jsonl: one JSON object a line, with `event` and `step`."""
 
-    def __init__(self, folder: Path, on_line: Callable[[Line], None], *, tensorboard: bool = False):
+    def __init__(self, folder: Path, on_line: Callable[[Event], None], *, tensorboard: bool = False):
         """Open the log in a run's folder.
 
         Raises:
@@ -36,7 +36,7 @@ class MetricsLog:
         with self._file.open("wb") as own, file.open("rb") as others:
             own.write(others.read(size))
 
-    def write(self, line: Line) -> None:
+    def write(self, line: Event) -> None:
         """Append a line and pass it on to whoever shows progress."""
         with self._file.open("a") as file:
             file.write(json.dumps(line) + "\n")

@@ -4,7 +4,7 @@ import pytest
 
 from albert_lab.config.compose import load
 from albert_lab.cost import benchmark, parameters, rounds
-from albert_lab.cost.rounds import Measured, Turn
+from albert_lab.cost.rounds import Measured, Measurement
 from albert_lab.errors import ConfigError
 from albert_lab.studies import compared
 
@@ -12,7 +12,7 @@ SMOKE = ["scale=smoke"]
 
 
 def toy_measured(*speeds: float) -> Measured:
-    turns = tuple(Turn(training=speed, inference=3 * speed, matrix_products=1e9) for speed in speeds)
+    turns = tuple(Measurement(training=speed, inference=3 * speed, matrix_products=1e9) for speed in speeds)
     return Measured("cpu", "fp32", 2, peak_memory_bytes=5 << 20, turns=turns)
 
 

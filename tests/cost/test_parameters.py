@@ -237,7 +237,7 @@ def test_a_micro_batch_does_not_change_the_largest_batch():
 
 def test_counting_does_not_import_torch():
     code = (
-        "import sys; from albert_lab import config; from albert_lab.model import parameters as p;"
+        "import sys; from albert_lab.config import compose as config; from albert_lab.cost import parameters as p;"
         "p.count_flops(config.load()); p.paper_rows(); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -21,7 +21,7 @@ def exported(spiece, own_home):
 
 
 def findings(folder, severity):
-    return [trap.text for trap in lint(folder) if trap.severity == severity]
+    return [finding.text for finding in lint(folder) if finding.severity == severity]
 
 
 def change(folder, name, **changes):
