@@ -165,8 +165,16 @@ def raw_bytes(corpus: CorpusConfig) -> int | None:
 
 
 def settings(corpus: CorpusConfig) -> dict[str, Any]:
-    """What decides a corpus's sentences and splits, besides the text itself, which fingerprint() stands for."""
+    """What decides a corpus's documents, besides the text itself, which fingerprint() stands for."""
     return corpus.model_dump(mode="json", exclude={"name", "path", "datasets"})
+
+
+def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
+    """What decides a corpus's source documents, their sentences and splits; how they are split does not."""
+    content = settings(corpus)
+    if corpus.documents == "file":
+        content["source_documents"] = "file"
+    return {key: value for key, value in content.items() if key not in ("documents", "document_tokens")}
 
 
 # ---- files ----
