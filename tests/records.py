@@ -58,6 +58,8 @@ def toy_record(
             cross_document_share=0.0,
             dropped_chunk_share=0.05,
             dropped_text_share=0.04,
+            document_start_share=0.5,
+            median_document_sequences=1.5,
             epochs=0.5,
             train_documents=200,
             dev_documents=49,

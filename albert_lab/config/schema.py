@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 # Raise it with every change that moves numbers: it is part of every run's name.
-RESULTS_VERSION = 2
+RESULTS_VERSION = 3
 
 # What a run keeps of the one it starts from. training: weights, optimizer, step, clock and curve, to go on under the
 # same schedule. weights: nothing else, for a schedule of its own.
@@ -72,11 +72,16 @@ class PairLabel(Section):
 
 
 class InterSentenceConfig(Section):
-    """Which segment pairs are made and told apart. No labels: consecutive pairs without a loss."""
+    """Which segment pairs are made and told apart. No labels: consecutive pairs without a loss.
+
+    cutting: whether documents are cut into chunks from both ends, so that lengths do not give the order away, or from
+    the front alone, as the released code does.
+    """
 
     name: str
     labels: tuple[PairLabel, ...]
     single_sentence_chunks: Literal["drop", "other-document"]
+    cutting: Literal["balanced", "released"]
 
     @model_validator(mode="after")
     def _shares_sum_to_one(self) -> "InterSentenceConfig":
@@ -97,13 +102,23 @@ class HubDataset(Section):
     split: str
 
 
+SourceDocuments = Literal["auto", "file", "blank-line"]
+Documents = Literal["file", "blank-line", "paragraph"]
+
+
 class CorpusConfig(Section):
-    """Where text comes from, how it falls into documents and sentences, and how it is cleaned."""
+    """Where text comes from, how it is split into documents and sentences, and how it is cleaned.
+
+    source_documents: what is held out or trained on as a whole; documents: what segment pairs are made of, the same or
+    smaller. A record of a .jsonl file, a row of a data set and a section of WikiExtractor are source documents always.
+    """
 
     name: str
     source: Literal["package", "files", "hub"]
     path: str | None
-    documents: Literal["file", "blank-line"]
+    source_documents: SourceDocuments
+    documents: Documents
+    document_tokens: int | None = Field(gt=0)
     sentences: Literal["split", "line"]
     text_field: str
     language: str
@@ -122,7 +137,8 @@ class AddedCorpusConfig(Section):
     name: str
     source: Literal["none", "package", "files", "hub"]
     path: str | None
-    documents: Literal["file", "blank-line"]
+    source_documents: SourceDocuments
+    documents: Documents
     sentences: Literal["split", "line"]
     text_field: str
     datasets: tuple[HubDataset, ...]

@@ -1,9 +1,10 @@
-"""Where text comes from: raw documents in a stable order, their split, their cleaned sentences, their fingerprint."""
+"""Where text comes from: source documents in a stable order, their split, their documents and cleaned sentences."""
 
 import hashlib
 import importlib.util
 import json
 import os
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -28,14 +29,26 @@ _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore
 
 @dataclass(frozen=True)
 class Document:
-    """One raw document, neither cleaned nor split; its lines are paragraphs or sentences, as corpus.sentences says."""
+    """One raw document, neither cleaned nor split; its lines are paragraphs or sentences, as corpus.sentences says.
 
-    name: str  # file:line or data set:row
-    text: str
+    Attributes:
+        name: file:line or data set:row.
+        blocks: Its text, split at blank lines where these may end a document; a record is one block.
+    """
+
+    name: str
+    blocks: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "\n".join(self.blocks)
 
 
 def iterate(corpus: CorpusConfig) -> Iterator[Document]:
-    """Raw documents, files in the order of their names; repetitions included. The largest document bounds the memory.
+    """Source documents, each of which is held out or trained on as a whole; documents_of() splits them.
+
+    Files come in the order of their names; repetitions are included. The largest source document bounds the memory.
 
     Raises:
         ConfigError: an empty, binary, damaged or badly encoded file, or a record without text; with file and line.
@@ -45,13 +58,29 @@ def iterate(corpus: CorpusConfig) -> Iterator[Document]:
         for dataset in _datasets(corpus):
             yield from _hub_documents(dataset, corpus.text_field)
         return
-    for name, file in _files(corpus):
-        documents = _records(file, corpus.text_field) if suffixes(file)[0] == ".jsonl" else _plain(file, corpus)
+    files = _files(corpus)
+    by_file = _ends_with_file(corpus, sum(suffixes(file)[0] != ".jsonl" for _, file in files))
+    for name, file in files:
+        documents = _records(file, corpus.text_field) if suffixes(file)[0] == ".jsonl" else _plain(file, by_file)
         first = next(documents, None)
         if first is None:
             raise ConfigError(f"{file} is empty")
-        for line, text in chain([first], documents):
-            yield Document(f"{name}:{line}", text)
+        for line, blocks in chain([first], documents):
+            yield Document(f"{name}:{line}", blocks)
+
+
+def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
+    """The documents of a source document, as corpus.documents says.
+
+    A paragraph is a line; where corpus.sentences=line, it is what stands between blank lines.
+    """
+    if corpus.documents == "file":
+        return [source]
+    texts: Iterable[str] = source.blocks
+    if corpus.documents == "paragraph":
+        end = "\n" if corpus.sentences == "split" else r"\n\s*\n"
+        texts = (text for block in source.blocks for text in re.split(end, block) if text.strip())
+    return [Document(source.name, (text,)) for text in texts]
 
 
 def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
@@ -79,7 +108,7 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
 
 
 def split_of(text: str, dev_share: float) -> Split:
-    """The split of a raw document: decided by its text alone, so that no other document can move it."""
+    """The split of a source document: decided by its text alone, so that no other document can move it."""
     return "dev" if _hash(text) < dev_share * 2**64 else "train"
 
 
@@ -87,8 +116,9 @@ def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> Confi
     """The error that says why a split holds no document."""
     return ConfigError(
         f"corpus={corpus.name} has {num_documents} different documents with text, but none in the {split} split at"
-        f" corpus.dev_share={corpus.dev_share}: give more documents or another share; corpus.documents="
-        f"{corpus.documents} says what ends one"
+        f" corpus.dev_share={corpus.dev_share}: give more source documents or another share; corpus.source_documents="
+        f"{corpus.source_documents} says what ends one"
+        + ("; paragraphs of one sentence do not count" if corpus.documents == "paragraph" else "")
     )
 
 
@@ -115,10 +145,10 @@ def raw_sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
     return chain.from_iterable(_segment(corpus.language, line) for line in lines)
 
 
-def sentences(text: str, corpus: CorpusConfig) -> list[str]:
+def sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
     """Cleaned sentences of a raw document; none is empty."""
     cleaned = (clean(sentence, corpus) for sentence in raw_sentences(text, corpus))
-    return [sentence for sentence in cleaned if sentence.strip()]
+    return (sentence for sentence in cleaned if sentence.strip())
 
 
 def raw_bytes(corpus: CorpusConfig) -> int | None:
@@ -135,8 +165,16 @@ def raw_bytes(corpus: CorpusConfig) -> int | None:
 
 
 def settings(corpus: CorpusConfig) -> dict[str, Any]:
-    """What decides a corpus's sentences and splits, besides the text itself, which fingerprint() stands for."""
+    """What decides a corpus's documents, besides the text itself, which fingerprint() stands for."""
     return corpus.model_dump(mode="json", exclude={"name", "path", "datasets"})
+
+
+def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
+    """What decides a corpus's source documents, their sentences and splits; how they are split does not."""
+    content = settings(corpus)
+    if corpus.documents == "file":
+        content["source_documents"] = "file"
+    return {key: value for key, value in content.items() if key not in ("documents", "document_tokens")}
 
 
 # ---- files ----
@@ -185,27 +223,42 @@ def _walk(folder: Path) -> list[tuple[str, Path]]:
     return sorted((name.as_posix(), file) for name, file in named if not any(p.startswith(".") for p in name.parts))
 
 
-def _plain(file: Path, corpus: CorpusConfig) -> Iterator[tuple[int, str]]:
-    """First line and text of each document: WikiExtractor's `<doc>` sections, or what corpus.documents says."""
-    start, lines, in_section = 1, [], False
+def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
+    """Whether a source document in plain text is a whole file; otherwise a blank line ends it.
+
+    auto: where there are so many files that about two or more of them are held out.
+    """
+    if corpus.documents == "file" or corpus.source_documents == "file":
+        return True
+    return corpus.source_documents == "auto" and num_files * corpus.dev_share >= 2
+
+
+def _plain(file: Path, by_file: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """First line and blocks of each source document: a `<doc>` section of WikiExtractor, a file, or one block."""
+    start, blocks, lines, in_section = 1, [], [], False
     for number, line in lines_of(file):
         tag = line.startswith(("<doc ", "</doc>"))
         if tag:
             in_section = line.startswith("<doc ")
         blank = not line.strip()
-        if tag or (blank and corpus.documents == "blank-line" and not in_section):
+        if tag or (blank and not in_section):
             if lines:
-                yield start, "\n".join(lines)
-            lines = []
+                blocks.append("\n".join(lines))
+                lines = []
+            if blocks and (tag or not by_file):
+                yield start, tuple(blocks)
+                blocks = []
         elif not blank:
-            if not lines:
+            if not lines and not blocks:
                 start = number
             lines.append(line)
     if lines:
-        yield start, "\n".join(lines)
+        blocks.append("\n".join(lines))
+    if blocks:
+        yield start, tuple(blocks)
 
 
-def _records(file: Path, field: str) -> Iterator[tuple[int, str]]:
+def _records(file: Path, field: str) -> Iterator[tuple[int, tuple[str]]]:
     for number, line in lines_of(file):
         if not line.strip():
             continue
@@ -213,7 +266,7 @@ def _records(file: Path, field: str) -> Iterator[tuple[int, str]]:
             record = json.loads(line)
         except ValueError as error:
             raise ConfigError(f"{file}:{number}: not a line of JSON: {error}") from error
-        yield number, _text_of(record, field, f"{file}:{number}")
+        yield number, (_text_of(record, field, f"{file}:{number}"),)
 
 
 def _text_of(record: Any, field: str, place: str) -> str:
@@ -258,7 +311,7 @@ def _hub_documents(dataset: HubDataset, field: str) -> Iterator[Document]:
         rows = datasets.load_dataset(path, dataset.name, split=dataset.split, streaming=True, revision=revision)
         for number, row in enumerate(rows):
             place = f"{dataset.path}:{number}"
-            yield Document(place, _text_of(row, field, place))
+            yield Document(place, (_text_of(row, field, place),))
     except ConfigError:
         raise
     except OSError as error:

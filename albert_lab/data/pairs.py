@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -99,6 +99,7 @@ class Stretches(Chunks):
 class Segments(_Rows):
     """Segment pairs before truncation."""
 
+    source: np.ndarray  # [pairs] int64: the source document that the document of the first segment is of
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
     a_length: np.ndarray  # [pairs] int64: pieces
     b_start: np.ndarray
@@ -112,21 +113,27 @@ def consecutive(segments: Segments, rng: np.random.Generator) -> Segments:
 
 def swapped(segments: Segments, rng: np.random.Generator) -> Segments:
     """The pairs with the second segment first (section 3.1)."""
-    return Segments(segments.document, segments.b_start, segments.b_length, segments.a_start, segments.a_length)
+    return replace(
+        segments,
+        a_start=segments.b_start,
+        a_length=segments.b_length,
+        b_start=segments.a_start,
+        b_length=segments.a_length,
+    )
 
 
 def other_document(segments: Segments, rng: np.random.Generator) -> Segments:
-    """The pairs, each with a second segment of the same length from another document.
+    """The pairs, each with a second segment of the same length from another source document.
 
     Pairs next to each other in the order of that length exchange their second segments.
     """
     # Differs from the release: it reads on from anywhere in a random document. The length and the ragged end of such a
     # segment give it away, and its text is visited twice.
-    document = segments.document.tolist()
-    waiting: list[int] = []  # pairs without a partner so far, all of one document
+    source = segments.source.tolist()
+    waiting: list[int] = []  # pairs without a partner so far, all of one source document
     partners: list[tuple[int, int]] = []
     for pair in np.lexsort((rng.random(len(segments)), segments.b_length)).tolist():
-        if waiting and document[waiting[-1]] != document[pair]:
+        if waiting and source[waiting[-1]] != source[pair]:
             partners.append((waiting.pop(), pair))
         else:
             waiting.append(pair)
@@ -188,22 +195,23 @@ def make_pairs(
         ConfigError: an unknown kind of pair, or a kind that cannot be made of this text.
     """
     check_kinds(spec)
-    _check_documents(spec, shards.num_documents)
+    _check_sources(spec, shards.num_sources)
     limit = max_sequence_length - SPECIAL_PIECES
     counts: Counter[str] = Counter()
     parts: list[Pairs] = []
     for block, (first, end) in enumerate(_blocks(shards.document_offsets)):
         rng = generator(Stream.PAIRS, seed, epoch, block)
-        stretches = _draw_stretches(shards, first, end, limit, short_sequence_probability, rng)
+        stretches = _draw_stretches(shards, first, end, limit, short_sequence_probability, spec.cutting, rng)
         chunks = cut_chunks(stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
         counts["short_chunks"] += int(np.count_nonzero(chunks.target < limit))
+        counts["first_chunks"] += int(np.count_nonzero(chunks.first == shards.document_offsets[chunks.document]))
         for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng):
             parts.append(_truncate(segments, label, kind, limit, counts, rng))
     pairs = Pairs.join(parts)
     _check_labels(spec, pairs, counts)
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
-    return replace(pairs.take(order), stats=_stats(spec, pairs, counts, shards.num_tokens))
+    return replace(pairs.take(order), stats=_stats(spec, pairs, counts, shards, limit))
 
 
 def _blocks(document_offsets: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -220,21 +228,27 @@ def _draw_stretches(
     end_document: int,
     limit: int,
     short_probability: float,
+    cutting: Literal["balanced", "released"],
     rng: np.random.Generator,
 ) -> Stretches:
-    """The documents of a block in stretches, each with the length of its chunks and the direction of cutting them."""
+    """The documents of a block in stretches, each with the length of its chunks and the direction of cutting them.
+
+    Source: create_instances_from_document, which `cutting=released` follows: one stretch a document, from the front.
+    """
     bounds = shards.document_offsets[first_document : end_document + 1]
     num_documents = len(bounds) - 1
     is_short = rng.random(num_documents) < short_probability
     target = np.where(is_short, rng.integers(2, limit + 1, num_documents), limit)
 
     num_stretches = -(-np.diff(shards.sentence_offsets[bounds]) // (target * STRETCH_CHUNKS))
+    if cutting == "released":
+        num_stretches = np.ones_like(num_stretches)
     row = np.repeat(np.arange(num_documents), num_stretches)
     number = np.arange(len(row)) - np.repeat(np.cumsum(num_stretches) - num_stretches, num_stretches)
     num_sentences = np.diff(bounds)[row]
     # Differs from the release: half of the text is cut from the back. The sentence that reaches the target is longer
     # than most and, cut from the front, always falls to the second segment: lengths would tell the order.
-    starts_backwards = rng.random(num_documents) < 0.5
+    starts_backwards = rng.random(num_documents) < (0.5 if cutting == "balanced" else 0)
     return Stretches(
         document=row + first_document,
         first=bounds[row] + num_sentences * number // num_stretches[row],
@@ -279,7 +293,14 @@ def _make_kinds(
     offsets = shards.sentence_offsets
     start, end = offsets[several.first], offsets[several.end]
     middle = offsets[rng.integers(several.first + 1, several.end)]
-    segments = Segments(several.document, start, middle - start, middle, end - middle)
+    segments = Segments(
+        document=several.document,
+        source=shards.source_of(several.document),
+        a_start=start,
+        a_length=middle - start,
+        b_start=middle,
+        b_length=end - middle,
+    )
 
     kinds = [entry.kind for entry in spec.labels] or ["consecutive"]
     shares = [entry.share for entry in spec.labels] or [1.0]
@@ -311,16 +332,28 @@ def _random_label(spec: InterSentenceConfig) -> int:
 
 
 def _continue_elsewhere(shards: Shards, chunks: Chunks, rng: np.random.Generator) -> Segments:
-    """Chunks as first segments; the second ones run from a random sentence of another document on to the target."""
+    """Chunks as first segments; the second ones run from a random sentence on to the target or its document's end.
+
+    That sentence is of a document of another source.
+    """
     offsets, documents = shards.sentence_offsets, shards.document_offsets
-    other = rng.integers(shards.num_documents - 1, size=len(chunks))
-    other += other >= chunks.document
+    source = shards.source_of(chunks.document)
+    own, after = shards.source_offsets[source], shards.source_offsets[source + 1]
+    other = rng.integers(shards.num_documents - (after - own))
+    other += np.where(other >= own, after - own, 0)
     first = rng.integers(documents[other], documents[other + 1])
     a_start, b_start = offsets[chunks.first], offsets[first]
     a_length = offsets[chunks.end] - a_start
     wanted = np.maximum(chunks.target - a_length, 1)
     end = np.minimum(np.searchsorted(offsets, b_start + wanted), documents[other + 1])
-    return Segments(chunks.document, a_start, a_length, b_start, offsets[end] - b_start)
+    return Segments(
+        document=chunks.document,
+        source=source,
+        a_start=a_start,
+        a_length=a_length,
+        b_start=b_start,
+        b_length=offsets[end] - b_start,
+    )
 
 
 def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
@@ -349,12 +382,12 @@ def _truncate(
     )
 
 
-def _check_documents(spec: InterSentenceConfig, num_documents: int) -> None:
+def _check_sources(spec: InterSentenceConfig, num_sources: int) -> None:
     kinds = {entry.kind for entry in spec.labels} | {spec.single_sentence_chunks}
-    if "other-document" in kinds and num_documents < 2:
+    if "other-document" in kinds and num_sources < 2:
         raise ConfigError(
-            f"inter_sentence={spec.name} pairs text of different documents: it needs at least 2, the corpus has"
-            f" {num_documents}"
+            f"inter_sentence={spec.name} pairs text of different source documents: it needs at least 2, the corpus has"
+            f" {num_sources}"
         )
 
 
@@ -372,15 +405,21 @@ def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str])
             )
 
 
-def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], num_pieces: int) -> dict[str, Any]:
-    """What an epoch is made of; shares of text are shares of its pieces, the others of pairs or chunks."""
+def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> dict[str, Any]:
+    """What an epoch is made of; shares of text are shares of its tokens, the others of pairs or chunks.
+
+    median_document_sequences is the length of the median document in full sequences.
+    """
+    document_tokens = np.diff(shards.sentence_offsets[shards.document_offsets])
     return {
         "pairs": len(pairs),
         "chunks": counts["chunks"],
         "dropped_chunks": counts["dropped_chunks"],
         "unmatched_pairs": counts["unmatched_pairs"],
-        "dropped_text_share": counts["dropped_pieces"] / num_pieces,
-        "truncated_text_share": counts["truncated_pieces"] / num_pieces,
+        "dropped_text_share": counts["dropped_pieces"] / shards.num_tokens,
+        "truncated_text_share": counts["truncated_pieces"] / shards.num_tokens,
+        "document_start_share": counts["first_chunks"] / counts["chunks"],
+        "median_document_sequences": float(np.median(document_tokens)) / limit,
         "short_chunk_share": counts["short_chunks"] / counts["chunks"],
         "cross_document_share": float(np.mean(pairs.kind == list(KINDS).index("other-document"))),
         "label_balance": [float(np.mean(pairs.label == label)) for label in range(len(spec.labels))],

@@ -20,7 +20,7 @@ from albert_lab import paths
 from albert_lab.config.schema import CorpusConfig, RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
-from albert_lab.data.corpus import Document, Split
+from albert_lab.data.corpus import Split
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
 from albert_lab.data.tokenizer import Tokenizer, find_or_train, find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError, MissingDataError
@@ -28,7 +28,7 @@ from albert_lab.machine import cores
 from albert_lab.messages import Say
 
 # Raise it with every change that writes other shards from the same text, settings and tokenizer.
-SHARDS_VERSION = 1
+SHARDS_VERSION = 2
 
 _BATCH_CHARACTERS = 2**19
 # One process reads for all: more workers than this would wait for it, and hold memory.
@@ -114,7 +114,7 @@ def _raw_bytes(config: RunConfig) -> int | None:
 
 class _Batch(NamedTuple):
     split: Split
-    texts: list[str]
+    sources: list[list[str]]  # raw texts of the documents of each source document
     corpus: CorpusConfig
 
 
@@ -124,7 +124,9 @@ class _Encoded(NamedTuple):
     tokens: np.ndarray  # [pieces of the batch]
     sentence_lengths: np.ndarray  # in pieces, [sentences of the batch]
     document_lengths: np.ndarray  # in sentences, [documents of the batch]
+    source_lengths: np.ndarray  # in documents, [source documents of the batch]
     empty_documents: int
+    short_paragraphs: int
     unknown_tokens: int
 
 
@@ -141,18 +143,19 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     counts: Counter[str] = Counter()
     unknown: Counter[Split] = Counter()
     seen: set[int] = set()
-    batches = [_batches(texts.distinct(texts.iterate(corpus), counts, seen), corpus)]
+    batches = [_batches(corpus, counts, seen)]
     for other in added:
-        documents = texts.distinct(texts.iterate(other), counts, seen)
         # The hash that holds a document out does so here too: no copy of a held-out document is trained on.
-        batches.append(batch for batch in _batches(documents, other) if batch.split == "train")
+        batches.append(batch for batch in _batches(other, counts, seen) if batch.split == "train")
     writers = {split: ShardWriter(folder, split) for split in SPLITS}
     results = _map_in_order(encode, chain.from_iterable(batches), workers)
     with closing(results), _progress("encoding text", raw_bytes, say) as advance:
         for encoded in results:
-            writers[encoded.split].append(encoded.tokens, encoded.sentence_lengths, encoded.document_lengths)
+            lengths = (encoded.sentence_lengths, encoded.document_lengths, encoded.source_lengths)
+            writers[encoded.split].append(encoded.tokens, *lengths)
             counts["text_bytes"] += encoded.text_bytes
             counts["empty_documents"] += encoded.empty_documents
+            counts["short_paragraphs"] += encoded.short_paragraphs
             unknown[encoded.split] += encoded.unknown_tokens
             advance(encoded.text_bytes)
     seconds = time.monotonic() - start
@@ -179,6 +182,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
         "documents_found": counts["documents"],
         "duplicates_dropped": counts["duplicates"],
         "empty_documents_dropped": counts["empty_documents"],
+        "short_paragraphs_dropped": counts["short_paragraphs"],
         "text_bytes": counts["text_bytes"],
         "disk_bytes": sum(file.stat().st_size for file in folder.iterdir()),
         "seconds": round(seconds, 3),
@@ -195,6 +199,11 @@ def _summarize(meta: dict[str, Any]) -> str:
         f" sentences, {total['tokens']:,} pieces: {_megabytes(meta['disk_bytes'])} in {meta['seconds']:.1f} s"
         f" ({rate:.1f} MB of text a second); dropped {meta['duplicates_dropped']:,} duplicate and"
         f" {meta['empty_documents_dropped']:,} empty documents"
+        + (
+            f", and {meta['short_paragraphs_dropped']:,} paragraphs of one sentence"
+            if meta["corpus"]["documents"] == "paragraph"
+            else ""
+        )
     )
 
 
@@ -208,7 +217,7 @@ def _foretell(
 ) -> None:
     """Says size and time, by a sample of the text, and refuses what cannot fit on the disk."""
     start = time.monotonic()
-    sample = [encode(batch) for batch in islice(_batches(texts.iterate(corpus), corpus), 2)]
+    sample = [encode(batch) for batch in islice(_batches(corpus, Counter(), set()), 2)]
     seconds = (time.monotonic() - start) / workers
     text_bytes = sum(batch.text_bytes for batch in sample)
     if not text_bytes:
@@ -242,14 +251,16 @@ def _default_workers(raw_bytes: int | None) -> int:
     return min(cores(), useful, _MAX_WORKERS)
 
 
-def _batches(documents: Iterable[Document], corpus: CorpusConfig) -> Iterator[_Batch]:
-    """Documents in their order, some at a time; each batch is of one split."""
-    waiting: dict[Split, list[str]] = {split: [] for split in SPLITS}
+def _batches(corpus: CorpusConfig, counts: Counter[str], seen: set[int]) -> Iterator[_Batch]:
+    """Source documents in their order, some at a time, as the distinct documents they hold; a batch is of one split."""
+    waiting: dict[Split, list[list[str]]] = {split: [] for split in SPLITS}
     characters: Counter[Split] = Counter()
-    for document in documents:
-        split = texts.split_of(document.text, corpus.dev_share)
-        waiting[split].append(document.text)
-        characters[split] += len(document.text)
+    for source in texts.iterate(corpus):
+        split = texts.split_of(source.text, corpus.dev_share)
+        # Document by document: a paragraph that two source documents share is not both trained on and held out.
+        documents = [each.text for each in texts.distinct(texts.documents_of(source, corpus), counts, seen)]
+        waiting[split].append(documents)
+        characters[split] += sum(map(len, documents))
         if characters[split] >= _BATCH_CHARACTERS:
             yield _Batch(split, waiting[split], corpus)
             waiting[split], characters[split] = [], 0
@@ -275,20 +286,43 @@ def _map_in_order(
 
 def _encode(batch: _Batch, *, model: Path, digit_commas: str, fingerprint: str) -> _Encoded:
     tokenizer = _load(model, digit_commas, fingerprint)
-    documents = [tokenizer.encode(texts.sentences(text, batch.corpus)) for text in batch.texts]
-    documents = [[sentence for sentence in document if sentence] for document in documents]
+    fewest = 2 if batch.corpus.documents == "paragraph" else 1
+    counts: Counter[str] = Counter()
+    sources: list[list[list[list[int]]]] = []  # token ids by source document, document, sentence
+    for source in batch.sources:
+        documents = [_encode_document(text, batch.corpus, tokenizer) for text in source]
+        counts["empty"] += sum(not document for document in documents)
+        counts["short"] += sum(0 < len(document) < fewest for document in documents)
+        sources.append([document for document in documents if len(document) >= fewest])
+    documents = list(chain.from_iterable(sources))
     sentences = list(chain.from_iterable(documents))
     tokens = np.fromiter(chain.from_iterable(sentences), token_dtype(tokenizer.vocab_size))
-    document_lengths = np.array([len(document) for document in documents if document], OFFSET)
     return _Encoded(
         split=batch.split,
-        text_bytes=sum(len(text.encode()) for text in batch.texts),
+        text_bytes=sum(len(text.encode()) for source in batch.sources for text in source),
         tokens=tokens,
         sentence_lengths=np.array([len(sentence) for sentence in sentences], OFFSET),
-        document_lengths=document_lengths,
-        empty_documents=len(documents) - len(document_lengths),
+        document_lengths=np.array([len(document) for document in documents], OFFSET),
+        source_lengths=np.array([len(source) for source in sources if source], OFFSET),
+        empty_documents=counts["empty"],
+        short_paragraphs=counts["short"],
         unknown_tokens=int((tokens == tokenizer.unk_id).sum()),
     )
+
+
+def _encode_document(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> list[list[int]]:
+    """Token ids of the sentences of a document, or of as many of the first ones as corpus.document_tokens allows."""
+    most = corpus.document_tokens
+    if most is None:
+        return [sentence for sentence in tokenizer.encode(list(texts.sentences(text, corpus))) if sentence]
+    kept: list[list[int]] = []
+    # One by one: most of a long document is never split into sentences.
+    for sentence in chain.from_iterable(tokenizer.encode([each]) for each in texts.sentences(text, corpus)):
+        if len(kept) >= 2 and sum(map(len, kept)) + len(sentence) > most:
+            break
+        if sentence:
+            kept.append(sentence)
+    return kept
 
 
 @lru_cache(maxsize=1)

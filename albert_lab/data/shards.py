@@ -1,4 +1,4 @@
-"""Token ids on disk: flat memory-mapped files a split, with the offsets of sentences and documents."""
+"""Token ids on disk: flat memory-mapped files a split, with the offsets of sentences, documents and their sources."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 
 SPLITS: tuple[Split, ...] = ("train", "dev")
 OFFSET = np.dtype("<i8")
-_PARTS = ("tokens", "sentences", "documents")
+_PARTS = ("tokens", "sentences", "documents", "sources")
 _MAX_UINT16_PIECES = 2**16
 
 
@@ -26,6 +26,8 @@ class Shards:
         sentence_offsets: Where each sentence starts in tokens, and where the last ends, int64 [num_sentences + 1].
         document_offsets: Where each document starts among the sentences, and where the last ends,
             int64 [num_documents + 1].
+        source_offsets: Where each source document starts among the documents, and where the last ends,
+            int64 [num_sources + 1].
         meta: What stands in meta.json of the folder: counts, fingerprints, settings.
     """
 
@@ -33,6 +35,7 @@ class Shards:
     tokens: np.memmap
     sentence_offsets: np.memmap
     document_offsets: np.memmap
+    source_offsets: np.memmap
     meta: dict[str, Any]
 
     @property
@@ -50,6 +53,15 @@ class Shards:
         """Documents of the split; none is empty."""
         return len(self.document_offsets) - 1
 
+    @property
+    def num_sources(self) -> int:
+        """Source documents of the split; none is empty."""
+        return len(self.source_offsets) - 1
+
+    def source_of(self, documents: np.ndarray) -> np.ndarray:
+        """The source document of each document, by number."""
+        return np.searchsorted(self.source_offsets, documents, side="right") - 1
+
 
 def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) -> Shards:
     """One split of prepared shards; of the tokenizer given, if any, they must be.
@@ -65,7 +77,7 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
             f" {meta['vocab_size']}) than the one in use ({tokenizer.fingerprint}, vocab_size {tokenizer.vocab_size})"
         )
     count = meta[split]
-    lengths = {"tokens": count["tokens"], "sentences": count["sentences"] + 1, "documents": count["documents"] + 1}
+    lengths = {part: count[part] + (part != "tokens") for part in _PARTS}
     maps = {}
     for part, length in lengths.items():
         file = _file(folder, split, part)
@@ -76,7 +88,7 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
                 f"{file} has {size} bytes, not {length * dtype.itemsize}: delete {folder} and prepare it again"
             )
         maps[part] = np.memmap(file, dtype, mode="r", shape=(length,))
-    return Shards(split, maps["tokens"], maps["sentences"], maps["documents"], meta)
+    return Shards(split, *(maps[part] for part in _PARTS), meta=meta)
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -99,21 +111,29 @@ class ShardWriter:
         self._folder = folder
         self._split: Split = split
         self._write("tokens", np.zeros(0))
-        for part in ("sentences", "documents"):
+        for part in _PARTS[1:]:
             self._write(part, np.zeros(1, OFFSET))
 
-    def append(self, tokens: np.ndarray, sentence_lengths: np.ndarray, document_lengths: np.ndarray) -> None:
+    def append(
+        self,
+        tokens: np.ndarray,
+        sentence_lengths: np.ndarray,
+        document_lengths: np.ndarray,
+        source_lengths: np.ndarray,
+    ) -> None:
         """Adds documents; their lengths become offsets.
 
         Args:
             tokens: Piece ids, in the dtype of the shards [pieces].
             sentence_lengths: In pieces [sentences].
             document_lengths: In sentences [documents].
+            source_lengths: In documents [source documents].
         """
         self._write("tokens", tokens)
         self._write("sentences", self.counts["tokens"] + np.cumsum(sentence_lengths))
         self._write("documents", self.counts["sentences"] + np.cumsum(document_lengths))
-        for part, content in zip(_PARTS, (tokens, sentence_lengths, document_lengths), strict=True):
+        self._write("sources", self.counts["documents"] + np.cumsum(source_lengths))
+        for part, content in zip(_PARTS, (tokens, sentence_lengths, document_lengths, source_lengths), strict=True):
             self.counts[part] += len(content)
 
     def _write(self, part: str, content: np.ndarray) -> None:

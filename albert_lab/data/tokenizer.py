@@ -180,7 +180,7 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
         found = digest_model(_read_model(Path(config.tokenizer.model_file).expanduser()))
         return found if how == "keep" else digest([found, how])
     settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
-    return digest([TOKENIZER_VERSION, settings, texts.settings(config.corpus), texts.fingerprint(config.corpus)])
+    return digest([TOKENIZER_VERSION, settings, texts.source_settings(config.corpus), texts.fingerprint(config.corpus)])
 
 
 def find_tokenizer(config: RunConfig) -> Path:
@@ -237,7 +237,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         pool.submit(_train_on_corpus, corpus, settings, file).result()
     record = {
         "tokenizer": settings.model_dump(mode="json"),
-        "corpus": texts.settings(corpus),
+        "corpus": texts.source_settings(corpus),
         "corpus_fingerprint": texts.fingerprint(corpus),
         "model_fingerprint": digest_model(file.read_bytes()),
         "version": TOKENIZER_VERSION,

@@ -86,9 +86,7 @@ def _weights(folder: Path, found: FolderModel) -> Iterator[Finding]:
         yield Finding("note", text)
     if not (folder / folders.SAFETENSORS).is_file() and (folder / folders.PICKLE).is_file():
         yield Finding("note", f"{folders.PICKLE} is a pickle: only its tensors are read (weights_only)")
-    yield Finding(
-        "note", "transformers gives the padding embedding no gradient; here it is a row like others"
-    )
+    yield Finding("note", "transformers gives the padding embedding no gradient; here it is a row like others")
 
 
 def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:

@@ -75,6 +75,8 @@ def make_record(
             cross_document_share=plan["cross_document_share"],
             dropped_chunk_share=plan["dropped_chunks"] / plan["chunks"],
             dropped_text_share=plan["dropped_text_share"],
+            document_start_share=plan["document_start_share"],
+            median_document_sequences=plan["median_document_sequences"],
             epochs=trained.steps * config.batch_size / plan["pairs"],
             train_documents=len(train.document_offsets) - 1,
             dev_documents=len(dev.document_offsets) - 1,

@@ -62,7 +62,11 @@ NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Trainin
 
 
 class Data(_Part):
-    """What the model was shown: rates over the training batches; cross-document and dropped shares of epoch 0."""
+    """What the model was shown: rates over the training batches; shares of text, pairs and chunks of epoch 0.
+
+    document_start_share is of chunks, those that begin a document; median_document_sequences is the length of the
+    median document in full sequences.
+    """
 
     mask_rate: float
     padding_share: float
@@ -70,6 +74,8 @@ class Data(_Part):
     cross_document_share: float
     dropped_chunk_share: float
     dropped_text_share: float
+    document_start_share: float
+    median_document_sequences: float
     epochs: float
     train_documents: int
     dev_documents: int

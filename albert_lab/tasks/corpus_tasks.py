@@ -77,7 +77,7 @@ def find_or_make(config: RunConfig, say: Say) -> Path:
         ConfigError, MissingDataError: the corpus cannot be read, or no task be made of it.
     """
     corpus = config.corpus
-    content = [TASKS_VERSION, texts.settings(corpus), texts.fingerprint(corpus)]
+    content = [TASKS_VERSION, texts.source_settings(corpus), texts.fingerprint(corpus)]
     folder = paths.cache() / "tasks" / digest(content)
     return find_or_build(folder, lambda partial: _make_and_say(config, partial, say), "the corpus's own tasks", say)
 
@@ -90,8 +90,8 @@ def _make_and_say(config: RunConfig, folder: Path, say: Say) -> None:
 def make_tasks(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
     """Number of examples by task and split, written under a tasks folder; none for a task the corpus does not give.
 
-    All text is of held-out documents; those of a train set give nothing to a dev set. The same text and settings give
-    the same files.
+    All text is of held-out source documents, whatever corpus.documents splits them into; those of a train set give
+    nothing to a dev set. The same text and settings give the same files.
 
     Raises:
         ConfigError: there is no held-out document, or too little text for any task.

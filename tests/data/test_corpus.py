@@ -26,7 +26,9 @@ def corpus(path=None, **changes):
         "name": "toy",
         "source": "files",
         "path": None if path is None else str(path),
+        "source_documents": "auto",
         "documents": "blank-line",
+        "document_tokens": None,
         "sentences": "split",
         "text_field": "text",
         "language": "en",
@@ -72,10 +74,49 @@ def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
     file.write_text("\n" + TWO_DOCUMENTS + "   \n\n")
     found = list(texts.iterate(corpus(file)))
     assert found == [
-        texts.Document("a.txt:2", "One line.\nAnother, naïve one."),
-        texts.Document("a.txt:5", "A second document."),
+        texts.Document("a.txt:2", ("One line.\nAnother, naïve one.",)),
+        texts.Document("a.txt:5", ("A second document.",)),
     ]
     assert read(corpus(file, documents="file")) == ["One line.\nAnother, naïve one.\nA second document."]
+
+
+def divide(settings):
+    return [[document.text for document in texts.documents_of(source, settings)] for source in texts.iterate(settings)]
+
+
+def test_a_source_document_is_split_into_its_documents(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text(TWO_DOCUMENTS)
+    whole, blocks = ["One line.\nAnother, naïve one.", "A second document."], ["One line.", "Another, naïve one."]
+    for source, documents, expected in [
+        ("blank-line", "blank-line", [[whole[0]], [whole[1]]]),
+        ("blank-line", "paragraph", [blocks, [whole[1]]]),
+        ("file", "blank-line", [whole]),
+        ("file", "paragraph", [[*blocks, whole[1]]]),
+        ("blank-line", "file", [["\n".join(whole)]]),  # a document is never split between two source documents
+    ]:
+        assert divide(corpus(file, source_documents=source, documents=documents)) == expected
+    by_lines = corpus(file, source_documents="file", documents="paragraph", sentences="line")
+    assert divide(by_lines) == [whole], "where a line is a sentence, a blank line ends a paragraph"
+
+
+def test_the_paragraphs_of_a_record_are_its_lines(tmp_path, folder):
+    record = "One. Two.\n\nThree.\n  \n"
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": record}))
+    for settings, text in [(corpus(tmp_path / "a.jsonl"), record), (hub(folder), "Row 0.\n\nIts second paragraph.")]:
+        assert divide(settings)[0] == [text]
+        paragraphs = [line for line in text.split("\n") if line.strip()]
+        assert divide(settings.model_copy(update={"documents": "paragraph"}))[0] == paragraphs
+
+
+def test_files_are_source_documents_where_about_two_of_them_would_be_held_out(tmp_path):
+    for number in range(10):
+        (tmp_path / f"{number}.txt").write_text(TWO_DOCUMENTS)
+    by_file, by_block = (list(texts.iterate(corpus(tmp_path, dev_share=share))) for share in (0.2, 0.19))
+    assert (len(by_file), len(by_block)) == (10, 20)
+    assert len(by_file[0].blocks) == 2
+    assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.01, source_documents="file")))) == 10
+    assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.9, source_documents="blank-line")))) == 20
 
 
 def pack_zstd(content):
@@ -119,7 +160,7 @@ def test_a_record_is_a_document_as_it_stands(tmp_path):
     records = [{"text": "One.\n\nStill one.", "id": 1}, {"text": "", "id": 2}]
     (tmp_path / "a.jsonl").write_text("\n\n".join(json.dumps(record) for record in records))
     found = list(texts.iterate(corpus(tmp_path)))
-    assert found == [texts.Document("a.jsonl:1", "One.\n\nStill one."), texts.Document("a.jsonl:3", "")]
+    assert found == [texts.Document("a.jsonl:1", ("One.\n\nStill one.",)), texts.Document("a.jsonl:3", ("",))]
 
 
 def test_a_byte_order_mark_and_carriage_returns_are_no_text(tmp_path):
@@ -180,7 +221,7 @@ def test_what_is_not_there_is_named(tmp_path):
 
 def test_a_row_of_a_data_set_is_a_document(folder):
     found = list(texts.iterate(hub(folder)))
-    assert found[1] == texts.Document(f"{folder}:1", "Row 1.\n\nIts second paragraph.")
+    assert found[1] == texts.Document(f"{folder}:1", ("Row 1.\n\nIts second paragraph.",))
     assert len(found) == 2
 
 
@@ -231,7 +272,7 @@ def test_the_dev_split_has_its_share_and_a_larger_one_only_adds_to_it():
 
 def test_a_repeated_text_is_dropped_and_counted():
     counts = Counter()
-    documents = [texts.Document(str(place), text) for place, text in enumerate(["a", "b", "a", "A", "a"])]
+    documents = [texts.Document(str(place), (text,)) for place, text in enumerate(["a", "b", "a", "A", "a"])]
     kept = list(texts.distinct(documents, counts))
     assert [document.name for document in kept] == ["0", "1", "3"]
     assert counts == {"documents": 5, "duplicates": 2}
@@ -255,12 +296,12 @@ def test_cleaning_is_the_released_rule(text):
 
 def test_a_line_is_split_into_sentences_by_what_capitals_tell():
     text = "He met Mr. Smith in the U.S. in May. Then he left.\n\n \nA new paragraph"
-    assert texts.sentences(text, corpus()) == [
+    assert list(texts.sentences(text, corpus())) == [
         "he met mr. smith in the u.s. in may.",
         "then he left.",
         "a new paragraph",
     ]
-    assert texts.sentences(text, corpus(sentences="line")) == [
+    assert list(texts.sentences(text, corpus(sentences="line"))) == [
         "he met mr. smith in the u.s. in may. then he left.",
         "a new paragraph",
     ]
@@ -268,7 +309,7 @@ def test_a_line_is_split_into_sentences_by_what_capitals_tell():
 
 @given(st.text(alphabet=st.sampled_from("aB. \n\u00a8\u0301é")))
 def test_no_sentence_is_empty_and_no_letter_is_lost(text):
-    found = texts.sentences(text, corpus())
+    found = list(texts.sentences(text, corpus()))
     assert all(sentence.strip() for sentence in found)
     assert "".join("".join(found).split()) == "".join(texts.clean(text, corpus()).split())
 

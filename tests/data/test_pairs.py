@@ -1,12 +1,11 @@
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_score
@@ -18,6 +17,7 @@ from albert_lab.config.schema import InterSentenceConfig, PairLabel
 from albert_lab.data import pairs as module
 from albert_lab.data.pairs import (
     KINDS,
+    Chunks,
     Pairs,
     Segments,
     Stretches,
@@ -39,7 +39,9 @@ def load_spec(option: str) -> InterSentenceConfig:
 
 def mix(*kinds: str, single_sentence_chunks: Literal["drop", "other-document"] = "drop") -> InterSentenceConfig:
     labels = tuple(PairLabel(kind=kind, share=1 / len(kinds)) for kind in kinds)
-    return InterSentenceConfig(name="mix", labels=labels, single_sentence_chunks=single_sentence_chunks)
+    return InterSentenceConfig(
+        name="mix", labels=labels, single_sentence_chunks=single_sentence_chunks, cutting="balanced"
+    )
 
 
 def plan(
@@ -145,6 +147,17 @@ def test_some_documents_are_cut_into_short_chunks():
     assert plan(shards, load_spec("none"), short=0).stats["short_chunk_share"] == 0
 
 
+def test_the_share_of_chunks_that_begin_a_document_and_the_median_document_are_counted():
+    shards = make_shards([[20] * 9] * 40 + [[30] * 2] * 41)  # 180 tokens are three sequences, 60 are one
+    stats = plan(shards, load_spec("none"), length=63, short=0).stats
+    assert stats["document_start_share"] == 81 / (40 * 3 + 41)
+    assert stats["median_document_sequences"] == 1
+    assert (
+        plan(make_shards([[20] * 9] * 40), load_spec("none"), length=63, short=0).stats["median_document_sequences"]
+        == 3
+    )
+
+
 # ---- kinds ----
 
 
@@ -178,6 +191,41 @@ def test_an_other_document_pair_always_crosses_documents(prose):
     assert np.all(documents_of(prose, crossing.a_start) != documents_of(prose, crossing.b_start))
 
 
+SOURCES = st.lists(
+    st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=8), min_size=1, max_size=5), min_size=2, max_size=12
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SOURCES, st.integers(0, 3))
+def test_pairs_of_two_documents_are_of_two_source_documents(sources, seed):
+    documents = [document for source in sources for document in source]
+    shards = make_shards(documents, sources=[len(source) for source in sources])
+    objective = mix("consecutive", "other-document", single_sentence_chunks="other-document")
+    try:
+        pairs = plan(shards, objective, length=32, seed=seed)
+    except ConfigError:  # too little text for the kind
+        reject()
+    crossing = of_kind(pairs, "other-document")
+    first, second = (shards.source_of(documents_of(shards, start)) for start, _ in segments_of(crossing))
+    assert len(crossing)
+    assert np.all(first != second)
+
+
+def test_random_text_is_drawn_from_all_documents_of_other_sources():
+    shards = make_shards([[40]] * 9, sources=[2, 3, 4])
+    chunks = Chunks(*(np.repeat(np.arange(9), 200) + add for add in (0, 0, 1)), target=np.full(1800, 61))
+    made = module._continue_elsewhere(shards, chunks, np.random.default_rng(0))
+    drawn = {(int(one), int(other)) for one, other in zip(made.document, made.b_start // 40, strict=True)}
+    source = np.repeat(np.arange(3), [2, 3, 4])
+    assert drawn == {(one, other) for one in range(9) for other in range(9) if source[one] != source[other]}
+
+
+def test_one_source_document_is_refused_for_pairs_of_two_however_many_paragraphs_it_has():
+    with pytest.raises(ConfigError, match="different source documents: it needs at least 2, the corpus has 1"):
+        plan(make_shards([[5] * 10] * 50, sources=[50]), load_spec("nsp"))
+
+
 def test_a_same_document_pair_stays_in_its_document_but_not_in_its_chunk(even):
     pairs = of_kind(plan(even, mix("consecutive", "same-document"), length=63), "same-document")
     assert len(pairs) > 100
@@ -188,7 +236,7 @@ def test_a_same_document_pair_stays_in_its_document_but_not_in_its_chunk(even):
 def test_same_document_drops_the_pairs_that_stand_alone_in_their_document():
     column = np.arange(6)
     made = same_document(
-        Segments(np.array([0, 0, 1, 2, 2, 2]), column, column, column, column), np.random.default_rng(0)
+        Segments(np.array([0, 0, 1, 2, 2, 2]), column, column, column, column, column), np.random.default_rng(0)
     )
     assert len(made) == 4
     assert 1 not in made.document
@@ -267,15 +315,8 @@ def test_lengths_do_not_give_the_label_away_in_a_corpus_of_few_documents():
         assert above_chance < 3 * error
 
 
-def test_lengths_would_give_the_order_away_if_all_chunks_were_cut_from_the_front(prose, monkeypatch):
-    draw = module._draw_stretches
-
-    def draw_forwards(*arguments) -> Stretches:
-        stretches = draw(*arguments)
-        return replace(stretches, backwards=np.zeros_like(stretches.backwards))
-
-    monkeypatch.setattr(module, "_draw_stretches", draw_forwards)
-    pairs = plan(prose, load_spec("sop"))
+def test_lengths_give_the_order_away_where_all_chunks_are_cut_from_the_front_as_released(prose):
+    pairs = plan(prose, load_spec("sop").model_copy(update={"cutting": "released"}))
     above_chance, error = score([pairs.a_length, pairs.b_length], pairs.label)
     assert above_chance > 10 * error
 

@@ -1,6 +1,8 @@
 import errno
 import itertools
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,7 +71,7 @@ def test_the_shards_hold_every_sentence_of_every_document_of_their_split(run, mo
     for split in ("train", "dev"):
         found = open_shards(folder, split, tokenizer)
         expected = [
-            tokenizer.encode(texts.sentences(document, config.corpus))
+            tokenizer.encode(list(texts.sentences(document, config.corpus)))
             for document in toy_documents()
             if texts.split_of(document, 0.2) == split
         ]
@@ -82,6 +84,83 @@ def test_the_shards_hold_every_sentence_of_every_document_of_their_split(run, mo
         assert found.sentence_offsets.dtype == found.document_offsets.dtype == np.int64
         assert len(found.tokens) == found.num_tokens == found.sentence_offsets[-1] == found.meta[split]["tokens"]
         assert not found.tokens.flags.writeable
+
+
+def paragraphs_of(found, model):
+    """The texts of the documents of a split, by source document."""
+    tokenizer = Tokenizer.load(model)
+    bounds = found.sentence_offsets[found.document_offsets]
+    documents = [tokenizer.decode(found.tokens[first:end].tolist()) for first, end in itertools.pairwise(bounds)]
+    return [documents[first:end] for first, end in itertools.pairwise(found.source_offsets)]
+
+
+@pytest.mark.parametrize("form", ["blank-line", "files", "records", "hub"])
+def test_no_paragraph_of_a_held_out_source_document_is_trained_on(run, tmp_path, model, form):
+    draw = np.random.Generator(np.random.Philox(key=3))
+    shared = "Ban bar. Ban bar."
+    sources = [
+        [
+            " ".join(f"{' '.join(draw.choice(WORDS, 5))}.".capitalize() for _ in range(draw.integers(1, 4)))
+            for _ in range(6)
+        ]
+        + [shared]
+        for _ in range(40)
+    ]
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    overrides = ["corpus.documents=paragraph", "corpus.sentences=split", f"corpus.path={folder}"]
+    if form == "blank-line":
+        (folder / "a.txt").write_text("\n\n".join("\n".join(source) for source in sources))
+    elif form == "files":
+        for number, source in enumerate(sources):
+            (folder / f"{number:02}.txt").write_text("\n\n".join(source))
+    else:
+        (folder / "a.jsonl").write_text("\n".join(json.dumps({"text": "\n".join(source)}) for source in sources))
+    if form == "hub":
+        overrides += ["corpus.source=hub", "corpus.path=null"]
+        overrides.append(f"corpus.datasets=[{{path:'{folder}',name:null,split:train}}]")
+    config = run(*overrides)
+    prepared = prepare(config, silent)
+    train, dev = (paragraphs_of(open_shards(prepared, split), model) for split in ("train", "dev"))
+
+    place = {text.lower(): number for number, source in enumerate(sources) for text in source}
+    sides = [{place[text] for source in split for text in source} - {place[shared.lower()]} for split in (train, dev)]
+    assert not sides[0] & sides[1]
+    assert min(map(len, sides)) > 1
+    for source in [*train, *dev]:
+        assert len({place[text] for text in source if text != shared.lower()}) <= 1, (
+            "a source document's stand together"
+        )
+    kept = [text for source in [*train, *dev] for text in source]
+    assert kept.count(shared.lower()) == 1, "a paragraph of several source documents stands in one of them"
+    short = {text for text in place if len(list(texts.raw_sentences(text.title(), config.corpus))) == 1}
+    assert set(kept) == place.keys() - short
+    assert read_meta(prepared)["short_paragraphs_dropped"] == len(short) > 10
+
+
+def test_the_paragraphs_of_one_sentence_are_counted_in_the_summary(run, tmp_path):
+    text = "\n\n".join(f"{word.title()} dan. Dan dar.\nDar {word}." for word in WORDS[:40])
+    (tmp_path / "text.txt").write_text(text)
+    said = []
+    prepare(run("corpus.documents=paragraph", "corpus.sentences=split"), said.append)
+    assert re.search(r"empty documents, and [1-9]\d* paragraphs of one sentence$", said[-1])
+
+
+def sentence_lengths(shards, document):
+    first, end = shards.document_offsets[document : document + 2]
+    return np.diff(shards.sentence_offsets[first : end + 1]).tolist()
+
+
+@pytest.mark.parametrize("most", [1, 12, 1000])
+def test_a_lead_is_as_many_first_sentences_as_fit_but_two_at_least(run, most):
+    whole, cut = (
+        open_shards(prepare(run(*given), silent), "train") for given in ([], [f"corpus.document_tokens={most}"])
+    )
+    assert cut.num_documents == whole.num_documents
+    for document in range(whole.num_documents):
+        sentences = [sentence_lengths(shards, document) for shards in (whole, cut)]
+        fitting = int(np.searchsorted(np.cumsum(sentences[0]), most, side="right"))
+        assert sentences[1] == sentences[0][: max(2, fitting)]
 
 
 def test_the_shards_do_not_depend_on_the_number_of_workers(run, monkeypatch):
@@ -118,11 +197,12 @@ def test_size_and_time_are_said_before_building_and_the_throughput_after(run):
 
 def test_each_setting_that_changes_the_tokens_has_shards_of_its_own(run, tmp_path):
     settings = ["corpus.dev_share=0.3", "corpus.lower_case=false", "corpus.sentences=line", "corpus.documents=file"]
+    settings += ["corpus.documents=paragraph", "corpus.document_tokens=9", "corpus.source_documents=file"]
     folders = [find_shards(run(setting)) for setting in (*settings, "seed=3", "machine.workers=2")]
     (tmp_path / "text.txt").write_text("Other text.")
     folders.append(find_shards(run()))
-    assert len(set(folders)) == 6
-    assert folders[4] == folders[5]
+    assert len(set(folders)) == 9
+    assert folders[7] == folders[8]
 
 
 def test_an_empty_split_is_an_error_and_leaves_nothing(run, tmp_path):

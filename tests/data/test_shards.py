@@ -27,6 +27,7 @@ def write(folder, batches, vocab_size=60):
                 np.concatenate([[], *sentences]).astype(token_dtype(vocab_size)),
                 np.array([len(sentence) for sentence in sentences], OFFSET),
                 np.array([len(document) for document in documents], OFFSET),
+                np.array([len(documents)] if documents else [], OFFSET),
             )
             written[split] += documents
         counts[split] = writer.counts
@@ -42,6 +43,9 @@ def test_what_is_written_in_batches_is_read_back_whole(tmp_path_factory, batches
     for split, documents in written.items():
         found = open_shards(folder, split)
         assert found.num_documents == len(documents)
+        sizes = [len(batch) for batch in batches if batch]
+        assert np.diff(found.source_offsets).tolist() == sizes
+        assert found.source_of(np.arange(len(documents))).tolist() == np.repeat(np.arange(len(sizes)), sizes).tolist()
         assert found.num_sentences == sum(map(len, documents))
         assert found.num_tokens == sum(len(sentence) for document in documents for sentence in document)
         sentences = np.split(found.tokens, found.sentence_offsets[1:-1])

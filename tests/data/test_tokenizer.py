@@ -218,6 +218,12 @@ def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tm
     assert tokenizer_fingerprint(from_file) == Tokenizer.load(toy_model).fingerprint
 
 
+def test_how_source_documents_are_split_changes_no_tokenizer(run):
+    settings = ("corpus.documents=paragraph", "corpus.document_tokens=30")
+    assert {tokenizer_fingerprint(run(setting)) for setting in settings} == {tokenizer_fingerprint(run())}
+    assert tokenizer_fingerprint(run("corpus.documents=file")) != tokenizer_fingerprint(run())
+
+
 def test_training_needs_text_and_its_settings(run, tmp_path):
     with pytest.raises(ConfigError, match="tokenizer.training_sentences=null: a number must be given"):
         find_or_train(run("tokenizer.training_sentences=null"), silent)

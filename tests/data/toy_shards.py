@@ -9,12 +9,21 @@ from albert_lab.data.shards import Shards
 FIRST_TEXT_ID = 5  # ids below stand for special pieces
 
 
-def make_shards(documents: Sequence[Sequence[int]], vocab_size: int = 60_000) -> Shards:
-    """Shards of documents given by the lengths of their sentences; ids count up, so that each tells its neighbour."""
+def make_shards(
+    documents: Sequence[Sequence[int]], vocab_size: int = 60_000, sources: Sequence[int] | None = None
+) -> Shards:
+    """Shards of documents given by the lengths of their sentences; ids count up, so that each tells its neighbour.
+
+    sources gives the number of documents of each source document; None: one each.
+    """
+    source_lengths = [1] * len(documents) if sources is None else sources
     sentence_offsets = np.concatenate([[0], np.cumsum(np.concatenate(documents))]).astype(np.int64)
     document_offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents])]).astype(np.int64)
+    source_offsets = np.concatenate([[0], np.cumsum(source_lengths)]).astype(np.int64)
+    assert source_offsets[-1] == len(documents)
     tokens = FIRST_TEXT_ID + np.arange(sentence_offsets[-1]) % (vocab_size - FIRST_TEXT_ID)
-    maps = [part.view(np.memmap) for part in (tokens.astype(np.uint16), sentence_offsets, document_offsets)]
+    parts = (tokens.astype(np.uint16), sentence_offsets, document_offsets, source_offsets)
+    maps = [part.view(np.memmap) for part in parts]
     return Shards("train", *maps, meta={})
 
 

@@ -69,6 +69,18 @@ def test_text_is_of_held_out_documents_and_those_of_dev_give_nothing_to_train(ma
     assert not sources["train"] & sources["dev"]
 
 
+@pytest.mark.parametrize("setting", [{"documents": "paragraph"}, {"document_tokens": 20}])
+def test_tasks_are_made_of_source_documents_whatever_these_are_split_into(made, tmp_path, setting):
+    config, folder, sizes = made
+    changed = config.model_copy(
+        update={"corpus": config.corpus.model_copy(update={"source_documents": "file", **setting})}
+    )
+    assert make_tasks(changed, tmp_path) == sizes
+    files = [file.relative_to(tmp_path) for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(files) >= 2 * len(STANDS_FOR)
+    assert all((tmp_path / file).read_bytes() == (folder / "tasks" / file).read_bytes() for file in files)
+
+
 def test_an_answer_fills_the_gap_and_stands_in_the_context(made):
     for example in read(made, "cloze-span", "dev"):
         assert example.question.count("_") == 1
