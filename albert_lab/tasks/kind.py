@@ -17,6 +17,7 @@ from albert_lab.tasks.score import evaluate
 from albert_lab.tasks.task import TaskConfig, TaskSettings
 
 Scores = dict[str, np.ndarray]
+UNLABELLED = -1
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,13 @@ class TaskKind(Protocol):
         """The answer to each example."""
         ...
 
+    def log_likelihoods(self, examples: Sequence[Any], scores: Scores) -> np.ndarray | None:
+        """Log-probabilities of the right answers [examples], in nats; None where answers have none.
+
+        NaN where the right answer is not known or cannot be given.
+        """
+        ...
+
     def constant(self, train: Sequence[Any], examples: Sequence[Any]) -> Predictions:
         """The best answers that do not look at the example: its score is the baseline."""
         ...
@@ -84,6 +92,13 @@ def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
     if not hasattr(found, "Kind"):
         raise ConfigError(f"{task.name}: kind={task.kind} is unknown: there is no {module} with a class Kind")
     return found.Kind(task, settings)  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def log_of_right(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Logarithms of the probabilities [examples, answers] at the labels [examples]; NaN at UNLABELLED."""
+    right = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    found = np.log(np.maximum(right, np.finfo(np.float32).tiny))
+    return np.where(labels == UNLABELLED, np.nan, found)
 
 
 @dataclass(frozen=True)
