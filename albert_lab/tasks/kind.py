@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +13,7 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.score import evaluate
-from albert_lab.tasks.task import TaskConfig, TaskSettings
+from albert_lab.tasks.task import TaskConfig, TaskSettings, kind_module
 
 Scores = dict[str, np.ndarray]
 UNLABELLED = -1
@@ -85,13 +84,12 @@ def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
     """The kind of a task.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: its module has no class Kind.
     """
-    module = f"albert_lab.tasks.{task.kind}"
-    found = import_module(module) if task.kind.isidentifier() and find_spec(module) else None
-    if not hasattr(found, "Kind"):
-        raise ConfigError(f"{task.name}: kind={task.kind} is unknown: there is no {module} with a class Kind")
-    return found.Kind(task, settings)  # pyright: ignore[reportOptionalMemberAccess]
+    module = import_module(kind_module(task.kind))
+    if not hasattr(module, "Kind"):
+        raise ConfigError(f"{task.name}: kind={task.kind} is unknown: {module.__name__} has no class Kind")
+    return module.Kind(task, settings)
 
 
 def log_of_right(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -65,6 +65,7 @@ def _correlation(correlate: Callable, labels: Numbers, predictions: Numbers) -> 
 OF_CLASSES: dict[str, Callable[[Classes, Classes], float]] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
 OF_NUMBERS: dict[str, Callable[[Numbers, Numbers], float]] = {"pearson": pearson, "spearman": spearman}
 
+CORRELATIONS = {"matthews", *OF_NUMBERS}
 OF_SQUAD1 = ("exact_match", "f1")
 OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
 

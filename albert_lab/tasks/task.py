@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -218,6 +219,8 @@ def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
             OmegaConf.update(content, override.key_or_group, override.value(), force_add=True)
         # JSON mode: lists may stand for tuples, numbers stay strict.
         plain: Any = OmegaConf.to_container(content, resolve=True)
+        if "kind" in plain and not (str(plain["kind"]).isidentifier() and find_spec(kind_module(plain["kind"]))):
+            raise ConfigError(f"{file}: kind={plain['kind']} is unknown (allowed: {', '.join(_defaults())})")
         return TaskConfig.model_validate_json(json.dumps({"name": file.stem} | _with_defaults(plain)))
     except ValidationError as error:
         raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in error.errors())) from error
@@ -245,6 +248,11 @@ def _with_defaults(content: dict[str, Any]) -> dict[str, Any]:
         if "learning_rate" in given and "rate_hidden_size" not in given:  # a rate is meant as it stands
             filled[scale]["rate_hidden_size"] = None
     return content | {"settings": filled}
+
+
+def kind_module(kind: str) -> str:
+    """The module of a kind of task."""
+    return f"albert_lab.tasks.{kind}"
 
 
 def _describe(detail: Any) -> str:
