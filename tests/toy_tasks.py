@@ -11,6 +11,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.model import Start
+from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.task import TaskConfig, load_task
 
 TEXT = "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in 1864 , . ( )"
@@ -99,3 +100,8 @@ def choice_examples(task: TaskConfig) -> list[ChoiceExample]:
         )
         for number in range(12)
     ]
+
+
+def values_of(evaluation: Evaluation) -> dict[str, float]:
+    """The value of each metric."""
+    return {metric: score.value for metric, score in evaluation.scores.items()}

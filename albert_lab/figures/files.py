@@ -15,8 +15,8 @@ from albert_lab.figures import drawing, study
 from albert_lab.figures.charts import draw_layers
 from albert_lab.figures.drawing import READ_OFF
 from albert_lab.figures.study import Study
-from albert_lab.runs.finetunings import wilson
 from albert_lab.runs.results import LAYERS
+from albert_lab.score import wilson
 from albert_lab.storage import write_atomically
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.figure import FIGURES
@@ -62,8 +62,8 @@ def _errors(found: Study) -> list[str]:
     for column in intrinsic_columns(found.experiment):
         if (count := f"{column.key}_n") in found.curves:
             n, all_n = (int(min(table[count].tolist())) for table in (found.curves, found.results))
-            low, high = wilson(statistics.fmean(found.curves[column.key].tolist()), n)
-            errors.append(f"{column.heading} ± {50 * (high - low):.1f} (n = {n:,}; in the table {all_n:,})")
+            low, high = wilson(n * statistics.fmean(found.curves[column.key].tolist()), n)
+            errors.append(f"{column.heading} ± {(high - low) / 2:.1f} (n = {n:,}; in the table {all_n:,})")
     words = (
         "Learning curves are scored on the first pairs of each set alone, the same for all seeds. All seeds share the"
         " error of so few answers, and no band shows it; in points, at 95 %: "

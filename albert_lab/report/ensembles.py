@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab.report.markdown import MISSING, as_table
-from albert_lab.runs.finetunings import interval
 from albert_lab.runs.results import ENSEMBLES
+from albert_lab.score import wilson
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import read_csv
+from albert_lab.tasks.metrics import CORRELATIONS
 
 Line = dict[str, Any]  # one line of ensembles.csv
 
@@ -43,8 +44,10 @@ def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:
     body = []
     for line in found:
         members = json.loads(line["members"])
-        bounds = interval(line["ensemble"] / 100, line["n"], line["metric"].split(" and "))
-        shown = _score(line, "ensemble") + (f" [{100 * bounds[0]:.1f}, {100 * bounds[1]:.1f}]" if bounds else "")
+        shown = _score(line, "ensemble")
+        if CORRELATIONS.isdisjoint(line["metric"].split(" and ")):
+            low, high = wilson(line["ensemble"] / 100 * line["n"], line["n"])
+            shown += f" [{low:.1f}, {high:.1f}]"
         cells = [line["title"], str(line["row"]), str(line["seed"]), f"{len(members)} of {line['finetunings']}"]
         cells += [_score(line, "single"), shown, ", ".join(f"{score:.1f}" for score in members)]
         if paper:  # of the official task, and of no other

@@ -1,7 +1,6 @@
 """The fine-tunings of a run: the tasks that fill a table's columns, what of them is done, and making the rest."""
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
@@ -13,7 +12,6 @@ from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.messages import Say
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import STANDS_FOR, data_folder, find_or_make, stand_in
-from albert_lab.tasks.metrics import CORRELATIONS
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file, summarize
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
@@ -168,18 +166,20 @@ def make(run: "Run", tasks: Iterable[str], say: Say, is_stopped: Callable[[], bo
 
 
 def describe(record: FinetuningRecord) -> str:
-    """A fine-tuning in one line: its score, that of constant answers, and its seconds."""
+    """A fine-tuning in one line: its score, that of constant answers, its seconds, and why it counts as diverged."""
+    main = record.best.main
+    diverged = f"; DIVERGED: {'; '.join(record.diverged)}" if record.diverged else ""
     return (
-        f"{record.title}, seed {record.seed}: {record.best.main:.1f} (constant answers {record.baseline_main:.1f})"
-        f" of {record.dev.used:,} examples, {record.total_seconds:.0f} s"
+        f"{record.title}, seed {record.seed}: {main.value:.1f} (constant answers {main.floor:.1f})"
+        f" of {main.n:,} examples, {record.total_seconds:.0f} s{diverged}"
     )
 
 
 def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str, Any]:
-    """The downstream columns of a run's row in the table of runs, as shares: the median over fine-tuning seeds.
+    """The downstream columns of a run's row in the table of runs, in percent: the median over fine-tuning seeds.
 
-    A task that is not finished has no column. The interval is Wilson's 95 % for a share of n answers, which for the F1
-    of an answer, a number between 0 and 1, is wider than need be; correlations have none.
+    A task that is not finished has no column; a loss is in nats. The interval is Wilson's for a share of n answers,
+    which for the F1 of an answer, a number between 0 and 1, is wider than need be; correlations have none.
     """
     found: dict[str, Any] = {}
     values: dict[str, float] = {}
@@ -187,14 +187,16 @@ def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str,
         records = finished(run, name, seeds)
         if not records:
             continue
-        value, n = summarize(records).best / 100, records[0].dev.used
-        values[column] = value
-        found |= {name: value, f"{name}_n": n}
-        if bounds := interval(value, n, load_task(name).main):
-            found |= {f"{name}_low": bounds[0], f"{name}_high": bounds[1]}
-        found |= {f"{name}_baseline": records[0].baseline_main / 100, f"{name}_by": f"{len(records)} fine-tuned"}
-        for part in load_task(name).metrics:
-            found[f"{name}_{part}"] = median(record.best.scores[part] for record in records) / 100
+        score = summarize(records).best
+        values[column] = score.value
+        found |= {name: score.value, f"{name}_n": score.n}
+        if score.low is not None:
+            found |= {f"{name}_low": score.low, f"{name}_high": score.high}
+        found |= {f"{name}_baseline": score.floor, f"{name}_by": score.by}
+        if score.loss is not None:
+            found[f"{name}_loss"] = score.loss
+        for metric in load_task(name).metrics:
+            found[f"{name}_{metric}"] = median(record.best.scores[metric].value for record in records)
     if set(AVERAGED) <= set(values):
         found[AVERAGE] = fmean(values[column] for column in AVERAGED)
     return found
@@ -204,19 +206,6 @@ def finished(run: "Run", name: str, seeds: Seeds = None) -> list[FinetuningRecor
     """The records of a task by seed; none where one of its seeds is missing."""
     records = [_record(run, task, seed) for task, seed in wanted(run.config, [name], seeds)]
     return [record for record in records if record is not None] if all(records) else []
-
-
-def interval(share: float, n: int, metrics: Iterable[str]) -> tuple[float, float] | None:
-    """The 95 % Wilson score interval of a task's score; None for a correlation, which is no share."""
-    return wilson(share, n) if CORRELATIONS.isdisjoint(metrics) else None
-
-
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a share of n, which need be no whole count."""
-    z = 1.959963984540054
-    centre, width = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return max(0.0, (centre - width) / scale), min(1.0, (centre + width) / scale)
 
 
 def table(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> list[dict[str, Any]]:
@@ -234,12 +223,13 @@ def table(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> list[di
                     "title": task.title,
                     "metric": " and ".join(task.main),
                     "seed": record.seed,
-                    "best": record.best.main,
+                    "best": record.best.main.value,
                     "best_step": record.best.step,
-                    "last": record.last.main,
-                    "baseline": record.baseline_main,
-                    "scores": json.dumps(record.best.scores),
-                    "n": record.dev.used,
+                    "last": record.last.main.value,
+                    "baseline": record.best.main.floor,
+                    "loss": record.best.main.loss,
+                    "scores": json.dumps({metric: score.value for metric, score in record.best.scores.items()}),
+                    "n": record.best.main.n,
                     "dev_available": record.dev.available,
                     "train_used": record.train.used,
                     "train_available": record.train.available,

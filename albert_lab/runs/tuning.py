@@ -98,23 +98,37 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
 
 
 def as_text(records: Sequence[FinetuningRecord]) -> str:
-    """A line a task: the median over seeds, every value, and what to compare it with."""
+    """A line a task: the median over seeds, every value, and what to compare it with; then each that diverged."""
     by_task: dict[str, list[FinetuningRecord]] = {}
     for record in records:
         by_task.setdefault(record.title, []).append(record)
     body = []
     for title, seeds in by_task.items():
-        summary, first = summarize(seeds), seeds[0]
-        bounds = downstream.interval(summary.best / 100, first.dev.used, load_task(first.task).main)
-        values = ", ".join(f"{value:.1f}" for value in summary.best_values.values())
-        trained = f"{first.train.used:,} of {first.train.available:,}"
-        shown = f" [{100 * bounds[0]:.1f}, {100 * bounds[1]:.1f}]" if bounds else ""
-        score, chance = f"{summary.best:.1f}{shown}", f"{first.baseline_main:.1f}"
-        body.append(
-            [title, first.weights, score, values, f"{summary.last:.1f}", chance, f"{first.dev.used:,}", trained]
-        )
+        summary, train = summarize(seeds), seeds[0].train
+        best = summary.best
+        bounds = "" if best.low is None else f" [{best.low:.1f}, {best.high:.1f}]"
+        values = ", ".join(map(_value, seeds))
+        constant, n, trained = f"{best.floor:.1f}", f"{best.n:,}", f"{train.used:,} of {train.available:,}"
+        scores = [f"{best.value:.1f}{bounds}", values, f"{summary.last.value:.1f}", constant]
+        body.append([title, seeds[0].weights, *scores, n, trained])
     header = ["task", "weights", "median of best", "best by seed", "last", "constant", "n", "trained on"]
-    return tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
+    table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
+    diverged = [
+        f"{record.title}, seed {record.seed}, diverged at each rate tried ({_rates(record)}): "
+        f"{'; '.join(record.diverged)}"
+        for record in records
+        if record.diverged
+    ]
+    return "\n".join([table, *([""] if diverged else []), *diverged])
+
+
+def _value(record: FinetuningRecord) -> str:
+    again = f" (attempt {len(record.attempts)})" if len(record.attempts) > 1 else ""
+    return f"{record.best.main.value:.1f}{' diverged' if record.diverged else again}"
+
+
+def _rates(record: FinetuningRecord) -> str:
+    return ", ".join(f"{attempt.learning_rate:g}" for attempt in record.attempts)
 
 
 @dataclass(frozen=True)

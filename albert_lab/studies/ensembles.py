@@ -53,7 +53,7 @@ def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[
             if (records := downstream.finished(item.run, name, item.seeds))
         }
         if finished:
-            item, records = max(finished.values(), key=lambda pair: summarize(pair[1]).best)
+            item, records = max(finished.values(), key=lambda pair: summarize(pair[1]).best.value)
             lines.append({"column": column, "task": name} | _line(item, records, members, say))
     return lines
 
@@ -65,16 +65,16 @@ def _line(item: PlannedPoint, records: Sequence[FinetuningRecord], members: int,
     files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
     data = data_folder(task, run.config, say)
     made = ensemble(task, files, data, say, scale=run.config.scale.name, best=members)
-    single = {name: median(record.best.scores[name] for record in records) for name in records[0].best.scores}
+    single = {name: median(record.best.scores[name].value for record in records) for name in records[0].best.scores}
     return {
         "title": task.title,
         "metric": " and ".join(task.main),
         "run": run.name,
         "row": ", ".join(item.point.row.values()),
         "seed": run.config.seed,
-        "n": records[0].dev.used,
+        "n": records[0].best.main.n,
         "finetunings": len(records),
-        "single": summarize(records).best,
+        "single": summarize(records).best.value,
         "single_scores": json.dumps(single),
         "members": json.dumps(list(made.members.values())),
         "ensemble": made.main,

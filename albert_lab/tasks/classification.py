@@ -14,10 +14,8 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, cut_pair
 from albert_lab.tasks.formats.glue import GlueFormat
-from albert_lab.tasks.kind import Predictions, Scores
+from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, log_of_right
 from albert_lab.tasks.task import TaskConfig, TaskSettings
-
-UNLABELLED = -1
 
 
 class ClassificationHead(nn.Module):
@@ -107,6 +105,10 @@ class Kind:
             return Predictions({example.id: float(row[0]) for example, row in zip(examples, values, strict=True)})
         best = values.argmax(axis=1)
         return Predictions({example.id: labels[index] for example, index in zip(examples, best, strict=True)})
+
+    def log_likelihoods(self, examples: Sequence[TextExample], scores: Scores) -> np.ndarray | None:
+        """Log-probabilities of the true labels [examples]; None for numbers."""
+        return None if self.labels is None else log_of_right(scores["values"], self._targets(examples))
 
     def constant(self, train: Sequence[TextExample], examples: Sequence[TextExample]) -> Predictions:
         """The most frequent training label, or the mean of the numbers."""

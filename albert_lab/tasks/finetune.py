@@ -3,7 +3,7 @@
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch.optim import Optimizer
 
 from albert_lab.messages import Say
+from albert_lab.tasks.divergence import END_SHARE, signs_of
+from albert_lab.tasks.evaluation import Evaluated, evaluate_scores, floors_of, score_split
 from albert_lab.tasks.examples import describe
-from albert_lab.tasks.features import Features, TextEncoder, evaluation_items, training_items
-from albert_lab.tasks.kind import Outcome, Scores, decide, has_gold, judge, load_kind
+from albert_lab.tasks.features import Features, TextEncoder, training_items
+from albert_lab.tasks.kind import Scores, decide, has_gold, load_kind
 from albert_lab.tasks.model import Start, TaskModel, build_model
+from albert_lab.tasks.optimizer import build_optimizer
 from albert_lab.tasks.predictions import load_scores, save_predictions, save_scores
 from albert_lab.tasks.records import (
     Attempt,
@@ -34,18 +37,13 @@ from albert_lab.tasks.task import TaskConfig, TaskSettings, load_task
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.device import autocast, choose_device, choose_precision
-from albert_lab.training.lamb import Lamb
-from albert_lab.training.optimizer import split_parameters
 from albert_lab.training.pretrain import DivergedError
 from albert_lab.training.schedule import learning_rate_factor
 
 WEIGHTS = "model.safetensors"
 CHECKPOINTS = "checkpoint"
-# AdamWeightDecayOptimizer in optimization.py of the release.
-BETAS, EPS, WEIGHT_DECAY, MAX_GRAD_NORM = (0.9, 0.999), 1e-6, 0.01, 1.0
-EVALUATION_ITEMS = 64
-# The end of a training whose loss tells whether it has learnt, and the share of the chance loss it must be under.
-END_SHARE, LEARNT_SHARE = 0.1, 0.99
+SAVED = ("best", "last")  # evaluations whose scores and predictions are kept
+MAX_GRAD_NORM = 1.0  # optimization.py of the release
 
 
 def finetune(
@@ -155,6 +153,7 @@ class _Finetuning:
         self.outputs.mkdir(parents=True, exist_ok=True)
         train = self._read("train", self.settings.train_examples)
         dev = self._read("dev", self.settings.dev_examples)
+        self.floors = floors_of(self.task, self.kind, train.examples, dev.examples, self.say)
         keeps_best = keep_weights or bool(splits)
         attempt = self._train(train, dev, keeps_best)
         while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
@@ -197,16 +196,10 @@ class _Finetuning:
             model = TaskModel(tuned.encoder, tuned.pooler, model.head)
         return model.to(self.device)
 
-    def _optimizer(self, model: nn.Module) -> Lamb:
-        adapted, excluded = split_parameters(model)
-        groups = [{"params": adapted}, {"params": excluded, "weight_decay": 0.0}]
-        options = {"betas": BETAS, "eps": EPS, "weight_decay": WEIGHT_DECAY, "trust_ratio": False}
-        return Lamb(groups, lr=self._learning_rate, **options)
-
     def _train(self, train: Split, dev: Split, keeps_best: bool) -> Attempt | None:
         """One attempt, or the rest of it; None when stopped."""
         model = self._build()
-        optimizer = self._optimizer(model)
+        optimizer = build_optimizer(model, self.settings.optimizer, self._learning_rate)
         state = checkpoint.load_latest(self.checkpoints, model, optimizer, self.identity, self.say)
         if state:
             self.progress = _Progress(**state["progress"])
@@ -230,18 +223,10 @@ class _Finetuning:
             if self.progress.step == first or not self._is_evaluated:  # stopped
                 self._save(model, optimizer)
                 return None
-            outcome = self._evaluate(model, dev, keeps_best)
-            is_constant = len({_rounded(answer) for answer in outcome.answers.values()}) == 1 < len(dev.examples)
+            is_constant = self._evaluate(model, dev, keeps_best).is_constant
         end_loss = float(np.mean(self.progress.end_losses))
-        signs = []
-        if end_loss >= LEARNT_SHARE * chance_loss:
-            signs.append(
-                f"the loss at the end, {end_loss:.3f}, is not under {LEARNT_SHARE:.0%} of that of chance"
-                f" ({chance_loss:.3f})"
-            )
-        if is_constant:
-            signs.append("every example of dev is given the same answer")
-        return self._attempt(end_loss, chance_loss, tuple(signs))
+        last = Evaluation(**self.progress.evaluations[-1]).main
+        return self._attempt(end_loss, chance_loss, signs_of(end_loss, chance_loss, last, is_constant))
 
     def _attempt(self, end_loss: float | None, chance_loss: float, signs: tuple[str, ...]) -> Attempt:
         return Attempt(learning_rate=self._learning_rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
@@ -251,7 +236,7 @@ class _Finetuning:
         step = self.progress.step
         return bool(step) and (step % self.settings.checkpoint_steps == 0 or step == self.settings.steps)
 
-    def _train_interval(self, model: TaskModel, optimizer: Lamb, features: Features, stream: Any) -> float:
+    def _train_interval(self, model: TaskModel, optimizer: Optimizer, features: Features, stream: Any) -> float:
         """Steps up to the next evaluation or stop; their mean loss."""
         progress, settings = self.progress, self.settings
         losses = []
@@ -281,7 +266,7 @@ class _Finetuning:
         progress.end_losses += values[max(0, first) :]
         return sum(values) / max(1, len(values))
 
-    def _save(self, model: TaskModel, optimizer: Lamb) -> None:
+    def _save(self, model: TaskModel, optimizer: Optimizer) -> None:
         state = {
             "run_name": self.identity,
             "step": self.progress.step,
@@ -290,48 +275,31 @@ class _Finetuning:
         }
         checkpoint.save(self.checkpoints, model, optimizer, state)
 
-    def _evaluate(self, model: TaskModel, dev: Split, keeps_best: bool) -> Outcome:
-        scores = self._score(model, dev)
-        outcome, evaluation = self._judge(dev.examples, scores)
-        mains = [Evaluation(**earlier).main for earlier in self.progress.evaluations]
-        if evaluation.main > max(mains, default=-math.inf):
+    def _evaluate(self, model: TaskModel, dev: Split, keeps_best: bool) -> Evaluated:
+        scores = score_split(model, dev, self.kind, self.device, self.autocast)
+        evaluated = self._judge(dev, scores, self.floors)
+        mains = [Evaluation(**earlier).main.value for earlier in self.progress.evaluations]
+        if evaluated.evaluation.main.value > max(mains, default=-math.inf):
             save_scores(scores, self.outputs / "best.npz")
             if keeps_best:
                 checkpoint.save_weights(self.outputs / WEIGHTS, model)
         if self.progress.step == self.settings.steps:
             save_scores(scores, self.outputs / "last.npz")
-        self.progress.evaluations.append(evaluation.model_dump())
-        return outcome
-
-    def _score(self, model: TaskModel, split: Split) -> Scores:
-        model.eval()
-        order, parts = [], []
-        with torch.no_grad():
-            for items in evaluation_items(split.features.lengths, EVALUATION_ITEMS):
-                with self.autocast():
-                    found = model.scores(split.features.batch(items, self.device))
-                order.append(items)
-                parts.append({name: values.cpu().numpy() for name, values in found.items()})
-        model.train()
-        places = np.argsort(np.concatenate(order))
-        gathered = {name: join_rows([part[name] for part in parts])[places] for name in parts[0]}
-        return self.kind.collect(split.examples, split.features, gathered)
+        self.progress.evaluations.append(evaluated.evaluation.model_dump())
+        return evaluated
 
     def _judge(
-        self, examples: Sequence[Any], scores: Scores, threshold: float | None = None
-    ) -> tuple[Outcome, Evaluation]:
-        outcome = judge(self.task, examples, self.kind.predict(examples, scores), self.say, threshold)
-        main = self.task.main_score(outcome.scores)
-        evaluation = Evaluation(step=self.progress.step, main=main, scores=outcome.scores, threshold=outcome.threshold)
-        return outcome, evaluation
+        self, split: Split, scores: Scores, floors: Mapping[str, float], threshold: float | None = None
+    ) -> Evaluated:
+        examples, step = split.examples, self.progress.step
+        return evaluate_scores(self.task, self.kind, examples, scores, floors, self.say, step=step, threshold=threshold)
 
     def _record(self, train: Split, dev: Split, attempt: Attempt, splits: Sequence[str]) -> FinetuningRecord:
         evaluations = [Evaluation(**evaluation) for evaluation in self.progress.evaluations]
-        best = max(evaluations, key=lambda evaluation: evaluation.main)
-        for name in ("best", "last"):
-            outcome, _ = self._judge(dev.examples, load_scores(self.outputs / f"{name}.npz"))
-            save_predictions(self.task, outcome, self.outputs, name)
-        baseline = judge(self.task, dev.examples, self.kind.constant(train.examples, dev.examples), self.say)
+        best = max(evaluations, key=lambda evaluation: evaluation.main.value)
+        judged = {name: self._judge(dev, load_scores(self.outputs / f"{name}.npz"), self.floors) for name in SAVED}
+        for name, evaluated in judged.items():
+            save_predictions(self.task, evaluated.outcome, self.outputs, name)
         seconds = self.clock.training_seconds
         return FinetuningRecord(
             task=self.task.name,
@@ -349,9 +317,8 @@ class _Finetuning:
             best=best,
             last=evaluations[-1],
             evaluations=tuple(evaluations),
-            other_splits={split: self._predict_split(split, best) for split in splits},
-            baseline=baseline.scores,
-            baseline_main=self.task.main_score(baseline.scores),
+            example_scores=judged["best"].example_scores,
+            other_splits={split: self._predict_split(split, best, train) for split in splits},
             threshold_from=None if best.threshold is None else "dev: it makes the F1 of these very examples highest",
             attempts=(*(Attempt(**earlier) for earlier in self.progress.attempts), attempt),
             diverged=attempt.diverged,
@@ -362,29 +329,18 @@ class _Finetuning:
             padding_share=1 - self.progress.tokens / self.progress.places,
         )
 
-    def _predict_split(self, name: str, best: Evaluation) -> Evaluation | None:
+    def _predict_split(self, name: str, best: Evaluation, train: Split) -> Evaluation | None:
         """Predictions of a further split with the best weights, and its scores where it has labels."""
         model = self._build()
         checkpoint.load_weights(self.outputs / WEIGHTS, model)
         split = self._read(name, self.settings.dev_examples if name.startswith("dev") else None)
-        scores = self._score(model, split)
+        scores = score_split(model, split, self.kind, self.device, self.autocast)
         save_scores(scores, self.outputs / f"{name}.npz")
-        if has_gold(split.examples):
-            outcome, evaluation = self._judge(split.examples, scores, best.threshold)
-        else:
-            outcome, evaluation = decide(self.kind.predict(split.examples, scores), best.threshold), None
-        save_predictions(self.task, outcome, self.outputs, name)
-        return None if evaluation is None else evaluation.model_copy(update={"step": best.step})
-
-
-def join_rows(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays [items, ...] one after the other; where rows differ in length, shorter ones are filled with -inf."""
-    width = max((part.shape[1] for part in parts if part.ndim > 1), default=0)
-    if width:
-        fill = -np.inf if parts[0].dtype.kind == "f" else 0
-        parts = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=fill) for part in parts]
-    return np.concatenate(parts)
-
-
-def _rounded(answer: Any) -> Any:
-    return round(answer, 2) if isinstance(answer, float) else answer
+        if not has_gold(split.examples):
+            outcome = decide(self.kind.predict(split.examples, scores), best.threshold)
+            save_predictions(self.task, outcome, self.outputs, name)
+            return None
+        floors = floors_of(self.task, self.kind, train.examples, split.examples, self.say)
+        evaluated = self._judge(split, scores, floors, best.threshold)
+        save_predictions(self.task, evaluated.outcome, self.outputs, name)
+        return evaluated.evaluation.model_copy(update={"step": best.step})

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,9 +13,10 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.score import evaluate
-from albert_lab.tasks.task import TaskConfig, TaskSettings
+from albert_lab.tasks.task import TaskConfig, TaskSettings, kind_module
 
 Scores = dict[str, np.ndarray]
+UNLABELLED = -1
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,13 @@ class TaskKind(Protocol):
         """The answer to each example."""
         ...
 
+    def log_likelihoods(self, examples: Sequence[Any], scores: Scores) -> np.ndarray | None:
+        """Log-probabilities of the right answers [examples], in nats; None where answers have none.
+
+        NaN where the right answer is not known or cannot be given.
+        """
+        ...
+
     def constant(self, train: Sequence[Any], examples: Sequence[Any]) -> Predictions:
         """The best answers that do not look at the example: its score is the baseline."""
         ...
@@ -77,13 +84,19 @@ def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
     """The kind of a task.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: its module has no class Kind.
     """
-    module = f"albert_lab.tasks.{task.kind}"
-    found = import_module(module) if task.kind.isidentifier() and find_spec(module) else None
-    if not hasattr(found, "Kind"):
-        raise ConfigError(f"{task.name}: kind={task.kind} is unknown: there is no {module} with a class Kind")
-    return found.Kind(task, settings)  # pyright: ignore[reportOptionalMemberAccess]
+    module = import_module(kind_module(task.kind))
+    if not hasattr(module, "Kind"):
+        raise ConfigError(f"{task.name}: kind={task.kind} is unknown: {module.__name__} has no class Kind")
+    return module.Kind(task, settings)
+
+
+def log_of_right(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Logarithms of the probabilities [examples, answers] at the labels [examples]; NaN at UNLABELLED."""
+    right = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    found = np.log(np.maximum(right, np.finfo(np.float32).tiny))
+    return np.where(labels == UNLABELLED, np.nan, found)
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ def _correlation(correlate: Callable, labels: Numbers, predictions: Numbers) -> 
 
 OF_CLASSES: dict[str, Callable[[Classes, Classes], float]] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
 OF_NUMBERS: dict[str, Callable[[Numbers, Numbers], float]] = {"pearson": pearson, "spearman": spearman}
+
 CORRELATIONS = {"matthews", *OF_NUMBERS}
 OF_SQUAD1 = ("exact_match", "f1")
 OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
@@ -77,10 +78,34 @@ def normalize_answer(text: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
 
+Matches = dict[str, tuple[float, float]]  # exact match and F1 of each question, from 0 to 1
+
+
+def match_squad1(answers: Answers, predictions: Mapping[str, str]) -> Matches:
+    """Exact match and F1 of each question, as evaluate-v1.1.py has them. One without a prediction counts as wrong."""
+    return {id: _match(texts, predictions.get(id), f1_of_nothing=0.0) for id, texts in answers.items()}
+
+
 def score_squad1(answers: Answers, predictions: Mapping[str, str]) -> dict[str, float]:
-    """exact_match and f1, as evaluate-v1.1.py gives them. A question without a prediction counts as wrong."""
-    matches = [_match(texts, predictions.get(id), f1_of_nothing=0.0) for id, texts in answers.items()]
+    """exact_match and f1, as evaluate-v1.1.py gives them: the means of match_squad1."""
+    matches = match_squad1(answers, predictions).values()
     return {"exact_match": _percent([exact for exact, _ in matches]), "f1": _percent([f1 for _, f1 in matches])}
+
+
+def match_squad2(answers: Answers, predictions: Mapping[str, str]) -> Matches:
+    """Exact match and F1 of each question, as evaluate-v2.0.py has them. One without a prediction counts as wrong."""
+    matches = {}
+    for id, texts in answers.items():
+        # A gold text of nothing but articles and punctuation is none.
+        texts = [text for text in texts if normalize_answer(text)] or [""]
+        matches[id] = _match(texts, predictions.get(id), f1_of_nothing=1.0)
+    return matches
+
+
+def parts_of_squad2(answers: Answers) -> dict[str, set[str]]:
+    """The questions of each part with scores of its own, by the prefix of their names: all, with and without answer."""
+    has_answer = {id for id, texts in answers.items() if texts}
+    return {"": set(answers), "HasAns_": has_answer, "NoAns_": answers.keys() - has_answer}
 
 
 def score_squad2(
@@ -100,16 +125,11 @@ def score_squad2(
             best_f1, and the thresholds that give them on these very questions.
         threshold: A question whose na_probs lies above it counts as unanswered.
     """
-    matches = {}
-    for id, texts in answers.items():
-        # A gold text of nothing but articles and punctuation is none.
-        texts = [text for text in texts if normalize_answer(text)] or [""]
-        matches[id] = _match(texts, predictions.get(id), f1_of_nothing=1.0)
+    matches = match_squad2(answers, predictions)
     unanswered = {id for id in answers if na_probs is not None and na_probs[id] > threshold}
     final = {id: (float(not answers[id]),) * 2 if id in unanswered else match for id, match in matches.items()}
     scores: dict[str, float] = {}
-    has_answer = {id for id, texts in answers.items() if texts}
-    for part, ids in (("", answers), ("HasAns_", has_answer), ("NoAns_", answers.keys() - has_answer)):
+    for part, ids in parts_of_squad2(answers).items():
         kept = [match for id, match in final.items() if id in ids]
         if kept:
             scores[f"{part}exact"] = _percent([exact for exact, _ in kept])

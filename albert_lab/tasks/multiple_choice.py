@@ -14,10 +14,8 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.formats.race import BLANK, LETTERS, RaceFormat
-from albert_lab.tasks.kind import Predictions, Scores
+from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, log_of_right
 from albert_lab.tasks.task import NUM_SPECIAL_PIECES, TaskConfig, TaskSettings
-
-UNLABELLED = -1
 
 
 class ChoiceHead(nn.Module):
@@ -70,11 +68,10 @@ class Kind:
             rows += [encoder.join(passage[:room], question) for room, question in zip(rooms, kept, strict=True)]
             cut_questions += any(len(question) > longest for question in questions)
             cut_passages += len(passage) > min(rooms)
-        labels = [UNLABELLED if example.label is None else example.label for example in examples]
         return Features(
             input_ids=[ids for ids, _ in rows],
             first_lengths=[first for _, first in rows],
-            targets={"labels": np.array(labels, dtype=np.int64)},
+            targets={"labels": _labels(examples)},
             counts={"cut_questions": cut_questions, "cut_passages": cut_passages},
             pad_id=encoder.pad_id,
             rows_per_item=len(LETTERS),
@@ -101,6 +98,10 @@ class Kind:
         best = scores["values"].argmax(axis=1)
         return Predictions({example.id: int(index) for example, index in zip(examples, best, strict=True)})
 
+    def log_likelihoods(self, examples: Sequence[ChoiceExample], scores: Scores) -> np.ndarray | None:
+        """Log-probabilities of the right options [examples]."""
+        return log_of_right(scores["values"], _labels(examples))
+
     def constant(self, train: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]) -> Predictions:
         """The option that is right most often in training."""
         answer = Counter(example.label for example in train if example.label is not None).most_common(1)[0][0]
@@ -110,3 +111,8 @@ class Kind:
 def fill_in(question: str, option: str) -> str:
     """The question with its option: in its blank, or after it (race_utils.py of the release)."""
     return question.replace(BLANK, option) if BLANK in question else f"{question} {option}"
+
+
+def _labels(examples: Sequence[ChoiceExample]) -> np.ndarray:
+    labels = [UNLABELLED if example.label is None else example.label for example in examples]
+    return np.array(labels, dtype=np.int64)

@@ -1,5 +1,6 @@
 """The record of one fine-tuning: its file is written last and means that it is done; several seeds as medians."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,13 @@ from pydantic import BaseModel, ConfigDict
 
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.errors import ConfigError
+from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.task import TaskConfig, TaskSettings
 
 FOLDER = "finetuning"
 # Raise it with every change that moves numbers: older records are then made again.
-FINETUNING_VERSION = 1
+FINETUNING_VERSION = 2
 
 
 class _Part(BaseModel):
@@ -35,11 +37,14 @@ class ExampleSet(_Part):
 
 
 class Evaluation(_Part):
-    """Scores on a split after so many steps; threshold is the no-answer threshold where the task has one."""
+    """Scores on a split after so many steps: the task's main one, which carries the loss, and one a metric.
+
+    threshold is the no-answer threshold where the task has one.
+    """
 
     step: int
-    main: float
-    scores: dict[str, float]
+    main: Score
+    scores: dict[str, Score]
     threshold: float | None
 
 
@@ -55,8 +60,9 @@ class Attempt(_Part):
 class FinetuningRecord(_Part):
     """One fine-tuning. best is the best of all evaluations on dev, last that of the last step; never mix them.
 
-    weights are pre-trained or random. other_splits has None where a split has no labels. baseline has the scores of
-    answers that do not look at the example. threshold_from says on which examples a
+    weights are pre-trained or random. other_splits has None where a split has no labels. example_scores are the shares
+    whose mean is the main score of best, in the order of the dev examples; None where it is no such mean, as a
+    correlation. threshold_from says on which examples a
     no-answer threshold was chosen. training_seconds leaves reading and evaluation out.
     """
 
@@ -75,9 +81,8 @@ class FinetuningRecord(_Part):
     best: Evaluation
     last: Evaluation
     evaluations: tuple[Evaluation, ...]
+    example_scores: tuple[float, ...] | None
     other_splits: dict[str, Evaluation | None]
-    baseline: dict[str, float]
-    baseline_main: float
     threshold_from: str | None
     attempts: tuple[Attempt, ...]
     diverged: tuple[str, ...]
@@ -90,19 +95,33 @@ class FinetuningRecord(_Part):
 
 @dataclass(frozen=True)
 class Summary:
-    """Several seeds of one task: the medians, and all values by seed."""
+    """Several seeds of one task: their medians, and all values by seed, in percent."""
 
-    best: float
-    last: float
+    best: Score
+    last: Score
     best_values: dict[int, float]
     last_values: dict[int, float]
 
 
 def summarize(records: Sequence[FinetuningRecord]) -> Summary:
     """Medians over the seeds of the main score (section 4.1 of the paper: median of five runs)."""
-    best = {record.seed: record.best.main for record in records}
-    last = {record.seed: record.last.main for record in records}
-    return Summary(median(best.values()), median(last.values()), best, last)
+    best, last = ({record.seed: getattr(record, which).main for record in records} for which in ("best", "last"))
+    return Summary(
+        median_score([*best.values()]),
+        median_score([*last.values()]),
+        {seed: score.value for seed, score in best.items()},
+        {seed: score.value for seed, score in last.items()},
+    )
+
+
+def median_score(scores: Sequence[Score]) -> Score:
+    """The median of several fine-tunings' scores of the same examples; its interval is over those examples alone."""
+    value, first = median(score.value for score in scores), scores[0]
+    low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
+    losses = [score.loss for score in scores if score.loss is not None]
+    loss = median(losses) if losses else None
+    by = f"{len(scores)} fine-tuned"
+    return Score(value=value, n=first.n, low=low, high=high, floor=first.floor, by=by, loss=loss)
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
@@ -141,5 +160,6 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
 
 
 def write_record(folder: Path, record: FinetuningRecord) -> None:
-    """Writes a record under the folder of its run, whole or not at all."""
-    write_atomically(record_file(folder, record.task, record.seed), record.model_dump_json(indent=2) + "\n")
+    """Writes a record under the folder of its run, whole or not at all: JSON with a line a field."""
+    fields = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in record.model_dump(mode="json").items())
+    write_atomically(record_file(folder, record.task, record.seed), "{\n" + ",\n".join(fields) + "\n}\n")

@@ -1,6 +1,6 @@
 """Official scores of predictions, from memory or from anybody's prediction file."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,39 @@ def evaluate(
     return _score_choices(gold, predicted)
 
 
+def shares_by_example(
+    task: TaskConfig, examples: Sequence[Any], predictions: Mapping[str, Any]
+) -> dict[str, dict[str, float]]:
+    """How right each answer is, from 0 to 1, by score and example id, in the order of the examples.
+
+    Only of scores that are means over examples: a correlation or GLUE's F1 is none. Examples without a label are left
+    out, and so is each example that a score is not about.
+    """
+    if isinstance(task.format, SquadFormat):
+        answers = _gold_texts(task.format, examples)
+        if not task.format.unanswerable:
+            return _by_score(("exact_match", "f1"), metrics.match_squad1(answers, predictions), {"": set(answers)})
+        matches = metrics.match_squad2(answers, predictions)
+        return _by_score(("exact", "f1"), matches, metrics.parts_of_squad2(answers))
+    gold = {example.id: example.label for example in examples if example.label is not None}
+    right = {id: (float(predictions[id] == label),) for id, label in gold.items()}
+    if isinstance(task.format, GlueFormat):
+        return _by_score(("accuracy",), right, {"": set(gold)}) if "accuracy" in task.metrics else {}
+    return _by_score(("accuracy",), right, _levels(gold))
+
+
+def _by_score(
+    names: Sequence[str], matches: Mapping[str, tuple[float, ...]], parts: Mapping[str, set[str]]
+) -> dict[str, dict[str, float]]:
+    """The matches of each score and part; parts are named as in the scores, before or behind the name."""
+    found = {}
+    for part, ids in parts.items():
+        for column, name in enumerate(names):
+            full = f"{name}{part}" if part.startswith("_") else f"{part}{name}"
+            found[full] = {id: match[column] for id, match in matches.items() if id in ids}
+    return {name: values for name, values in found.items() if values}
+
+
 def _check_ids(known: Sequence[str], gold: Mapping[str, Any], predictions: Mapping[str, Any]) -> None:
     ids = set(known)
     if extra := [id for id in predictions if id not in ids]:
@@ -100,13 +133,19 @@ def _score_labels(task: TaskConfig, form: GlueFormat, gold: list[Any], predicted
 
 def _score_choices(gold: dict[str, int], predicted: dict[str, int]) -> dict[str, float]:
     """Accuracy of all questions, and of each level where there are several."""
-    parts = {"accuracy": list(gold)}
-    levels = sorted({level(id) for id in gold})
-    if len(levels) > 1:
-        parts |= {f"accuracy_{name}": [id for id in gold if level(id) == name] for name in levels}
     return {
-        name: metrics.accuracy([gold[id] for id in ids], [predicted[id] for id in ids]) for name, ids in parts.items()
+        f"accuracy{part}": metrics.accuracy([gold[id] for id in ids], [predicted[id] for id in ids])
+        for part, ids in _levels(gold).items()
     }
+
+
+def _levels(ids: Iterable[str]) -> dict[str, set[str]]:
+    """The questions of each level where there are several, by the end of its scores' names, behind all of them."""
+    levels = sorted({level(id) for id in ids})
+    found = {"": set(ids)}
+    if len(levels) > 1:
+        found |= {f"_{name}": {id for id in ids if level(id) == name} for name in levels}
+    return found
 
 
 def _score_spans(
@@ -117,11 +156,7 @@ def _score_spans(
     na_probs: Mapping[str, float] | None,
     threshold: float,
 ) -> dict[str, float]:
-    answers = {
-        example.id: [answer.text for answer in example.answers]
-        for example in examples
-        if example.answers or form.unanswerable
-    }
+    answers = _gold_texts(form, examples)
     if not answers:
         raise ConfigError("nothing to score: no question has an answer")
     missing = [id for id in answers if id not in predictions]
@@ -138,3 +173,11 @@ def _score_spans(
     if na_probs is not None and (unknown := [id for id in answers if id not in na_probs]):
         raise ConfigError(f"questions without a no-answer probability: {enumerate_few(unknown)} of {len(answers)}")
     return metrics.score_squad2(answers, predictions, na_probs, threshold)
+
+
+def _gold_texts(form: SquadFormat, examples: Sequence[SpanExample]) -> dict[str, list[str]]:
+    return {
+        example.id: [answer.text for answer in example.answers]
+        for example in examples
+        if example.answers or form.unanswerable
+    }

@@ -44,7 +44,8 @@ class SpanHead(nn.Module):
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their logits).
 
-        norms [rows, 2] are the logarithms of the sums that make probabilities of start and end logits.
+        right [rows] is that score of the true span, minus infinity where the row does not hold it. norms [rows, 2] are
+        the logarithms of the sums that make probabilities of start and end logits.
         """
         logits = self._logits(hidden_states, batch)
         assert self.settings.n_best is not None
@@ -59,7 +60,9 @@ class SpanHead(nn.Module):
             batch,
             self.settings,
         )
-        return found | {"norms": torch.stack([values.logsumexp(-1) for values in logits], dim=-1)}
+        right = _at(logits[0], batch.targets["start"]) + _at(logits[1], batch.targets["end"])
+        norms = torch.stack([values.logsumexp(-1) for values in logits], dim=-1)
+        return found | {"right": _where_held(right, batch), "norms": norms}
 
     def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
         # Differs from the release: padding cannot be chosen, or a loss would depend on how much of it there is.
@@ -96,7 +99,8 @@ class SpanOrNothingHead(nn.Module):
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their log-probabilities).
 
-        no_answer [rows] is the logit that there is none.
+        right [rows] is the log-probability of the true span and of there being an answer, minus infinity where the row
+        does not hold it; no_answer [rows] is the logit that there is none.
         """
         start_logits = self._start_logits(hidden_states, batch)
         assert self.settings.beam_size is not None
@@ -106,7 +110,11 @@ class SpanOrNothingHead(nn.Module):
         found = _best_spans(
             starts[:, :, None].expand(-1, -1, count), ends, start_scores[:, :, None] + end_scores, batch, self.settings
         )
-        return found | {"no_answer": self._no_answer_logits(hidden_states, start_logits)}
+        no_answer = self._no_answer_logits(hidden_states, start_logits)
+        true_start, true_end = batch.targets["start"], batch.targets["end"]
+        end_of_true = self._end_logits(hidden_states, true_start[:, None], batch)[:, 0]
+        right = _at(start_logits.log_softmax(-1), true_start) + _at(end_of_true.log_softmax(-1), true_end)
+        return found | {"right": _where_held(right + F.logsigmoid(-no_answer), batch), "no_answer": no_answer}
 
     def _start_logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         return self.start(hidden_states)[..., 0].float().masked_fill(~_allowed(batch), _MASKED)
@@ -135,6 +143,16 @@ def _allowed(batch: TaskBatch) -> torch.Tensor:
     allowed = _in_context(batch)
     allowed[:, NO_SPAN] = True
     return allowed
+
+
+def _at(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Values [rows, sequence] at positions [rows]."""
+    return values.gather(1, positions[:, None])[:, 0]
+
+
+def _where_held(values: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+    """Values [rows], minus infinity where the row does not hold the answer."""
+    return values.masked_fill(batch.targets["start"] == NO_SPAN, -math.inf)
 
 
 def _best_spans(
@@ -252,7 +270,8 @@ class Kind:
         """The n best spans of each example in characters of its context, and the logit that there is none.
 
         Those of example i stand in rows offsets[i] to offsets[i + 1] of starts, ends and scores, the best first.
-        scores are log-probabilities; no_answer is the lowest over the windows.
+        scores are log-probabilities; no_answer is the lowest over the windows. right has the log-probability of the
+        right answer, in the window that gives it the highest.
         """
         assert isinstance(features, SpanFeatures)
         assert self.settings.n_best is not None
@@ -276,7 +295,18 @@ class Kind:
             np.array([example.id for example in examples]),
             [sorted(of.items(), key=lambda item: (-item[1], item[0]))[: self.settings.n_best] for of in spans],
             self._lowest(len(examples), targets["example"], found),
-        )
+        ) | {"right": self._right(examples, targets["example"], found, norms.sum(axis=1))}
+
+    def _right(
+        self, examples: Sequence[SpanExample], rows: np.ndarray, found: Mapping[str, np.ndarray], norms: np.ndarray
+    ) -> np.ndarray:
+        right = np.full(len(examples), -np.inf)
+        np.maximum.at(right, rows, found["right"])
+        right -= norms
+        if self.unanswerable:  # log-sigmoid of the logit
+            no_answer = -np.logaddexp(0, -self._lowest(len(examples), rows, found))
+            right = np.where([example.is_impossible for example in examples], no_answer, right)
+        return np.where(np.isfinite(right), right, np.nan)
 
     def _lowest(self, count: int, rows: np.ndarray, found: Mapping[str, np.ndarray]) -> np.ndarray:
         lowest = np.full(count, np.inf)
@@ -323,6 +353,10 @@ class Kind:
             return Predictions(answers)
         probabilities = 1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))
         return Predictions(answers, {e.id: float(p) for e, p in zip(examples, probabilities, strict=True)})
+
+    def log_likelihoods(self, examples: Sequence[SpanExample], scores: Scores) -> np.ndarray | None:
+        """Log-probabilities of the true spans [examples], or of there being no answer where none is true."""
+        return scores["right"]
 
     def constant(self, train: Sequence[SpanExample], examples: Sequence[SpanExample]) -> Predictions:
         """The whole context; where questions may be unanswerable, no answer."""

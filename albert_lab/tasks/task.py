@@ -4,8 +4,10 @@ import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -25,6 +27,8 @@ Format = Annotated[GlueFormat | SquadFormat | RaceFormat, Field(discriminator="n
 
 # The scale whose settings are written out; the other scales write what differs.
 FULL_SCALE = "paper"
+# What the file of a task leaves out, by its kind.
+DEFAULTS = paths.CONF / "task_defaults.yaml"
 NUM_SPECIAL_PIECES = 3  # [CLS] and both [SEP]
 
 
@@ -39,14 +43,18 @@ class HubSource(Section):
 class TaskSettings(Section):
     """How a model is fine-tuned on the task; what has a default is left out where the kind of task has no such thing.
 
-    Lengths count pieces.
+    optimizer is torch's AdamW, or the release's Adam, which has no bias correction. learning_rate is for a model of
+    rate_hidden_size, and smaller in proportion for a wider one; where rate_hidden_size is null, it stands for every
+    model. Lengths count pieces.
     checkpoint_steps is the distance of evaluations on the dev set; train_examples and dev_examples subsample.
     retries says how often a diverged fine-tuning is made again, each time at half the learning rate.
     question_length bounds the question (span) or the question with its option (multiple choice). empty_windows is the
     share of the training windows without the answer that are kept (span).
     """
 
+    optimizer: Literal["adamw", "adam-release"]
     learning_rate: float = Field(gt=0)
+    rate_hidden_size: int | None = Field(gt=0)
     batch_size: int = PositiveInt
     steps: int = PositiveInt
     warmup_steps: int = Field(ge=0)
@@ -131,7 +139,7 @@ class TaskConfig(Section):
         return self.settings[scale]
 
     def fitted(self, config: RunConfig) -> TaskSettings:
-        """The settings of a run's scale with lengths that its pre-training length allows.
+        """The settings of a run's scale with a learning rate for its width, and lengths that its own length allows.
 
         Where the sequences must be shorter, question length and stride shrink in the same proportion.
 
@@ -139,13 +147,17 @@ class TaskConfig(Section):
             ConfigError: no settings for the scale, or a pre-training length that is too short for the task.
         """
         settings, longest = self.at(config.scale.name), config.max_sequence_length
-        if settings.max_sequence_length <= longest:
+        changed: dict[str, Any] = {}
+        if settings.rate_hidden_size is not None and settings.rate_hidden_size < config.model.hidden_size:
+            changed["learning_rate"] = settings.learning_rate * settings.rate_hidden_size / config.model.hidden_size
+        if longest < settings.max_sequence_length:
+            changed["max_sequence_length"] = longest
+            for key in ("question_length", "stride"):
+                value = getattr(settings, key)
+                if value is not None:
+                    changed[key] = max(1, value * longest // settings.max_sequence_length)
+        if not changed:
             return settings
-        changed: dict[str, Any] = {"max_sequence_length": longest}
-        for key in ("question_length", "stride"):
-            value = getattr(settings, key)
-            if value is not None:
-                changed[key] = max(1, value * longest // settings.max_sequence_length)
         try:
             return TaskSettings.model_validate(settings.model_dump() | changed)
         except ValidationError as error:
@@ -207,20 +219,40 @@ def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
             OmegaConf.update(content, override.key_or_group, override.value(), force_add=True)
         # JSON mode: lists may stand for tuples, numbers stay strict.
         plain: Any = OmegaConf.to_container(content, resolve=True)
-        return TaskConfig.model_validate_json(json.dumps({"name": file.stem} | _with_full_settings(plain)))
+        if "kind" in plain and not (str(plain["kind"]).isidentifier() and find_spec(kind_module(plain["kind"]))):
+            raise ConfigError(f"{file}: kind={plain['kind']} is unknown (allowed: {', '.join(_defaults())})")
+        return TaskConfig.model_validate_json(json.dumps({"name": file.stem} | _with_defaults(plain)))
     except ValidationError as error:
         raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in error.errors())) from error
     except (OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read as YAML: {error}") from error
 
 
-def _with_full_settings(content: dict[str, Any]) -> dict[str, Any]:
-    settings = content.get("settings")
-    if not isinstance(settings, dict) or not isinstance(settings.get(FULL_SCALE), dict):
+@cache
+def _defaults() -> dict[str, Any]:
+    """What files of tasks leave out, by kind."""
+    return OmegaConf.to_container(OmegaConf.load(DEFAULTS))  # pyright: ignore[reportReturnType]
+
+
+def _with_defaults(content: dict[str, Any]) -> dict[str, Any]:
+    """A task's content with the settings of every scale: its own, else the kind's, else those of the full scale."""
+    own, kind = content.get("settings", {}), str(content.get("kind"))
+    default = _defaults().get(kind, {}).get("settings", {})
+    if not isinstance(own, dict) or not all(isinstance(settings, dict) for settings in own.values()):
         return content
-    full = settings[FULL_SCALE]
-    filled = {scale: full | own if isinstance(own, dict) else own for scale, own in settings.items()}
+    full = default.get(FULL_SCALE, {}) | own.get(FULL_SCALE, {})
+    filled = {}
+    for scale in [*default, *(scale for scale in own if scale not in default)]:
+        given = own.get(scale, {})
+        filled[scale] = full | default.get(scale, {}) | given
+        if "learning_rate" in given and "rate_hidden_size" not in given:  # a rate is meant as it stands
+            filled[scale]["rate_hidden_size"] = None
     return content | {"settings": filled}
+
+
+def kind_module(kind: str) -> str:
+    """The module of a kind of task."""
+    return f"albert_lab.tasks.{kind}"
 
 
 def _describe(detail: Any) -> str:

@@ -44,7 +44,7 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_kept_in_the_report_fo
     ensembles.keep(own_home / "report", experiment, planned, print)
     (line,) = section.lines(own_home / "report")
     records = [read_record(item.run.folder, "mnli", seed) for seed in (0, 1, 2)]
-    singles = [record.best.main for record in records if record]
+    singles = [record.best.main.value for record in records if record]
     assert line["single"] == sorted(singles)[1]
     assert json.loads(line["members"]) == pytest.approx(sorted(singles)[:0:-1])
     best = sorted(range(3), key=lambda seed: -singles[seed])[:2]

@@ -85,7 +85,33 @@ def test_a_scale_takes_from_paper_what_it_does_not_set():
     assert squad2.at("laptop").n_best == squad2.at("paper").n_best
     assert squad2.at("laptop").steps != squad2.at("paper").steps
     changed = load_task("squad2", ["settings.paper.n_best=7", "settings.laptop.retries=3"])
-    assert (changed.at("laptop").n_best, changed.at("laptop").retries, changed.at("paper").retries) == (7, 3, 0)
+    assert (changed.at("laptop").n_best, changed.at("laptop").retries, changed.at("paper").retries) == (7, 3, 1)
+
+
+def test_a_scale_takes_what_the_file_leaves_out_from_the_defaults_of_its_kind(tmp_path):
+    file = tmp_path / "mine.yaml"
+    text = COLA[: COLA.index("settings:")]
+    file.write_text(f"{text}settings: {{paper: {{dropout: 0.3}}, laptop: {{steps: 7, warmup_steps: 1}}}}")
+    task = load_task(str(file))
+    assert (task.at("paper").dropout, task.at("smoke").dropout, task.at("laptop").dropout) == (0.3, 0.3, 0.0)
+    assert (task.at("laptop").steps, task.at("gpu").steps) == (7, TASKS["sst2"].at("gpu").steps)
+
+
+def test_the_releases_adam_is_for_the_papers_scale():
+    chosen = {(scale, task.at(scale).optimizer) for task in TASKS.values() for scale in task.settings}
+    assert chosen == {("paper", "adam-release"), ("gpu", "adamw"), ("laptop", "adamw"), ("smoke", "adamw")}
+
+
+def test_the_learning_rate_falls_with_the_width_and_a_given_one_stands():
+    def rates(*overrides):
+        task = load_task("sst2", overrides)
+        widths = ("tiny", "small", "base")  # H = 48, 96, 768
+        return [task.fitted(config.load([f"model={name}", "scale=laptop"])).learning_rate for name in widths]
+
+    full = TASKS["sst2"].at("laptop").learning_rate
+    assert rates() == [full, full, full / 8]
+    assert rates("settings.laptop.learning_rate=0.01") == [0.01] * 3
+    assert rates("settings.laptop.learning_rate=0.01", "settings.laptop.rate_hidden_size=48") == [0.01, 0.005, 0.000625]
 
 
 def test_a_scale_that_a_task_does_not_know_is_refused():
@@ -153,7 +179,7 @@ def test_what_does_not_fit_is_refused_with_key_value_and_what_is_allowed(name, o
         ("", r"mine\.yaml: title must be given\n.*mine\.yaml: kind must be given"),
         (COLA.replace("dev: glue", "validation: glue"), r"mine\.yaml: data\.dev must be given"),
         (COLA.replace("  labels:", "  lables:"), r"format\.labels must be given\n.*unknown key format\.lables"),
-        (COLA.replace("  paper: {", "  huge: {"), r"settings\.gpu\.classifier_dropout must be given"),
+        (COLA.replace("  paper: {learning_rate", "  paper: {rate"), r"unknown key settings\.paper\.rate"),
     ],
 )
 def test_a_file_that_is_no_task_is_refused(text, says, tmp_path):

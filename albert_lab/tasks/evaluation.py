@@ -1,0 +1,133 @@
+"""A model's scores of a split's examples, and what they are worth: answers, and one Score a metric."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from albert_lab.score import Score, wilson
+from albert_lab.tasks.features import evaluation_items
+from albert_lab.tasks.kind import Outcome, Scores, TaskKind, judge
+from albert_lab.tasks.model import TaskModel
+from albert_lab.tasks.records import Evaluation
+from albert_lab.tasks.score import shares_by_example
+from albert_lab.tasks.split import Split
+from albert_lab.tasks.task import TaskConfig
+
+_BATCH_ITEMS = 64
+_BY = "fine-tuned"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What scores are worth: the final answers, their Scores, and how right each answer is (see FinetuningRecord).
+
+    is_constant says whether every example has the same answer, no-answer thresholds aside.
+    """
+
+    outcome: Outcome
+    evaluation: Evaluation
+    example_scores: tuple[float, ...] | None
+    is_constant: bool
+
+
+def score_split(
+    model: TaskModel,
+    split: Split,
+    kind: TaskKind,
+    device: torch.device,
+    precision: Callable[[], AbstractContextManager],
+) -> Scores:
+    """The scores of a split's examples by a model, which is left in training mode."""
+    model.eval()
+    order, parts = [], []
+    with torch.no_grad():
+        for items in evaluation_items(split.features.lengths, _BATCH_ITEMS):
+            with precision():
+                found = model.scores(split.features.batch(items, device))
+            order.append(items)
+            parts.append({name: values.cpu().numpy() for name, values in found.items()})
+    model.train()
+    places = np.argsort(np.concatenate(order))
+    gathered = {name: join_rows([part[name] for part in parts])[places] for name in parts[0]}
+    return kind.collect(split.examples, split.features, gathered)
+
+
+def floors_of(
+    task: TaskConfig, kind: TaskKind, train: Sequence[Any], examples: Sequence[Any], say: Callable[[str], None]
+) -> dict[str, float]:
+    """What the best constant answer scores on examples, by metric, in percent."""
+    return judge(task, examples, kind.constant(train, examples), say).scores
+
+
+def evaluate_scores(
+    task: TaskConfig,
+    kind: TaskKind,
+    examples: Sequence[Any],
+    scores: Scores,
+    floors: Mapping[str, float],
+    say: Callable[[str], None],
+    *,
+    step: int,
+    threshold: float | None = None,
+) -> Evaluated:
+    """What the scores of examples are worth.
+
+    Args:
+        task: the task of the examples.
+        kind: its kind.
+        examples: of any split with labels.
+        scores: of these examples, in their order.
+        floors: see floors_of.
+        say: told what the official scores leave out.
+        step: the training step of the scores.
+        threshold: of no answer; None: the one that makes the F1 of these very examples highest.
+    """
+    predictions = kind.predict(examples, scores)
+    outcome = judge(task, examples, predictions, say, threshold)
+    shares = {name: [*of.values()] for name, of in shares_by_example(task, examples, outcome.answers).items()}
+    known = {name: value for name, value in outcome.scores.items() if name in shares or name in task.metrics}
+    found = {
+        name: _score(value, shares.get(name), len(examples), floors[name], loss=None) for name, value in known.items()
+    }
+    of_main = None
+    if set(task.main) <= shares.keys():
+        of_main = [sum(values) / len(values) for values in zip(*(shares[name] for name in task.main), strict=True)]
+    loss = _loss(kind.log_likelihoods(examples, scores))
+    main = _score(task.main_score(outcome.scores), of_main, len(examples), task.main_score(floors), loss=loss)
+    return Evaluated(
+        outcome=outcome,
+        evaluation=Evaluation(step=step, main=main, scores=found, threshold=outcome.threshold),
+        example_scores=None if of_main is None else tuple(round(share, 4) for share in of_main),
+        is_constant=len({_rounded(answer) for answer in predictions.answers.values()}) == 1 < len(examples),
+    )
+
+
+def _score(value: float, shares: Sequence[float] | None, n: int, floor: float, loss: float | None) -> Score:
+    if shares is None:
+        return Score(value=value, n=n, low=None, high=None, floor=floor, by=_BY, loss=loss)
+    low, high = wilson(sum(shares), len(shares))
+    return Score(value=value, n=len(shares), low=low, high=high, floor=floor, by=_BY, loss=loss)
+
+
+def _loss(log_likelihoods: np.ndarray | None) -> float | None:
+    """Their negated mean; None where no right answer has any."""
+    if log_likelihoods is None or np.isnan(log_likelihoods).all():
+        return None
+    return -float(np.nanmean(log_likelihoods))
+
+
+def join_rows(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays [items, ...] one after the other; where rows differ in length, shorter ones are filled with -inf."""
+    width = max((part.shape[1] for part in parts if part.ndim > 1), default=0)
+    if width:
+        fill = -np.inf if parts[0].dtype.kind == "f" else 0
+        parts = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=fill) for part in parts]
+    return np.concatenate(parts)
+
+
+def _rounded(answer: Any) -> Any:
+    return round(answer, 2) if isinstance(answer, float) else answer
