@@ -43,8 +43,8 @@ def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:
     body = []
     for line in found:
         members = json.loads(line["members"])
-        bounds = interval(line["ensemble"] / 100, line["n"], line["metric"].split(" and "))
-        shown = _score(line, "ensemble") + (f" [{100 * bounds[0]:.1f}, {100 * bounds[1]:.1f}]" if bounds else "")
+        bounds = interval(line["ensemble"], line["n"], line["metric"].split(" and "))
+        shown = _score(line, "ensemble") + (f" [{bounds[0]:.1f}, {bounds[1]:.1f}]" if bounds else "")
         cells = [line["title"], str(line["row"]), str(line["seed"]), f"{len(members)} of {line['finetunings']}"]
         cells += [_score(line, "single"), shown, ", ".join(f"{score:.1f}" for score in members)]
         if paper:  # of the official task, and of no other

@@ -16,9 +16,9 @@ from albert_lab.analysis.study import Study
 from albert_lab.analysis.tables import intrinsic_columns
 from albert_lab.errors import MissingDataError
 from albert_lab.lab import experiment as experiments
-from albert_lab.lab.downstream import wilson
 from albert_lab.lab.figure import FIGURES
 from albert_lab.lab.results import LAYERS
+from albert_lab.score import wilson
 from albert_lab.storage import write_atomically
 
 
@@ -61,8 +61,8 @@ def _errors(found: Study) -> list[str]:
     for column in intrinsic_columns(found.experiment):
         if (count := f"{column.key}_n") in found.curves:
             n, all_n = (int(min(table[count].tolist())) for table in (found.curves, found.results))
-            low, high = wilson(statistics.fmean(found.curves[column.key].tolist()), n)
-            errors.append(f"{column.heading} ± {50 * (high - low):.1f} (n = {n:,}; in the table {all_n:,})")
+            low, high = wilson(statistics.fmean(found.curves[column.key].tolist()) / 100 * n, n)
+            errors.append(f"{column.heading} ± {(high - low) / 2:.1f} (n = {n:,}; in the table {all_n:,})")
     words = (
         "Learning curves are scored on the first pairs of each set alone, the same for all seeds. All seeds share the"
         " error of so few answers, and no band shows it; in points, at 95 %: "

@@ -1,7 +1,6 @@
 """The fine-tunings of a run: the tasks that fill a table's columns, what of them is done, and making the rest."""
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from albert_lab import paths
 from albert_lab.data.build import Say
 from albert_lab.errors import MENDABLE, ConfigError
+from albert_lab.score import wilson
 from albert_lab.sections import RunConfig
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import STANDS_FOR, data_folder, find_or_make, stand_in
@@ -176,7 +176,7 @@ def describe(record: FinetuningRecord) -> str:
 
 
 def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str, Any]:
-    """The downstream columns of a run's row in the table of runs, as shares: the median over fine-tuning seeds.
+    """The downstream columns of a run's row in the table of runs, in percent: the median over fine-tuning seeds.
 
     A task that is not finished has no column. The interval is Wilson's 95 % for a share of n answers, which for the F1
     of an answer, a number between 0 and 1, is wider than need be; correlations have none.
@@ -187,14 +187,14 @@ def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str,
         records = finished(run, name, seeds)
         if not records:
             continue
-        value, n = summarize(records).best / 100, records[0].dev.used
+        value, n = summarize(records).best, records[0].dev.used
         values[column] = value
         found |= {name: value, f"{name}_n": n}
         if bounds := interval(value, n, load_task(name).main):
             found |= {f"{name}_low": bounds[0], f"{name}_high": bounds[1]}
-        found |= {f"{name}_baseline": records[0].baseline_main / 100, f"{name}_by": f"{len(records)} fine-tuned"}
+        found |= {f"{name}_floor": records[0].baseline_main, f"{name}_by": f"{len(records)} fine-tuned"}
         for part in load_task(name).metrics:
-            found[f"{name}_{part}"] = median(record.best.scores[part] for record in records) / 100
+            found[f"{name}_{part}"] = median(record.best.scores[part] for record in records)
     if set(AVERAGED) <= set(values):
         found[AVERAGE] = fmean(values[column] for column in AVERAGED)
     return found
@@ -206,17 +206,9 @@ def finished(run: "Run", name: str, seeds: Seeds = None) -> list[FinetuningRecor
     return [record for record in records if record is not None] if all(records) else []
 
 
-def interval(share: float, n: int, metrics: Iterable[str]) -> tuple[float, float] | None:
-    """The 95 % Wilson score interval of a task's score; None for a correlation, which is no share."""
-    return wilson(share, n) if CORRELATIONS.isdisjoint(metrics) else None
-
-
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a share of n, which need be no whole count."""
-    z = 1.959963984540054
-    centre, width = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return max(0.0, (centre - width) / scale), min(1.0, (centre + width) / scale)
+def interval(value: float, n: int, metrics: Iterable[str]) -> tuple[float, float] | None:
+    """The 95 % Wilson interval of a task's score, both in percent; None for a correlation, which is no share."""
+    return wilson(value / 100 * n, n) if CORRELATIONS.isdisjoint(metrics) else None
 
 
 def table(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> list[dict[str, Any]]:

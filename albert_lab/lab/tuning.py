@@ -104,10 +104,10 @@ def as_text(records: Sequence[FinetuningRecord]) -> str:
     body = []
     for title, seeds in by_task.items():
         summary, first = summarize(seeds), seeds[0]
-        bounds = downstream.interval(summary.best / 100, first.dev.used, load_task(first.task).main)
+        bounds = downstream.interval(summary.best, first.dev.used, load_task(first.task).main)
         values = ", ".join(f"{value:.1f}" for value in summary.best_values.values())
         trained = f"{first.train.used:,} of {first.train.available:,}"
-        shown = f" [{100 * bounds[0]:.1f}, {100 * bounds[1]:.1f}]" if bounds else ""
+        shown = f" [{bounds[0]:.1f}, {bounds[1]:.1f}]" if bounds else ""
         score, chance = f"{summary.best:.1f}{shown}", f"{first.baseline_main:.1f}"
         body.append(
             [title, first.weights, score, values, f"{summary.last:.1f}", chance, f"{first.dev.used:,}", trained]

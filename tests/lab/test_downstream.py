@@ -51,8 +51,8 @@ def test_a_task_asked_for_by_name_must_have_its_data(tmp_path, monkeypatch):
 def test_the_interval_of_a_share_is_scipys(counts):
     right, n = counts
     expected = binomtest(right, n).proportion_ci(0.95, method="wilson")
-    found = downstream.interval(right / n, n, ["f1", "exact"])
-    assert found == pytest.approx((expected.low, expected.high), abs=1e-9)
+    found = downstream.interval(100 * right / n, n, ["f1", "exact"])
+    assert found == pytest.approx((100 * expected.low, 100 * expected.high), abs=1e-7)
 
 
 @pytest.mark.parametrize("metric", ["matthews", "pearson", "spearman"])
@@ -89,7 +89,7 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     assert "squad1, seed 0" in point["failed_tasks"]
     assert point["state"] == "done"
     (row,) = sweep.tables(planned)[0].to_dict("records")
-    assert 0 <= row["mnli"] <= 1
+    assert 1 < row["mnli"] <= 100
     assert "squad1" not in row
 
     squad.write_text(whole)
