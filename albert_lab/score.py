@@ -32,6 +32,34 @@ class Score(BaseModel):
     loss: float | None = None
 
 
+# The words of an alarm on a score between chance and its lexical floor.
+NOT_ABOVE_BAGS = "not above bags of tokens"
+# Headings of the cells of `printed`.
+PRINTED = ("%", "95 % interval", "n", "constant answer %", "bags of tokens %", "loss (nats)")
+
+
+def printed(score: Score) -> list[str]:
+    """A score as cells of a table, under PRINTED; a cell is empty where the score has no such number."""
+    interval = "" if score.low is None or score.high is None else f"{score.low:.1f} to {score.high:.1f}"
+    lexical = "" if score.lexical_floor is None else f"{score.lexical_floor:.1f}"
+    loss = "" if score.loss is None else f"{score.loss:.3f}"
+    return [f"{score.value:.1f}", interval, f"{score.n:,}", f"{score.floor:.1f}", lexical, loss]
+
+
+def shortfall(score: Score) -> str:
+    """Which of its floors a score does not rise above with its whole interval, in words; empty where it does."""
+    if score.low is None or score.low <= score.floor:
+        return f"not above chance ({score.floor:.1f} %)"
+    if score.lexical_floor is not None and score.low <= score.lexical_floor:
+        return f"above chance ({score.floor:.1f} %), {NOT_ABOVE_BAGS} ({score.lexical_floor:.1f} %)"
+    return ""
+
+
+def loss_name(name: str) -> str:
+    """What the loss is called that belongs to a score: mlm_loss to mlm_accuracy."""
+    return f"{name.removesuffix('_accuracy')}_loss"
+
+
 def wilson(correct: float, n: int) -> tuple[float, float]:
     """The 95 % Wilson interval of a share of n answers, in percent.
 
@@ -46,7 +74,10 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
     return 100 * float(low), 100 * float(high)
 
 
-def share(correct: int, n: int, *, floor: float, by: str, loss: float | None = None) -> Score:
-    """The score of so many right answers of n; floor is in percent."""
+def share(
+    correct: int, n: int, *, floor: float, by: str, loss: float | None = None, lexical_floor: float | None = None
+) -> Score:
+    """The score of so many right answers of n; floors are in percent, the loss in nats an answer."""
     low, high = wilson(correct, n)
-    return Score(value=100 * correct / n, n=n, low=low, high=high, floor=floor, by=by, loss=loss)
+    value = 100 * correct / n
+    return Score(value=value, n=n, low=low, high=high, floor=floor, lexical_floor=lexical_floor, by=by, loss=loss)

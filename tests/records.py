@@ -4,7 +4,8 @@ from functools import cache
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.runs.results import Data, Provenance, RunRecord, Score, Training
+from albert_lab.runs.results import Data, Provenance, RunRecord, Training
+from albert_lab.score import Score
 
 
 @cache
@@ -12,17 +13,18 @@ def _smoke() -> RunConfig:
     return load(["scale=smoke"])
 
 
-def toy_score(value: float, by: str = "head") -> Score:
-    return Score(value=value, n=1000, low=value - 0.03, high=value + 0.03, baseline=0.5, by=by)
+def toy_score(value: float, by: str = "head", *, loss: float, lexical_floor: float | None = None) -> Score:
+    interval = {"low": value - 3, "high": value + 3}
+    return Score(value=value, n=1000, **interval, floor=50, lexical_floor=lexical_floor, by=by, loss=loss)
 
 
 def toy_record(
     config: RunConfig | None = None,
     *,
     name: str = "sop_all-shared_seed0",
-    mlm: float = 0.25,
-    nsp: float = 0.5,
-    sop: float = 0.6,
+    mlm: float = 25,
+    nsp: float = 50,
+    sop: float = 60,
     by: str = "head",
     evaluation_set: str = "set",
     alarms: tuple[str, ...] = (),
@@ -36,9 +38,9 @@ def toy_record(
         parameters={"total": 31_000, "encoder": 30_000, "with_pooler": 30_500},
         train_flops_per_token=190_000.0,
         scores={
-            "mlm_accuracy": toy_score(mlm),
-            "nsp_accuracy": toy_score(nsp, by),
-            "sop_accuracy": toy_score(sop, by),
+            "mlm_accuracy": toy_score(mlm, loss=5 - mlm / 20),
+            "nsp_accuracy": toy_score(nsp, by, loss=0.75, lexical_floor=50.5),
+            "sop_accuracy": toy_score(sop, by, loss=0.65, lexical_floor=58),
         },
         training=Training(
             steps=12,

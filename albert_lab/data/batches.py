@@ -165,7 +165,32 @@ def fixed_set(
     short_sequence_probability: float,
     seed: int,
 ) -> Batch:
-    """Masked examples for evaluation, the same for the same arguments; as many as the text yields where that is fewer.
+    """Masked examples for evaluation, of the pairs of fixed_pairs.
+
+    Raises:
+        ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
+    """
+    chosen = fixed_pairs(
+        shards,
+        spec,
+        num_pairs=num_pairs,
+        max_sequence_length=max_sequence_length,
+        short_sequence_probability=short_sequence_probability,
+        seed=seed,
+    )
+    return _collate(shards, chosen, vocabulary, masking, max_sequence_length, generator(Stream.MASKING, seed, 0))
+
+
+def fixed_pairs(
+    shards: Shards,
+    spec: InterSentenceConfig,
+    *,
+    num_pairs: int,
+    max_sequence_length: int,
+    short_sequence_probability: float,
+    seed: int,
+) -> Pairs:
+    """Pairs for evaluation, the same for the same arguments; as many as the text yields where that is fewer.
 
     Labels come in the shares of a whole epoch, up to rounding, in the set and in its first part of any size.
 
@@ -184,8 +209,7 @@ def fixed_set(
     for label in np.unique(pairs.label):
         rows = np.flatnonzero(pairs.label == label)
         place[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
-    chosen = pairs.take(np.argsort(place, kind="stable")[:num_pairs])
-    return _collate(shards, chosen, vocabulary, masking, max_sequence_length, generator(Stream.MASKING, seed, 0))
+    return pairs.take(np.argsort(place, kind="stable")[:num_pairs])
 
 
 def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:

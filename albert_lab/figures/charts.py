@@ -75,11 +75,11 @@ def _parting(study: Study) -> float | None:
 
 
 def _draw_curves(study: Study, panel: Axes, column: str) -> None:
-    lines = study.lines(study.curves, along(study), column, 100)
+    lines = study.lines(study.curves, along(study), column)
     for look, line in lines:
         drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
     if column != "mlm_accuracy":
-        drawing.draw_constant(panel, 100 * statistics.fmean(study.results[f"{column}_baseline"]))
+        drawing.draw_constant(panel, statistics.fmean(study.results[f"{column}_floor"]))
     panel.set(xlabel=ALONG[along(study)], ylabel=AXES[column])
 
 
@@ -185,7 +185,7 @@ def _scores(
             for row, x, spread in group:
                 if markers:
                     kind = kinds.index(row.labels[markers])
-                    drawing.draw_marker(panel, x, 100 * spread.mean, index, kind, paper=paper)
+                    drawing.draw_marker(panel, x, spread.mean, index, kind, paper=paper)
         panel.set(xscale="log", xlabel=x_label)
         drawing.plain_ticks(panel, sorted({x for _, x, _ in points}) if not markers else None)
 
@@ -194,7 +194,7 @@ def _scores(
         panel.set(title="ours", ylabel=SCORES[column])
     if printed:
         assert study.experiment.paper is not None
-        cells_of = [(row, papers(cells), Spread(float(cells["average"]) / 100, None, 1)) for row, cells in printed]
+        cells_of = [(row, papers(cells), Spread(float(cells["average"]), None, 1)) for row, cells in printed]
         draw(panels[-1], cells_of, paper=True)
         panels[-1].set(title=f"paper, {study.experiment.paper.table.partition(' (')[0]}", ylabel=PAPERS_SCORE)
     drawing.legends_under(figure, panels)

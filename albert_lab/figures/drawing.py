@@ -59,10 +59,10 @@ class Line:
 
     @classmethod
     def of_spreads(cls, label: str, x: Sequence[float], spreads: Sequence[Spread]) -> "Line":
-        """A line in percent through shares."""
+        """A line through means over seeds."""
         has_spread = any(spread.sd is not None for spread in spreads)
-        sd = [100 * (spread.sd or 0.0) for spread in spreads] if has_spread else None
-        return cls(label, x, [100 * spread.mean for spread in spreads], sd, counted([spread.n for spread in spreads]))
+        sd = [spread.sd or 0.0 for spread in spreads] if has_spread else None
+        return cls(label, x, [spread.mean for spread in spreads], sd, counted([spread.n for spread in spreads]))
 
 
 def counted(counts: Sequence[int], unit: str = "seed") -> str:

@@ -62,7 +62,7 @@ def _errors(found: Study) -> list[str]:
     for column in intrinsic_columns(found.experiment):
         if (count := f"{column.key}_n") in found.curves:
             n, all_n = (int(min(table[count].tolist())) for table in (found.curves, found.results))
-            low, high = wilson(n * statistics.fmean(found.curves[column.key].tolist()), n)
+            low, high = wilson(statistics.fmean(found.curves[column.key].tolist()) / 100 * n, n)
             errors.append(f"{column.heading} ± {(high - low) / 2:.1f} (n = {n:,}; in the table {all_n:,})")
     words = (
         "Learning curves are scored on the first pairs of each set alone, the same for all seeds. All seeds share the"

@@ -54,13 +54,13 @@ class Study:
             for row in rows
         ]
 
-    def lines(self, table: pd.DataFrame, x: str, column: str, factor: float = 1.0) -> list[tuple[Look, Line]]:
-        """Look and line of each row that a table has: a column against x over its seeds, times a factor."""
+    def lines(self, table: pd.DataFrame, x: str, column: str) -> list[tuple[Look, Line]]:
+        """Look and line of each row that a table has: a column against x over its seeds."""
         found = []
         for look, row in zip(self.looks, self.rows, strict=True):
             parts = parts_of(table, [run["run"] for run in row.runs])
             if parts:
-                found.append((look, over_seeds(self.name(row), parts, x, column, factor)))
+                found.append((look, over_seeds(self.name(row), parts, x, column)))
         return found
 
 
@@ -80,12 +80,10 @@ def parts_of(table: pd.DataFrame, runs: Sequence[str]) -> list[pd.DataFrame]:
     return [part for run in runs if len(part := where(table, "run", run))]
 
 
-def over_seeds(
-    label: str, parts: Sequence[pd.DataFrame], x: str, column: str, factor: float = 1.0, unit: str | None = "seed"
-) -> Line:
+def over_seeds(label: str, parts: Sequence[pd.DataFrame], x: str, column: str, unit: str | None = "seed") -> Line:
     """Mean and standard deviation over runs, point by point, as far as all of them go; unit is what there are n of."""
     length = min(len(part) for part in parts)
-    values = factor * pd.DataFrame([part[column].to_numpy()[:length] for part in parts])
+    values = pd.DataFrame([part[column].to_numpy()[:length] for part in parts])
     at = pd.DataFrame([part[x].to_numpy()[:length] for part in parts]).mean()
     sd = values.std(ddof=1).tolist() if len(parts) > 1 else None
     return Line(label, at.tolist(), values.mean().tolist(), sd, counted([len(parts)], unit) if unit else "")

@@ -10,6 +10,7 @@ from albert_lab.interop.loading import Opened, read_import
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
 from albert_lab.runs.results import RunRecord
+from albert_lab.score import PRINTED, printed
 
 
 def model_card(folder: Path, opened: Opened, layout: str, model_class: str | None) -> str:
@@ -70,18 +71,8 @@ def _usage(model_class: str | None) -> str:
 
 
 def _scores(record: RunRecord) -> str:
-    body = [
-        [
-            name,
-            f"{100 * s.value:.1f}",
-            f"{100 * s.low:.1f} to {100 * s.high:.1f}",
-            f"{s.n:,}",
-            f"{100 * s.baseline:.1f}",
-            s.by,
-        ]
-        for name, s in record.scores.items()
-    ]
-    header = ["score (%)", "value", "95 % interval", "n", "constant answer", "by"]
+    body = [[name, *printed(score), score.by] for name, score in record.scores.items()]
+    header = ["score", *PRINTED, "by"]
     alarms = [f"Alarm: {alarm}" for alarm in record.alarms]
     table = tabulate(body, headers=header, tablefmt="github", disable_numparse=True)
     held_out = (

@@ -9,6 +9,7 @@ from tabulate import tabulate
 
 from albert_lab.config.compose import load, parse, validate
 from albert_lab.config.schema import RunConfig
+from albert_lab.data.lexical_floor import find_or_fit
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import find_tokenizer
@@ -16,6 +17,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import Opened, open_folder
 from albert_lab.machine import cores
 from albert_lab.messages import Say
+from albert_lab.score import PRINTED, Score, printed
 
 # What an evaluation may set; the model decides the rest.
 SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")
@@ -25,15 +27,10 @@ _CLEANING = ("lower_case", "strip_accents")
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One score as a share of n answers; all but name and reason are None where it cannot be taken."""
+    """One score, or the reason why it cannot be taken."""
 
-    score: str
-    value: float | None
-    n: int | None
-    low: float | None
-    high: float | None
-    baseline: float | None
-    by: str | None
+    name: str
+    score: Score | None
     reason: str | None
 
 
@@ -50,26 +47,22 @@ class Scored:
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        return asdict(self)
+        return asdict(self) | {"rows": [_as_dict(row) for row in self.rows]}
 
     def as_text(self) -> str:
         """A table in percent, with what could not be scored and the notes."""
         body = [
-            [row.score, "", "", "", "", row.reason]
-            if row.value is None or row.low is None or row.high is None or row.baseline is None
-            else [
-                row.score,
-                f"{row.value:.1%}",
-                f"{row.low:.1%} to {row.high:.1%}",
-                f"{row.n:,}",
-                f"{row.baseline:.1%}",
-                row.by,
-            ]
+            [row.name, *printed(row.score), row.score.by] if row.score else [row.name, *[""] * len(PRINTED), row.reason]
             for row in self.rows
         ]
-        header = ["score", "value", "95 % interval", "n", "constant answer", "by"]
+        header = ["score", *PRINTED, "by"]
         table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
         return "\n".join([table, "", *self.notes])
+
+
+def _as_dict(row: ScoreRow) -> dict[str, Any]:
+    score = row.score.model_dump() if row.score else dict.fromkeys(Score.model_fields)
+    return {"score": row.name} | score | {"reason": row.reason}
 
 
 def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
@@ -91,15 +84,16 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     import torch
 
     from albert_lab.training.device import autocast, choose_device, choose_precision
-    from albert_lab.training.evaluate import ACCURACIES, Evaluator, make_sets
+    from albert_lab.training.evaluate import ACCURACIES, PAIR_OPTIONS, Evaluator, make_sets
 
     torch.set_num_threads(threads)
     reasons = _reasons(opened)
     shards = prepare(config, say)
     train, dev = (open_shards(shards, split, opened.tokenizer) for split in ("train", "dev"))
+    floors = find_or_fit(config, train, dev, PAIR_OPTIONS, say)
     device = choose_device(config.machine.device)
     evaluator = Evaluator(
-        sets=make_sets(train, dev, opened.tokenizer, config),
+        sets=make_sets(train, dev, opened.tokenizer, config, floors),
         kinds=opened.pair_labels,
         batch_size=config.evaluation.batch_size,
         device=device,
@@ -110,11 +104,9 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     rows = []
     for name in ACCURACIES:
         if name in reasons:
-            rows.append(ScoreRow(name, None, None, None, None, None, None, reasons[name]))
-            continue
-        accuracy = found[name]
-        low, high = accuracy.interval()
-        rows.append(ScoreRow(name, accuracy.value, accuracy.n, low, high, accuracy.baseline, accuracy.by, None))
+            rows.append(ScoreRow(name, None, reasons[name]))
+        else:
+            rows.append(ScoreRow(name, found[name], None))
     return Scored(
         model=opened.name,
         corpus=config.corpus.name if config.corpus.path is None else f"{config.corpus.name} ({config.corpus.path})",

@@ -1,10 +1,11 @@
-"""What did not rise above chance: of scores on held-out text a row a line, of fine-tuned tasks a column a line."""
+"""What did not rise above its floor: of scores on held-out text a row a line, of fine-tuned tasks a column a line."""
 
 from collections.abc import Sequence
 
 import pandas as pd
 
 from albert_lab.report.claims import name
+from albert_lab.score import NOT_ABOVE_BAGS
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import INTRINSIC_HEADINGS, Row, Run, task_columns
 
@@ -17,28 +18,32 @@ def section(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame)
         table: its rows.
         tunings: a line a fine-tuning.
     """
-    lines = [line for column in INTRINSIC_HEADINGS for line in _at_chance(table, column)]
+    lines = []
+    for column in INTRINSIC_HEADINGS:
+        lines += _at_floor(table, column, lexical=False) + _at_floor(table, column, lexical=True)
     lines += _unmoved(experiment, table, tunings)
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _at_chance(table: Sequence[Row], column: str) -> list[str]:
-    heading = INTRINSIC_HEADINGS[column]
+def _at_floor(table: Sequence[Row], column: str, *, lexical: bool) -> list[str]:
+    """A line a row with runs at chance, or, if lexical, above chance and not above bags of tokens."""
+    words = f"{INTRINSIC_HEADINGS[column]} {f'above chance, {NOT_ABOVE_BAGS},' if lexical else 'at chance'}"
     rows = [row for row in table if row.runs]
-    counts = [sum(_has_alarm(run, column) for run in row.runs) for row in rows]
+    counts = [sum(_has_alarm(run, column, lexical=lexical) for run in row.runs) for row in rows]
     total = sum(len(row.runs) for row in rows)
     if len(rows) > 1 and sum(counts) == total:
-        return [f"All {total} runs: {heading} at chance."]
+        return [f"All {total} runs: {words.rstrip(',')}."]
     return [
-        f"{name(row.labels)}: {heading} at chance in {_share(count, len(row.runs))}."
+        f"{name(row.labels)}: {words} in {_share(count, len(row.runs))}."
         for row, count in zip(rows, counts, strict=True)
         if count
     ]
 
 
-def _has_alarm(run: Run, column: str) -> bool:
+def _has_alarm(run: Run, column: str, *, lexical: bool) -> bool:
     alarms = run.get("alarms")  # as text: the column, then what is wrong with it
-    return isinstance(alarms, str) and any(alarm.split()[0] == column for alarm in alarms.split("; "))
+    found = alarms.split("; ") if isinstance(alarms, str) else []
+    return any(alarm.split()[0] == column and (NOT_ABOVE_BAGS in alarm) == lexical for alarm in found)
 
 
 def _share(count: int, n: int) -> str:
@@ -50,9 +55,9 @@ def _share(count: int, n: int) -> str:
 def _unmoved(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame) -> list[str]:
     lines = []
     for column in task_columns(experiment, tunings):
-        low, baseline = f"{column.key}_low", f"{column.key}_baseline"  # an average has neither
+        low, floor = f"{column.key}_low", f"{column.key}_floor"  # an average has neither
         scored = {run["run"]: run for row in table for run in row.having(low)}
-        above = sum(run[low] > run[baseline] for run in scored.values())
+        above = sum(run[low] > run[floor] for run in scored.values())
         if above < len(scored):
             verb = "is" if above == 1 else "are"
             lines.append(f"{column.heading}: {above} of {len(scored)} runs {verb} above constant answers.")

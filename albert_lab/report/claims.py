@@ -254,9 +254,8 @@ def name(labels: Labels) -> str:
 
 
 def sample(row: Row, metric: str, column: str) -> Sample:
-    """A metric by pre-training seed; scores in percent."""
-    factor = 100.0 if metric in scores() else 1.0
-    return {run["seed"]: factor * float(run[column]) for run in row.having(column)}
+    """A metric by pre-training seed."""
+    return {run["seed"]: float(run[column]) for run in row.having(column)}
 
 
 def resolution(row: Row, metric: str, column: str) -> float:

@@ -118,7 +118,7 @@ def _cell(row: Row | None, column: str) -> Cell | None:
         return Cell(found.value, found.n, *found.interval)
     run = next(run for run in row.runs if run["seed"] in values)
     if column in scores() and f"{column}_low" in run:
-        return Cell(found.value, found.n, 100 * run[f"{column}_low"], 100 * run[f"{column}_high"])
+        return Cell(found.value, found.n, run[f"{column}_low"], run[f"{column}_high"])
     return Cell(found.value, found.n)
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
 
+from albert_lab.score import loss_name
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Column, Row, Run, axis_labels, axis_names, paper_cells
+from albert_lab.studies.table import Column, Row, Run, Spread, axis_labels, axis_names, paper_cells
 
 MISSING = "—"
 _NUMBER = re.compile(r"[-+±]?\d")  # with what follows it: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
@@ -26,7 +27,7 @@ def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 
 
 def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:
-    """A row as in the paper, our scores in percent beside the paper's."""
+    """A row as in the paper, our scores beside the paper's."""
     shown = experiment.paper.columns if experiment.paper else {}
     header = [*axis_names(axes), "seeds"]
     for column in columns:
@@ -43,28 +44,47 @@ def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Ro
     return as_table(header, body)
 
 
+def losses_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:
+    """The losses that belong to columns of scores, mean and spread over seeds; empty where no run has one."""
+    shown = [column for column in columns if any(row.spread(loss_name(column.key)) for row in table)]
+    if not shown:
+        return ""
+    header = [*axis_names(axes), "seeds", *(f"{column.heading} loss" for column in shown)]
+    body = []
+    for row in table:
+        spreads = [row.spread(loss_name(column.key)) for column in shown]
+        body.append([*axis_labels(experiment, row, axes), str(len(row.runs)), *map(_loss, spreads)])
+    return as_table(header, body)
+
+
+def _loss(spread: Spread | None) -> str:
+    if spread is None:
+        return MISSING
+    return f"{spread.mean:.3f}" + ("" if spread.sd is None else f" ± {spread.sd:.3f}")
+
+
 def _score(row: Row, column: Column) -> str:
     """Mean ± standard deviation over seeds, or the one seed's score with its interval; F1/EM where it is a mean."""
     spread = row.spread(column.key)
     if spread is None:
         return MISSING
     parts = [row.spread(part) for part in column.parts] or [spread]
-    text = "/".join(percent(part.mean) for part in parts if part)
+    text = "/".join(decimal(part.mean) for part in parts if part)
     if spread.sd is not None:
-        return f"{text} ± {percent(spread.sd)}"
+        return f"{text} ± {decimal(spread.sd)}"
     (run,) = row.having(column.key)
     return f"{text} {interval(run, column.key)}".rstrip()
 
 
 def interval(run: Run, key: str) -> str:
-    """The interval of a run's score in percent, where it has one."""
+    """The interval of a run's score, where it has one."""
     low, high = (run.get(f"{key}_{end}") for end in ("low", "high"))
-    return "" if low is None or high is None else f"[{percent(low)}, {percent(high)}]"
+    return "" if low is None or high is None else f"[{decimal(low)}, {decimal(high)}]"
 
 
-def percent(share: float) -> str:
-    """A share in percent, to one decimal."""
-    return f"{100 * share:.1f}"
+def decimal(value: float) -> str:
+    """A number to one decimal, as scores in percent are printed."""
+    return f"{value:.1f}"
 
 
 def number(value: float) -> str:

@@ -1,6 +1,7 @@
 """A report as Markdown and as a page: pure functions of the CSV files and the experiment file in its folder."""
 
 import json
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,9 +17,10 @@ from albert_lab.report import layers as transitions
 from albert_lab.report.markdown import (
     MISSING,
     as_table,
+    decimal,
     interval,
+    losses_table,
     number,
-    percent,
     scores_table,
 )
 from albert_lab.report.page import curves as learning_curves
@@ -48,8 +50,17 @@ PAPERS_SCALE = (
 )
 RELEASED_SHORT_SHARE = 0.1
 ALARMS = (
-    "At chance, or not above: the 95 % interval of a run's answers reaches down to what constant answers score. Of the"
-    " scores on held-out documents, those of a run's own objectives are looked at."
+    "At chance, or not above: the 95 % interval of a run's answers reaches down to what constant answers score, or"
+    " bags of tokens. Of the scores on held-out documents, those of a run's own objectives are looked at."
+)
+LEXICAL_FLOOR = (
+    "Chance is what constant answers score. Bags of tokens: a logistic regression over the tokens of each segment by"
+    " itself, fitted on training pairs; it cannot relate the two segments, so only what a model scores above it shows"
+    " that the model does."
+)
+LOSSES = (
+    "Mean negative log-likelihood of the right answer, in nats: of a masked token, and of a pair. A fair coin has"
+    " 0.693. A pair head that does not know the set's negative kind answers with all else that it knows."
 )
 
 
@@ -155,7 +166,10 @@ def render(
         "## Scores on held-out documents",
         scores_table(experiment, axes, table, intrinsic_columns(experiment)),
         _how_to_read(table),
+        *_floors(experiment, finished),
     ]
+    if losses := losses_table(experiment, axes, table, intrinsic_columns(experiment)):
+        parts += ["## Losses on held-out documents", losses, LOSSES]
     if columns := task_columns(experiment, tunings):
         parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
     parts += ensembles.sections(experiment, averaged)
@@ -203,6 +217,21 @@ def _how_to_read(table: Sequence[Row]) -> str:
     return " ".join(parts)
 
 
+def _floors(experiment: Experiment, finished: Sequence[Run]) -> list[str]:
+    """What chance and bags of tokens score on the held-out sets, from the least to the most where runs differ."""
+
+    def span(key: str) -> str:
+        values = [decimal(run[key]) for run in finished if not math.isnan(run.get(key, math.nan))]
+        return " to ".join(dict.fromkeys([min(values, key=float), max(values, key=float)])) if values else ""
+
+    lines = []
+    for column in intrinsic_columns(experiment):
+        named = {"chance": f"{column.key}_floor", "bags of tokens": f"{column.key}_lexical_floor"}
+        found = [f"{name} {value} %" for name, key in named.items() if (value := span(key))]
+        lines += [f"- {column.heading}: {', '.join(found)}"] if found else []
+    return ["Floors of the held-out sets:", "\n".join(lines), LEXICAL_FLOOR] if lines else []
+
+
 def _costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
     header = axis_names(axes)
     header += ["parameters", "training FLOPs a piece", "steps", "pieces", "training seconds", "pieces/s"]
@@ -232,13 +261,15 @@ def _finished(table: Sequence[Row]) -> list[Run]:
 
 def _runs(experiment: Experiment, finished: Sequence[Run]) -> str:
     columns = intrinsic_columns(experiment)
-    header = ["run", *(f"{column.heading} % [95 %] (n; chance)" for column in columns), "by", "loss"]
+    header = ["run", *(f"{column.heading} % [95 %] (n; floors)" for column in columns), "by", "training loss"]
     body = []
     for run in finished:
         line = [f"`{run['run']}`"]
         for key in (column.key for column in columns):
-            answers = f"({int(run[f'{key}_n']):,}; {percent(run[f'{key}_baseline'])})"
-            line.append(f"{percent(run[key])} {interval(run, key)} {answers}")
+            floors = [decimal(run[f"{key}_floor"])]
+            if not math.isnan(run.get(f"{key}_lexical_floor", math.nan)):
+                floors.append(decimal(run[f"{key}_lexical_floor"]))
+            line.append(f"{decimal(run[key])} {interval(run, key)} ({int(run[f'{key}_n']):,}; {', '.join(floors)})")
         line.append(", ".join(sorted({run[f"{column.key}_by"] for column in columns})))
         line.append(f"{run['final_loss']:.3f}")
         body.append(line)
@@ -262,7 +293,7 @@ def _distinct(runs: Sequence[Run], column: str) -> str:
 
 
 def _mean_percent(runs: Sequence[Run], column: str) -> str:
-    return f"{percent(statistics.fmean(run[column] for run in runs))} %"
+    return f"{100 * statistics.fmean(run[column] for run in runs):.1f} %"
 
 
 def _departures(scale: str, runs: Sequence[Run]) -> list[str]:

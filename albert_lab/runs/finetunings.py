@@ -192,7 +192,7 @@ def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str,
         found |= {name: score.value, f"{name}_n": score.n}
         if score.low is not None:
             found |= {f"{name}_low": score.low, f"{name}_high": score.high}
-        found |= {f"{name}_baseline": score.floor, f"{name}_by": score.by}
+        found |= {f"{name}_floor": score.floor, f"{name}_by": score.by}
         if score.loss is not None:
             found[f"{name}_loss"] = score.loss
         for metric in load_task(name).metrics:

@@ -63,7 +63,7 @@ class RunProgress:
 def _words(line: dict[str, Any]) -> str:
     names = {"mlm_accuracy": "MLM", "pair_accuracy": "pairs", "nsp_accuracy": "NSP", "sop_accuracy": "SOP"}
     found = [(label, line.get(key)) for key, label in names.items()]
-    return "  ".join(f"{label} {value:.3f}" for label, value in found if value is not None)
+    return "  ".join(f"{label} {value:.1f} %" for label, value in found if value is not None)
 
 
 def _duration(seconds: float) -> str:

@@ -41,12 +41,6 @@ def make_record(
     counts = count_parameters(config)
     shown, plan = trained.shown, batches.stats()
     kinds = [label.kind for label in config.inter_sentence.labels]
-    scores = {}
-    for name, accuracy in trained.scores.items():
-        low, high = accuracy.interval()
-        scores[name] = results.Score(
-            value=accuracy.value, n=accuracy.n, low=low, high=high, baseline=accuracy.baseline, by=accuracy.by
-        )
     return results.RunRecord(
         name=run.name,
         results_version=RESULTS_VERSION,
@@ -56,7 +50,7 @@ def make_record(
         evaluation_set=run.evaluation_set,
         parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
         train_flops_per_token=count_flops(config).training,
-        scores=scores,
+        scores=trained.scores,
         training=results.Training(
             steps=trained.steps,
             tokens=trained.tokens,

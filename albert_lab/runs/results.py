@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
+from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
 
 RECORD = "results.json"
@@ -22,26 +23,12 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Score(_Part):
-    """A share of n answers that were right, with the 95 % Wilson interval of that binomial.
-
-    baseline is what a constant answer would score on the same set; by says what gave the answers.
-    """
-
-    value: float
-    n: int
-    low: float
-    high: float
-    baseline: float
-    by: str
-
-
 class Training(_Part):
     """What the training took. training_seconds leaves evaluation, checkpoints and compilation out.
 
     Pieces a second count no padding. Those of inference are of forward passes through encoder and heads, never
     compiled, over the held-out set for masked language modelling in the final evaluation; None in records of before
-    they were timed.
+    they were timed. final_loss is the mean training loss of the last steps (nats; see training/pretrain.py).
     """
 
     steps: int
@@ -151,8 +138,7 @@ def as_row(record: RunRecord) -> dict[str, Any]:
     """A record as one flat row of a table of runs."""
     row: dict[str, Any] = {"run": record.name, "evaluation_set": record.evaluation_set}
     for name, score in record.scores.items():
-        row |= {name: score.value, f"{name}_n": score.n, f"{name}_low": score.low, f"{name}_high": score.high}
-        row |= {f"{name}_baseline": score.baseline, f"{name}_by": score.by}
+        row |= score_columns(name, score)
     row |= {
         "parameters": record.parameters["total"],
         "encoder_parameters": record.parameters["encoder"],
@@ -196,8 +182,23 @@ def as_row(record: RunRecord) -> dict[str, Any]:
     return row
 
 
+def score_columns(name: str, score: Score) -> dict[str, Any]:
+    """A score as columns of a table of runs, in percent; the loss in nats an answer. What a score lacks is left out."""
+    columns = {
+        name: score.value,
+        f"{name}_n": score.n,
+        f"{name}_low": score.low,
+        f"{name}_high": score.high,
+        f"{name}_floor": score.floor,
+        f"{name}_lexical_floor": score.lexical_floor,
+        f"{name}_by": score.by,
+        loss_name(name): score.loss,
+    }
+    return {column: value for column, value in columns.items() if value is not None}
+
+
 def curve(folder: Path) -> list[dict[str, Any]]:
-    """The learning curve of a run: a row an evaluation along the way (accuracies on held-out text)."""
+    """The learning curve of a run: a row an evaluation along the way (accuracies in percent, and losses)."""
     return [
         {"run": folder.name} | {key: value for key, value in line.items() if key != "event"}
         for line in read_metrics(folder)

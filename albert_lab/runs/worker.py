@@ -101,8 +101,9 @@ def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callabl
     import torch
 
     from albert_lab.data.batches import Batches
+    from albert_lab.data.lexical_floor import find_or_fit
     from albert_lab.training.device import autocast, choose_device, choose_precision
-    from albert_lab.training.evaluate import Evaluator, make_sets
+    from albert_lab.training.evaluate import PAIR_OPTIONS, Evaluator, make_sets
     from albert_lab.training.log import MetricsLog
     from albert_lab.training.pretrain import Pretrainer
 
@@ -110,13 +111,14 @@ def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callabl
     device = choose_device(config.machine.device)
     precision = choose_precision(config.machine.precision, device)
     batches = Batches(train, tokenizer, config)
+    floors = find_or_fit(config, train, dev, PAIR_OPTIONS, progress.say)
     pretrainer = Pretrainer(
         config,
         run_name=run.name,
         folder=folder,
         batches=batches,
         evaluator=Evaluator(
-            sets=make_sets(train, dev, tokenizer, config),
+            sets=make_sets(train, dev, tokenizer, config, floors),
             kinds=[label.kind for label in config.inter_sentence.labels],
             batch_size=config.evaluation.batch_size,
             device=device,

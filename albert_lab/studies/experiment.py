@@ -16,6 +16,7 @@ from albert_lab.config.schema import Keep
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.score import loss_name
 from albert_lab.studies.claim import Claim
 from albert_lab.studies.figure import FIGURES
 from albert_lab.tasks.task import task_names
@@ -163,7 +164,7 @@ class Experiment(_Part):
     @model_validator(mode="after")
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
-        metrics = {*scores(), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
+        metrics = {*scores(), *map(loss_name, scores()), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
         metrics |= set(results.LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
         for number, claim in enumerate(self.claims, 1):
             try:
@@ -216,7 +217,7 @@ def _as_text(value: Any) -> Any:
 
 @cache
 def scores() -> tuple[str, ...]:
-    """The columns of the table of runs that are shares and are printed in percent: accuracies, tasks, their average."""
+    """The columns of the table of runs that are in percent: accuracies, tasks, their average."""
     return (*INTRINSIC, *task_names(), AVERAGE)
 
 

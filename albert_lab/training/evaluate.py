@@ -1,6 +1,6 @@
-"""Intrinsic evaluation: masked language modelling, NSP and SOP accuracy on held-out documents."""
+"""Intrinsic evaluation: masked language modelling, NSP and SOP on held-out documents, as accuracy and as loss."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -13,36 +13,16 @@ from albert_lab.config.schema import InterSentenceConfig, RunConfig
 from albert_lab.data.batches import Batch, Vocabulary, fixed_set, micro_batches
 from albert_lab.data.shards import Shards
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.score import Score, share
 from albert_lab.training.clock import synchronize
 from albert_lab.training.transfer import inputs_of
 
 # What each pair accuracy tells apart from consecutive pairs, and the inter_sentence option whose pairs it is taken on.
 PAIR_ACCURACIES = {"nsp_accuracy": ("nsp", "other-document"), "sop_accuracy": ("sop", "swapped")}
+PAIR_OPTIONS = [option for option, _ in PAIR_ACCURACIES.values()]
 MLM_ACCURACY = "mlm_accuracy"
 ACCURACIES = (MLM_ACCURACY, *PAIR_ACCURACIES)
 CONSECUTIVE = "consecutive"
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """correct of n answers; baseline is the share that a constant answer gets; by says what gave the answers."""
-
-    correct: int
-    n: int
-    baseline: float
-    by: str
-
-    @property
-    def value(self) -> float:
-        """Share of right answers."""
-        return self.correct / self.n
-
-    def interval(self) -> tuple[float, float]:
-        """95 % Wilson interval of the share, as for a binomial."""
-        from scipy.stats import binomtest
-
-        interval = binomtest(self.correct, self.n).proportion_ci(0.95, method="wilson")
-        return float(interval.low), float(interval.high)
 
 
 @dataclass(frozen=True)
@@ -50,14 +30,16 @@ class EvaluationSets:
     """Fixed sets of examples: one for masked language modelling, one for each pair accuracy by its name.
 
     probes holds the pairs of training documents on which a model without a pair head is probed; empty where it has one.
+    lexical_floors has what bags of tokens score on the whole of each set of pairs, in percent.
     """
 
     mlm: Batch
     pairs: dict[str, Batch]
     probes: dict[str, Batch]
+    lexical_floors: Mapping[str, float]
 
     def head(self, num_pairs: int) -> "EvaluationSets":
-        """The first pairs of every set, for evaluations along the way."""
+        """The first pairs of every set, for evaluations along the way; no lexical floors are known for them."""
 
         def first(batch: Batch) -> Batch:
             return next(micro_batches(batch, num_pairs))
@@ -66,10 +48,17 @@ class EvaluationSets:
             first(self.mlm),
             {name: first(batch) for name, batch in self.pairs.items()},
             {name: first(batch) for name, batch in self.probes.items()},
+            {},
         )
 
 
-def make_sets(train: Shards, dev: Shards, vocabulary: Vocabulary, config: RunConfig) -> EvaluationSets:
+def make_sets(
+    train: Shards,
+    dev: Shards,
+    vocabulary: Vocabulary,
+    config: RunConfig,
+    lexical_floors: Mapping[str, float] | None = None,
+) -> EvaluationSets:
     """The fixed sets on which a run is scored; they do not depend on its seed or its objective.
 
     The masked language modelling set has the chunks of SOP, unswapped. Every set is masked like the training batches:
@@ -80,6 +69,7 @@ def make_sets(train: Shards, dev: Shards, vocabulary: Vocabulary, config: RunCon
         dev: held-out documents.
         vocabulary: special ids and word starts.
         config: of the run; lengths, masking and sizes come from it.
+        lexical_floors: in percent, by inter_sentence option (see data/lexical_floor.py); None where they are not known.
 
     Raises:
         ConfigError: held-out text of which a set cannot be made.
@@ -105,6 +95,9 @@ def make_sets(train: Shards, dev: Shards, vocabulary: Vocabulary, config: RunCon
         probes={}
         if config.inter_sentence.labels
         else {name: make(train, option, evaluation.num_probe_pairs) for name, (option, _) in PAIR_ACCURACIES.items()},
+        lexical_floors={name: lexical_floors[option] for name, (option, _) in PAIR_ACCURACIES.items()}
+        if lexical_floors
+        else {},
     )
 
 
@@ -141,7 +134,7 @@ class Evaluator:
 
     def scores(
         self, model: PretrainingModel, num_pairs: int | None = None, only: Collection[str] = ACCURACIES
-    ) -> dict[str, Accuracy]:
+    ) -> dict[str, Score]:
         """mlm_accuracy, nsp_accuracy and sop_accuracy of a model, or only some, on all pairs or the first num_pairs."""
         sets = self.sets if num_pairs is None else self.sets.head(num_pairs)
         was_training = model.training
@@ -152,12 +145,10 @@ class Evaluator:
                 continue
             batch = sets.pairs[name]
             if self.kinds:
-                guesses, by = self._head_guesses(model, batch, negative), "head"
+                margins, by = self._head_margins(model, batch, negative), "head"
             else:
-                guesses, by = self._probe_guesses(model, sets.probes[name], batch), "linear probe"
-            labels = batch.pair_labels
-            share = float(np.mean(labels))
-            found[name] = Accuracy(int((guesses == labels).sum()), len(labels), max(share, 1 - share), by)
+                margins, by = self._probe_margins(model, sets.probes[name], batch), "linear probe"
+            found[name] = _of_pairs(margins, batch.pair_labels, by, sets.lexical_floors.get(name))
         model.train(was_training)
         return found
 
@@ -180,22 +171,26 @@ class Evaluator:
                     self.forwarded.tokens += part.num_tokens
                 yield part, output
 
-    def _mlm(self, model: PretrainingModel, batch: Batch) -> Accuracy:
-        correct = 0
+    def _mlm(self, model: PretrainingModel, batch: Batch) -> Score:
+        correct, loss = 0, 0.0
         for part, output in self._outputs(model, batch, mlm=True):
-            correct += int((output.mlm_logits.argmax(-1).cpu().numpy() == part.masked_labels).sum())
+            labels = torch.from_numpy(part.masked_labels).to(self.device)
+            correct += int((output.mlm_logits.argmax(-1) == labels).sum())
+            # The logarithm of the sum alone: no second tensor of all log-probabilities is kept.
+            logits = output.mlm_logits.float()
+            loss += float((logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0]).sum())
         _, counts = np.unique(batch.masked_labels, return_counts=True)
         n = len(batch.masked_labels)
-        return Accuracy(correct, n, float(counts.max()) / n, "head")
+        return share(correct, n, floor=100 * float(counts.max()) / n, by="head", loss=loss / n)
 
-    def _head_guesses(self, model: PretrainingModel, batch: Batch, negative: str) -> np.ndarray:
-        guesses = []
+    def _head_margins(self, model: PretrainingModel, batch: Batch, negative: str) -> np.ndarray:
+        margins = []
         for _, output in self._outputs(model, batch, mlm=False):
             assert output.pair_logits is not None
-            guesses.append(choose(output.pair_logits.float(), self.kinds, negative).cpu().numpy())
-        return np.concatenate(guesses)
+            margins.append(margin(output.pair_logits.float(), self.kinds, negative).cpu().numpy())
+        return np.concatenate(margins)
 
-    def _probe_guesses(self, model: PretrainingModel, probe: Batch, batch: Batch) -> np.ndarray:
+    def _probe_margins(self, model: PretrainingModel, probe: Batch, batch: Batch) -> np.ndarray:
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
@@ -205,14 +200,15 @@ class Evaluator:
             return np.concatenate(list(outputs))
 
         classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-        return classifier.fit(pooled(probe), probe.pair_labels).predict(pooled(batch))
+        return classifier.fit(pooled(probe), probe.pair_labels).decision_function(pooled(batch))
 
 
-def choose(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:
-    """0 where a head takes a pair for consecutive, 1 where it does not [batch].
+def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:
+    """By how much a head prefers a set's negative kind to consecutive [batch]: positive where it takes it for that.
 
-    A head that knows the negative kind of the set chooses between that kind and consecutive; any other head chooses
-    between consecutive and all else that it knows, so an NSP head can be scored on SOP as trained.
+    It is the log-odds of the choice. A head that knows the negative kind of the set chooses between that kind and
+    consecutive; any other head chooses between consecutive and all else that it knows, so an NSP head can be scored on
+    SOP as trained.
 
     Args:
         logits: of the pair head [batch, labels].
@@ -224,7 +220,17 @@ def choose(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.T
         other = logits[:, kinds.index(negative)]
     else:
         other = logits[:, [index for index, kind in enumerate(kinds) if kind != CONSECUTIVE]].logsumexp(-1)
-    return (other > consecutive).long()
+    return other - consecutive
+
+
+def _of_pairs(margins: np.ndarray, labels: np.ndarray, by: str, lexical_floor: float | None) -> Score:
+    """The score of log-odds of label 1 [pairs] beside the labels [pairs]."""
+    correct = int(((margins > 0) == labels).sum())
+    positive = float(np.mean(labels))
+    right = np.where(labels == 1, margins, -margins).astype(np.float64)
+    floor = 100 * max(positive, 1 - positive)
+    loss = float(np.mean(np.logaddexp(0, -right)))
+    return share(correct, len(labels), floor=floor, by=by, loss=loss, lexical_floor=lexical_floor)
 
 
 class StoppedError(Exception):

@@ -1,6 +1,7 @@
 """Pre-training: the loop from batches to a trained model, under a budget, with checkpoints and learning curves."""
 
 import math
+import statistics
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -13,15 +14,19 @@ import torch
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, Batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.score import Score, loss_name, shortfall
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
-from albert_lab.training.evaluate import PAIR_ACCURACIES, Accuracy, Evaluator, Forwarded, StoppedError
+from albert_lab.training.evaluate import PAIR_ACCURACIES, Evaluator, Forwarded, StoppedError
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.schedule import Budget, learning_rate_factor
 from albert_lab.training.start import Start
-from albert_lab.training.step import Step
+from albert_lab.training.step import Step, total
+
+# The steps whose mean training loss a run is recorded with.
+FINAL_STEPS = 100
 
 
 class DivergedError(RuntimeError):
@@ -52,11 +57,11 @@ class Pretraining:
 
     inference_tokens_per_second is of the final evaluation on the set for masked language modelling.
     peak_memory_bytes is of the process (CPU) or of the allocator (CUDA). data_wait_share is the part of the training
-    seconds in which the loop waited for a batch.
+    seconds in which the loop waited for a batch. final_loss is the mean training loss of the last FINAL_STEPS steps.
     """
 
     model: PretrainingModel
-    scores: dict[str, Accuracy]
+    scores: dict[str, Score]
     steps: int
     tokens: int
     training_seconds: float
@@ -74,23 +79,26 @@ class _Interval:
 
     def __init__(self) -> None:
         self.sums: dict[str, torch.Tensor] = {}
+        self.losses: list[torch.Tensor] = []
         self.counts = {"steps": 0, "masked": 0, "pairs": 0}
 
     def add(self, batch: Batch, found: dict[str, torch.Tensor]) -> None:
         for key, value in found.items():
             self.sums[key] = self.sums[key] + value if key in self.sums else value
+        self.losses.append(total(found))
         self.counts["steps"] += 1
         self.counts["masked"] += len(batch.masked_labels)
         self.counts["pairs"] += len(batch.pair_labels)
 
     def means(self) -> dict[str, float]:
+        """Means over the steps; accuracies in percent."""
         sums = {key: float(value) for key, value in self.sums.items()}
         steps = self.counts["steps"]
         means = {"loss": (sums["mlm_loss"] + sums.get("pair_loss", 0.0)) / steps, "mlm_loss": sums["mlm_loss"] / steps}
-        means["mlm_accuracy"] = sums["mlm_correct"] / self.counts["masked"]
+        means["mlm_accuracy"] = 100 * sums["mlm_correct"] / self.counts["masked"]
         if "pair_loss" in sums:
             means["pair_loss"] = sums["pair_loss"] / steps
-            means["pair_accuracy"] = sums["pair_correct"] / self.counts["pairs"]
+            means["pair_accuracy"] = 100 * sums["pair_correct"] / self.counts["pairs"]
         means["gradient_norm"] = sums["gradient_norm"] / steps
         return means
 
@@ -133,7 +141,7 @@ class Pretrainer:
         self.peak_memory_bytes = 0
         self.curve_points = 0
         self.saved_at = 0
-        self.final_loss = math.nan
+        self.last_losses: list[float] = []
         self.alarms: list[str] = []
 
     @property
@@ -157,7 +165,7 @@ class Pretrainer:
         except StoppedError:
             self._save()
             return None
-        self._check_chance(scores)
+        self._check_floors(scores)
         return Pretraining(
             model=self.model,
             scores=scores,
@@ -168,7 +176,7 @@ class Pretrainer:
             inference_tokens_per_second=final.forwarded.tokens / final.forwarded.seconds,
             data_wait_share=self.wait_seconds / max(self.clock.training_seconds, 1e-9),
             peak_memory_bytes=self._peak_memory(),
-            final_loss=self.final_loss,
+            final_loss=statistics.fmean(self.last_losses),
             alarms=tuple(self.alarms),
             shown=self.shown,
         )
@@ -182,7 +190,7 @@ class Pretrainer:
         if state:
             self.steps, self.tokens = state["step"], state["tokens"]
             self.shown = Shown(**state["shown"])
-            self.wait_seconds, self.final_loss = state["wait_seconds"], state["final_loss"]
+            self.wait_seconds, self.last_losses = state["wait_seconds"], state["last_losses"]
             self.peak_memory_bytes, self.curve_points = state["peak_memory_bytes"], state["curve_points"]
             self.clock.load_state_dict(state["clock"])
             self.say(f"goes on from step {self.steps:,} ({self.share:.0%} of the budget)")
@@ -191,7 +199,7 @@ class Pretrainer:
     def _save(self) -> None:
         if self.saved_at == self.steps:
             return
-        assert math.isfinite(self.final_loss), "a loss that is not finite ends the run before it is saved"
+        assert all(map(math.isfinite, self.last_losses)), "a loss that is not finite ends the run before it is saved"
         state = {
             "step": self.steps,
             "log_bytes": self.log.flush(),
@@ -199,7 +207,7 @@ class Pretrainer:
             "tokens": self.tokens,
             "shown": asdict(self.shown),
             "wait_seconds": self.wait_seconds,
-            "final_loss": self.final_loss,
+            "last_losses": self.last_losses,
             "peak_memory_bytes": self._peak_memory(),
             "clock": self.clock.state_dict(),
             "run_name": self.run_name,
@@ -254,9 +262,9 @@ class Pretrainer:
 
     def _end_interval(self, interval: _Interval) -> None:
         means = interval.means()
-        self.final_loss = means["loss"]
-        if not math.isfinite(self.final_loss):
-            raise DivergedError(f"the loss is {self.final_loss} at step {self.steps:,}; a lower learning rate may help")
+        if not math.isfinite(means["loss"]):
+            raise DivergedError(f"the loss is {means['loss']} at step {self.steps:,}; a lower learning rate may help")
+        self.last_losses = [*self.last_losses, *torch.stack(interval.losses).tolist()][-FINAL_STEPS:]
         seconds = self.clock.training_seconds
         self.log.write(
             {
@@ -282,22 +290,20 @@ class Pretrainer:
                 "share": min(self.share, 1.0),
                 "tokens": self.tokens,
                 "training_seconds": self.clock.training_seconds,
-                **{name: accuracy.value for name, accuracy in scores.items()},
-                **{f"{name}_n": accuracy.n for name, accuracy in scores.items()},
+                **{name: score.value for name, score in scores.items()},
+                **{f"{name}_n": score.n for name, score in scores.items()},
+                **{loss_name(name): score.loss for name, score in scores.items()},
             }
         )
 
-    def _check_chance(self, scores: dict[str, Accuracy]) -> None:
-        """Raise an alarm for each objective of the model that is no better than a constant answer."""
+    def _check_floors(self, scores: dict[str, Score]) -> None:
+        """Raise an alarm for each objective of the model that is no better than constant answers or bags of tokens."""
         negatives = {kind for kind in self.evaluator.kinds if kind != "consecutive"}
         own = {"mlm_accuracy"} | {name for name, (_, kind) in PAIR_ACCURACIES.items() if kind in negatives}
         for name in sorted(own):
-            low, _ = scores[name].interval()
-            if low <= scores[name].baseline:
-                alarm = (
-                    f"{name} {scores[name].value:.3f} (n = {scores[name].n:,}) is not above chance"
-                    f" ({scores[name].baseline:.3f}) after {self.steps:,} steps"
-                )
+            if lack := shortfall(scores[name]):
+                score = scores[name]
+                alarm = f"{name} {score.value:.1f} % (n = {score.n:,}) is {lack} after {self.steps:,} steps"
                 self.alarms.append(alarm)
                 self.say(f"ALARM: {alarm}")
 

@@ -39,7 +39,7 @@ def losses(
     return found
 
 
-def _total(found: dict[str, torch.Tensor]) -> torch.Tensor:
+def total(found: dict[str, torch.Tensor]) -> torch.Tensor:
     """The loss to minimise; its parts weigh the same, as released."""
     return found["mlm_loss"] + found["pair_loss"] if "pair_loss" in found else found["mlm_loss"]
 
@@ -85,5 +85,5 @@ class Step:
     ) -> dict[str, torch.Tensor]:
         with self.autocast():
             found = losses(forward, inputs_of(part, self.device), labels_of(part, self.device), whole)
-        _total(found).backward()
+        total(found).backward()
         return found

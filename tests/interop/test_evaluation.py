@@ -35,9 +35,7 @@ def test_a_run_scores_as_its_record_says_and_so_do_its_exports(finished, own_hom
     text = [override for override in toy_overrides(corpus) if override.startswith(("scale", "corpus"))]
     for place, overrides in ((folder.name, here), (own_home / "own", here), (own_home / "albert", [*here, *text])):
         scored = evaluate(str(place), overrides, silent)
-        assert {row.score: (row.value, row.n, row.by) for row in scored.rows} == {
-            name: (score.value, score.n, score.by) for name, score in record.scores.items()
-        }
+        assert {row.name: row.score for row in scored.rows} == record.scores
 
 
 def test_another_corpus_is_read_with_the_models_own_pieces_and_cleaning(finished, tmp_path):
@@ -47,7 +45,7 @@ def test_another_corpus_is_read_with_the_models_own_pieces_and_cleaning(finished
     scored = evaluate(folder.name, [*overrides, "corpus.lower_case=false"], silent)
     assert scored.dev_documents != record.data.dev_documents
     assert str(other) in scored.corpus
-    assert all(row.value is not None for row in scored.rows)
+    assert all(row.score is not None for row in scored.rows)
     for key in ("model=base", "tokenizer.vocab_size=60", "embedding_size=8"):
         with pytest.raises(ConfigError, match="cannot be set: the model decides it"):
             evaluate(folder.name, [key], silent)
@@ -63,7 +61,9 @@ def test_a_score_that_cannot_be_taken_is_none_with_its_reason(corpus, own_home):
     text = [override for override in toy_overrides(corpus) if not override.startswith("tokenizer")]
     scored = evaluate(str(own_home / "bare"), text, silent)
     mlm, nsp, sop = scored.rows
-    assert (mlm.value, mlm.reason) == (None, "the checkpoint has no MLM head")
-    assert nsp.by == sop.by == "linear probe"
+    assert (mlm.score, mlm.reason) == (None, "the checkpoint has no MLM head")
+    assert nsp.score
+    assert sop.score
+    assert nsp.score.by == sop.score.by == "linear probe"
     assert "the checkpoint has no MLM head" in scored.as_text()
     assert any("has read this text before" in note for note in scored.notes)

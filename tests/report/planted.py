@@ -32,8 +32,7 @@ def table(values: Mapping[str, Sequence[float] | Mapping[int, float]], column: s
     rows = []
     for label, of_seeds in values.items():
         pairs = of_seeds.items() if isinstance(of_seeds, Mapping) else enumerate(of_seeds)
-        factor = 100 if column != "tokens_per_second" else 1
-        runs = [{"run": f"{label}-{seed}", "seed": seed, column: value / factor} | more for seed, value in pairs]
+        runs = [{"run": f"{label}-{seed}", "seed": seed, column: value} | more for seed, value in pairs]
         rows.append(Row(row(label), row(label), runs, {}))
     return rows
 

@@ -36,6 +36,6 @@ def test_what_all_rows_share_is_one_line():
 
 
 def test_a_task_is_a_line_where_not_every_run_is_above_constant_answers():
-    low, high = ({"race_low": share, "race_high": 0.5, "race_baseline": 0.3} for share in (0.25, 0.35))
+    low, high = ({"race_low": low, "race_high": 50.0, "race_floor": 30.0} for low in (25.0, 35.0))
     assert section(rows([low, high], [low, {}]), TUNINGS) == "- RACE: 1 of 3 runs is above constant answers."
     assert section(rows([high], [high, {}]), TUNINGS) == ""

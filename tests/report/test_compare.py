@@ -10,7 +10,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.report import compare, report
 from albert_lab.studies import experiment
 
-CURVES = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [0.1]})
+CURVES = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [10.0]})
 
 
 def folder(place, points, results):
@@ -31,7 +31,7 @@ def line(sides, row, metric) -> Any:
 def test_a_change_is_told_with_the_interval_of_its_paired_difference(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2))
     results = toy_results(points)
-    results["sop_accuracy"] += [0.01, 0.02, 0.03] * 3
+    results["sop_accuracy"] += [1.0, 2.0, 3.0] * 3
     found = line(compare.compare(before, folder(tmp_path / "after", points, results)), "sop", "sop_accuracy")
     assert found.is_paired
     # Differences 1, 2 and 3 points: 2 with t(2) = 4.303 times 1 / sqrt(3).

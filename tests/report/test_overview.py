@@ -98,7 +98,7 @@ def test_a_table_with_a_corpus_of_its_own_belongs_to_the_section_of_the_default(
 def toy_curves():
     import pandas as pd
 
-    return pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [0.1]})
+    return pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [10.0]})
 
 
 def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):

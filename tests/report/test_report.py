@@ -41,16 +41,16 @@ def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> pd.Da
 
 
 def toy_results(points: pd.DataFrame) -> pd.DataFrame:
-    scores = {"none": (0.30, 0.51, 0.50), "nsp": (0.29, 0.80, 0.51), "sop": (0.28, 0.55, 0.70)}
+    scores = {"none": (30, 51, 50), "nsp": (29, 80, 51), "sop": (28, 55, 70)}
     rows = []
     for point in points.to_dict("records"):
         if point["state"] == "done":
-            mlm, nsp, sop = (value + 0.02 * point["seed"] for value in scores[point["inter_sentence"]])
+            mlm, nsp, sop = (value + 2.0 * point["seed"] for value in scores[point["inter_sentence"]])
             by = "linear probe" if point["inter_sentence"] == "none" else "head"
             alarms = ("sop_accuracy is not above chance",) if point["run"] == "sop-1" else ()
             record = toy_record(name=point["run"], mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms)
-            tasks = {"sst2": sop, "sst2_n": 200, "sst2_low": sop - 0.07, "sst2_high": sop + 0.07}
-            tasks |= {"sst2_baseline": 0.509, "cloze-span": 0.1, "cloze-span_f1": 0.15, "cloze-span_exact_match": 0.05}
+            tasks = {"sst2": sop, "sst2_n": 200, "sst2_low": sop - 7, "sst2_high": sop + 7}
+            tasks |= {"sst2_floor": 50.9, "cloze-span": 10.0, "cloze-span_f1": 15.0, "cloze-span_exact_match": 5.0}
             rows.append(results.as_row(record) | tasks)
     return pd.DataFrame(rows)
 
@@ -73,7 +73,7 @@ def toy_tunings(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def written(folder: Path, points: pd.DataFrame, name: str = "sop-vs-nsp") -> str:
-    curves = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [0.1]})
+    curves = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [10.0]})
     return report.write(
         folder / name, experiment.named(name), points, toy_results(points), curves, toy_tunings(points)
     ).read_text()
@@ -98,7 +98,7 @@ def test_the_row_called_none_is_no_missing_value(tmp_path):
 
 
 def test_a_mean_comes_with_its_spread_over_seeds(tmp_path):
-    # Seeds at 0.70 and 0.72: mean 71.0, standard deviation 2 / sqrt(2) = 1.4.
+    # Seeds at 70 and 72: mean 71.0, standard deviation 2 / sqrt(2) = 1.4.
     assert "71.0 ± 1.4" in written(tmp_path, toy_points())
 
 

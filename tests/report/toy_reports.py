@@ -18,7 +18,8 @@ from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.report import report
 from albert_lab.runs import results
-from albert_lab.runs.finetunings import AVERAGE, AVERAGED, interval
+from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.score import wilson
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
@@ -46,8 +47,8 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         if point["state"] == "failed":
             continue
         row, seed = divmod(place, seeds)
-        mlm = 0.2 + 0.02 * row + 0.01 * seed
-        record = toy_record(config, name=point["run"], mlm=mlm, sop=0.6 - 0.01 * row)
+        mlm = 20.0 + 2 * row + seed
+        record = toy_record(config, name=point["run"], mlm=mlm, sop=60.0 - row)
         training = record.training.model_copy(update={"tokens_per_second": 3000.0 + 500 * row + 50 * seed})
         parameters = record.parameters | {"total": 31_000 * (row + 1)}
         record = record.model_copy(update={"training": training, "parameters": parameters})
@@ -57,10 +58,11 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         tunings += [_tuning(point["run"], task, scores[name]) for name, task in made.items()]
         for step in range(1, CURVE_POINTS + 1):
             share = step / CURVE_POINTS
-            ours = 0.2 + 0.01 * seed if step <= trunk_points else mlm
+            ours = 20.0 + seed if step <= trunk_points else mlm
             curves.append({"run": point["run"], "step": 100 * step, "share": share, "training_seconds": 2.0 * step})
-            curves[-1] |= {"mlm_accuracy": ours * share, "nsp_accuracy": 0.5, "sop_accuracy": 0.5 + 0.1 * share}
+            curves[-1] |= {"mlm_accuracy": ours * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
             curves[-1] |= {"mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
+            curves[-1] |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
     folder.mkdir(parents=True)
     if "layer-similarity" in asked.figures:
         (folder / results.LAYERS).write_text(_layers(points, seeds).to_csv(index=False))
@@ -114,15 +116,15 @@ def _config(*overrides: str) -> RunConfig:
 
 
 def _scores(tasks: Mapping[str, TaskConfig], row: int, seed: int) -> dict[str, Any]:
-    """Downstream scores as shares: rows differ by more than seeds do, here and there by nothing."""
+    """Downstream scores: rows differ by more than seeds do, here and there by nothing."""
     found: dict[str, Any] = {}
     for place, (name, task) in enumerate(tasks.items()):
-        value = 0.5 + 0.01 * ((7 * row + 3 * place) % 11) + 0.005 * ((row + 2 * seed + place) % 3)
-        bounds = interval(value, DEV_EXAMPLES, ["accuracy"])
+        value = 50.0 + (7 * row + 3 * place) % 11 + 0.5 * ((row + 2 * seed + place) % 3)
+        bounds = wilson(value / 100 * DEV_EXAMPLES, DEV_EXAMPLES)
         assert bounds
         found |= {name: value, f"{name}_n": DEV_EXAMPLES, f"{name}_low": bounds[0], f"{name}_high": bounds[1]}
-        found |= {f"{name}_baseline": 0.4, f"{name}_by": "1 fine-tuned"}
-        found |= dict(zip((f"{name}_{part}" for part in task.main), (value + 0.03, value - 0.03), strict=False))
+        found |= {f"{name}_floor": 40.0, f"{name}_by": "1 fine-tuned"}
+        found |= dict(zip((f"{name}_{part}" for part in task.main), (value + 3, value - 3), strict=False))
     if found.keys() >= set(AVERAGED):
         found[AVERAGE] = fmean(found[name] for name in AVERAGED)
     return found
@@ -130,7 +132,7 @@ def _scores(tasks: Mapping[str, TaskConfig], row: int, seed: int) -> dict[str, A
 
 def _tuning(run: str, task: TaskConfig, score: float) -> dict[str, Any]:
     line = {"run": run, "column": task.name, "task": task.name, "title": task.title, "metric": " and ".join(task.main)}
-    line |= {"seed": 0, "best": 100 * score, "best_step": 4, "last": 49.0, "baseline": 40.0, "scores": "{}"}
+    line |= {"seed": 0, "best": score, "best_step": 4, "last": 49.0, "baseline": 40.0, "scores": "{}"}
     line |= {"n": DEV_EXAMPLES, "dev_available": 900, "train_used": 64, "train_available": 64, "steps": 6}
     line |= {"official": json.dumps(task.official_examples), "batch_size": 8, "learning_rate": 0.001}
     line |= {"max_sequence_length": 32, "attempts": 1, "diverged": "", "issues": "", "note": "", "threshold_from": ""}

@@ -35,9 +35,9 @@ def test_a_record_cut_short_is_named(tmp_path):
 
 
 def test_every_score_carries_its_n_and_interval_into_the_table():
-    row = results.as_row(toy_record(sop=0.75))
-    assert (row["sop_accuracy"], row["sop_accuracy_n"]) == (0.75, 1000)
-    assert row["sop_accuracy_low"] < 0.75 < row["sop_accuracy_high"]
+    row = results.as_row(toy_record(sop=75))
+    assert (row["sop_accuracy"], row["sop_accuracy_n"]) == (75, 1000)
+    assert row["sop_accuracy_low"] < 75 < row["sop_accuracy_high"]
     assert row["sop_accuracy_by"] == "head"
 
 

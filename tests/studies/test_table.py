@@ -28,7 +28,7 @@ def test_the_papers_average_is_recomputed_from_its_cells(name, row):
 
 
 def test_a_score_of_one_run_alone_has_the_interval_of_that_run():
-    runs = [{"seed": 0, "race": math.nan}, {"seed": 1, "race": 0.4, "race_low": 0.37, "race_high": 0.43}]
+    runs = [{"seed": 0, "race": math.nan}, {"seed": 1, "race": 40.0, "race_low": 37.0, "race_high": 43.0}]
     row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
     text = scores_table(experiment.named("sop-vs-nsp"), ["inter_sentence"], [row], [Column("race", "RACE", "race")])
     assert " 40.0 [37.0, 43.0] |" in text

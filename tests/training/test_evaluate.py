@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from toy import toy_config
 
 from albert_lab.data.prepare import prepare
@@ -9,7 +12,8 @@ from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.training import evaluate
 from albert_lab.training.device import autocast
-from albert_lab.training.evaluate import Accuracy, Evaluator, StoppedError, choose, make_sets
+from albert_lab.training.evaluate import Evaluator, StoppedError, make_sets, margin
+from albert_lab.training.transfer import inputs_of
 
 CPU = torch.device("cpu")
 
@@ -25,28 +29,26 @@ def evaluator(config, kinds, is_stopped=lambda: False) -> Evaluator:
     return Evaluator(sets_of(config), kinds, 16, CPU, autocast("fp32", CPU), is_stopped)
 
 
+def choice(logits, kinds, negative) -> list[int]:
+    return (margin(logits, kinds, negative) > 0).long().tolist()
+
+
 def test_a_two_way_head_answers_by_its_larger_logit_whatever_the_set():
     logits = torch.tensor([[2.0, 1.0], [0.0, 3.0]])
-    assert choose(logits, ["consecutive", "swapped"], "swapped").tolist() == [0, 1]
-    assert choose(logits, ["consecutive", "other-document"], "swapped").tolist() == [0, 1]
+    assert choice(logits, ["consecutive", "swapped"], "swapped") == [0, 1]
+    assert choice(logits, ["consecutive", "other-document"], "swapped") == [0, 1]
 
 
 def test_the_order_of_a_heads_labels_does_not_matter():
     logits = torch.tensor([[2.0, 1.0]])
-    assert choose(logits, ["swapped", "consecutive"], "swapped").tolist() == [1]
+    assert choice(logits, ["swapped", "consecutive"], "swapped") == [1]
 
 
 def test_a_three_way_head_chooses_between_the_kinds_that_the_set_holds():
     logits = torch.tensor([[1.0, 0.0, 5.0], [1.0, 2.0, 0.0]])
     kinds = ["consecutive", "swapped", "other-document"]
-    assert choose(logits, kinds, "swapped").tolist() == [0, 1]
-    assert choose(logits, kinds, "other-document").tolist() == [1, 0]
-
-
-def test_the_interval_is_wilsons():
-    # Worked by hand: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n), p = 0.6, n = 100, z = 1.959964.
-    low, high = Accuracy(correct=60, n=100, baseline=0.5, by="head").interval()
-    assert (round(low, 4), round(high, 4)) == (0.5020, 0.6906)
+    assert choice(logits, kinds, "swapped") == [0, 1]
+    assert choice(logits, kinds, "other-document") == [1, 0]
 
 
 def test_the_sets_are_the_same_for_every_seed_and_objective(corpus):
@@ -73,7 +75,7 @@ def test_an_untrained_model_is_scored_with_n_and_chance(corpus):
     assert scores["sop_accuracy"].n == len(sets.pairs["sop_accuracy"])
     assert scores["mlm_accuracy"].n == len(sets.mlm.masked_labels)
     _, counts = np.unique(sets.mlm.masked_labels, return_counts=True)
-    assert scores["mlm_accuracy"].baseline == counts.max() / counts.sum()
+    assert scores["mlm_accuracy"].floor == pytest.approx(100 * counts.max() / counts.sum())
 
 
 def test_an_evaluation_leaves_the_model_as_it_was(corpus):
@@ -113,10 +115,10 @@ def test_a_probe_finds_what_the_pooled_output_holds(corpus):
             return PretrainingOutput(output.mlm_logits, None, pooled)
 
     model = Telling.from_config(config)
-    found = Evaluator(sets, [], 16, CPU, autocast("fp32", CPU), lambda: False)._probe_guesses(
+    found = Evaluator(sets, [], 16, CPU, autocast("fp32", CPU), lambda: False)._probe_margins(
         model, sets.probes["sop_accuracy"], sets.pairs["sop_accuracy"]
     )
-    assert np.mean(found == sets.pairs["sop_accuracy"].pair_labels) > 0.9
+    assert np.mean((found > 0) == sets.pairs["sop_accuracy"].pair_labels) > 0.9
 
 
 def test_asked_to_stop_it_stops_before_the_next_forward_pass(corpus):
@@ -125,3 +127,37 @@ def test_asked_to_stop_it_stops_before_the_next_forward_pass(corpus):
         evaluator(config, ["consecutive", "swapped"], is_stopped=lambda: True).scores(
             PretrainingModel.from_config(config)
         )
+
+
+def test_a_model_that_knows_nothing_has_the_losses_of_a_fair_draw(corpus):
+    config = toy_config(corpus)
+    model = PretrainingModel.from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    scores = evaluator(config, ["consecutive", "swapped"]).scores(model)
+    assert scores["mlm_accuracy"].loss == pytest.approx(np.log(config.tokenizer.vocab_size))
+    assert scores["sop_accuracy"].loss == pytest.approx(np.log(2))
+
+
+def test_losses_are_the_cross_entropies_of_the_answers(corpus):
+    config = toy_config(corpus, "evaluation.num_pairs=40")
+    model = PretrainingModel.from_config(config).eval()
+    found = evaluator(config, ["consecutive", "swapped"])
+    scores, sets = found.scores(model), found.sets
+    with torch.inference_mode():
+        mlm = model(**inputs_of(sets.mlm, CPU)).mlm_logits
+        pair = model(**inputs_of(sets.pairs["sop_accuracy"], CPU)).pair_logits
+    labels = torch.from_numpy(sets.mlm.masked_labels), torch.from_numpy(sets.pairs["sop_accuracy"].pair_labels)
+    assert scores["mlm_accuracy"].loss == pytest.approx(float(F.cross_entropy(mlm, labels[0])), rel=1e-5)
+    assert scores["sop_accuracy"].loss == pytest.approx(float(F.cross_entropy(pair, labels[1])), rel=1e-5)
+
+
+def test_floors_of_bags_of_tokens_stand_beside_the_scores_of_whole_sets_alone(corpus):
+    config = toy_config(corpus)
+    sets = replace(sets_of(config), lexical_floors={"sop_accuracy": 60.0})
+    found = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False)
+    model = PretrainingModel.from_config(config)
+    assert found.scores(model)["sop_accuracy"].lexical_floor == 60
+    assert found.scores(model)["nsp_accuracy"].lexical_floor is None
+    assert found.scores(model, 8)["sop_accuracy"].lexical_floor is None

@@ -1,4 +1,5 @@
 import math
+import statistics
 
 import pytest
 import torch
@@ -10,10 +11,12 @@ from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
 from albert_lab.model.heads import PretrainingModel
+from albert_lab.training import pretrain
 from albert_lab.training.device import autocast
 from albert_lab.training.evaluate import Evaluator, make_sets
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.pretrain import DivergedError, Pretrainer
+from albert_lab.training.step import Step
 
 CPU = torch.device("cpu")
 
@@ -79,7 +82,8 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
 def test_stopped_and_resumed_ends_with_the_weights_of_one_never_stopped(corpus, tmp_path, dropout):
     config = toy_config(corpus, f"dropout={dropout}", "budget.value=9")
     straight = pretrainer(config, tmp_path / "straight")
-    straight.run()
+    never_stopped = straight.run()
+    assert never_stopped is not None
     for stop_after in (2, 5):
         polls = iter([False] * stop_after)
         stopped = pretrainer(config, tmp_path / "stopped", is_stopped=lambda polls=polls: next(polls, True))
@@ -88,11 +92,36 @@ def test_stopped_and_resumed_ends_with_the_weights_of_one_never_stopped(corpus, 
     done = resumed.run()
     assert done is not None
     assert done.steps == 9
+    assert done.final_loss == never_stopped.final_loss
     for name, tensor in weights(straight).items():
         assert torch.equal(tensor, weights(resumed)[name]), name
     straight_log, resumed_log = ((tmp_path / name / "metrics.jsonl").read_text() for name in ("straight", "stopped"))
     evaluations = [line for line in straight_log.splitlines() if '"evaluation"' in line]
     assert len(evaluations) == len([line for line in resumed_log.splitlines() if '"evaluation"' in line]) == 2
+
+
+def test_the_final_loss_is_the_mean_of_the_last_steps_wherever_saves_and_evaluations_fall(
+    corpus, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(pretrain, "FINAL_STEPS", 5)
+    plain = ["budget.value=9", "evaluation.num_curve_points=1", "machine.log_every_steps=9"]
+    often = ["budget.value=9", "evaluation.num_curve_points=3", "machine.log_every_steps=2"]
+    found = []
+    for name, overrides in (("plain", plain), ("often", often)):
+        trainer = pretrainer(toy_config(corpus, *overrides, "machine.checkpoint_seconds=0"), tmp_path / name)
+        taken, take = [], trainer.step.take
+        monkeypatch.setattr(
+            Step, "take", lambda self, *args, take=take, taken=taken: taken.append(take(*args)) or taken[-1]
+        )
+        done = trainer.run()
+        monkeypatch.undo()
+        monkeypatch.setattr(pretrain, "FINAL_STEPS", 5)
+        assert done is not None
+        losses = [float(step["mlm_loss"] + step["pair_loss"]) for step in taken]
+        assert len(losses) == 9
+        assert done.final_loss == statistics.fmean(losses[-5:])
+        found.append(done.final_loss)
+    assert found[0] == found[1]
 
 
 def test_inference_is_timed_in_the_final_evaluation_apart_from_those_along_the_way(corpus, tmp_path):

@@ -104,7 +104,7 @@ def _panel(study: Study, runs: Sequence[Run], column: str) -> Panel:
     xs, ys = ([point[side] for of_run in points.values() for point in of_run] for side in (0, 1))
     constant = None
     if column != "mlm_accuracy":
-        constant = 100 * statistics.fmean(study.results[f"{column}_baseline"])
+        constant = statistics.fmean(study.results[f"{column}_floor"])
         ys.append(constant)
     if not xs:
         return Panel(AXES[column], [], [], None, [])
@@ -135,7 +135,7 @@ def _panel(study: Study, runs: Sequence[Run], column: str) -> Panel:
 
 def _points(study: Study, run: str, column: str) -> list[tuple[float, float]]:
     part = where(study.curves, "run", run)
-    pairs = zip(part[along(study)].tolist(), (100 * part[column]).tolist(), strict=True)
+    pairs = zip(part[along(study)].tolist(), part[column].tolist(), strict=True)
     return [(x, y) for x, y in pairs if math.isfinite(y)]
 
 

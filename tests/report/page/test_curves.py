@@ -82,7 +82,7 @@ def test_a_value_that_is_missing_is_left_out_of_its_line(folder):
 
 
 def test_a_single_evaluation_and_equal_values_are_drawn_inside_the_panel(folder):
-    rewrite(folder, lambda table: table[table["step"] == 400].assign(mlm_accuracy=0.25))
+    rewrite(folder, lambda table: table[table["step"] == 400].assign(mlm_accuracy=25.0))
     for values, places, points in polylines(section_of(folder)).values():
         assert (values, places) == ("25.0", "400")
         x, y = map(float, points.split(","))
