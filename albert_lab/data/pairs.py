@@ -112,7 +112,11 @@ def consecutive(segments: Segments, rng: np.random.Generator) -> Segments:
 
 
 def swapped(segments: Segments, rng: np.random.Generator) -> Segments:
-    """The pairs with the second segment first (section 3.1)."""
+    """The pairs with the second segment first (section 3.1).
+
+    Lengths alone tell them from consecutive pairs in 50.6 % (length 64) and 51.1 % (128) of cases on Wikipedia articles
+    (standard error 0.1); most of that is in the text: with the sentences of each document shuffled, 50.4 and 50.2 %.
+    """
     return replace(
         segments,
         a_start=segments.b_start,

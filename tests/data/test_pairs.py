@@ -333,6 +333,14 @@ def test_the_release_pairs_single_sentences_with_random_text_as_if_swapped(prose
     assert len(pairs) == pairs.stats["chunks"]
 
 
+def test_sop_as_released_has_the_chunks_of_a_loop_from_the_front(prose):
+    lengths = np.split(np.diff(prose.sentence_offsets), prose.document_offsets[1:-1])
+    chunks = [chunk for document in lengths for chunk in literal_chunks(document.tolist(), 125)]
+    stats = plan(prose, load_spec("sop-release"), length=128, short=0).stats
+    assert stats["chunks"] == len(chunks)
+    assert stats["cross_document_share"] == np.mean([end - first == 1 for first, end in chunks]) > 0.02
+
+
 def random_share(shards: Shards, length: int) -> float:
     """Mean over epochs: whole documents are cut short or not, so that one epoch says little."""
     stats = [plan(shards, load_spec("sop-release"), length=length, epoch=epoch).stats for epoch in range(4)]
