@@ -13,7 +13,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## install, then reproduce the SOP-vs-NSP table at laptop scale (at most 15 minutes on 2 CPU cores)
-	$(BIN)/albert-lab sop-vs-nsp
+	$(BIN)/albert-lab sop-vs-nsp seed=0 --jobs 2
 
 paper-smoke: $(INSTALLED) ## install, then re-make every table and figure at smoke scale, in full, and reports/README.md
 	$(BIN)/albert-lab paper scale=smoke --jobs 2
