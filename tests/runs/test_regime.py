@@ -1,0 +1,43 @@
+import pytest
+from records import toy_record
+
+from albert_lab.config.compose import load
+from albert_lab.runs import regime
+from albert_lab.runs.regime import Quantity
+
+
+def by_name(quantities):
+    return {each.name: each for each in quantities}
+
+
+def test_the_papers_own_setting_is_in_the_papers_regime():
+    for overrides in (["embedding_size=128"], ["embedding_size=768", "sharing=not-shared"]):
+        found = regime.of_config(load(["scale=paper", *overrides]))
+        assert regime.notes(found) == []
+        assert by_name(found)["tokens per parameter"].times_off == pytest.approx(1, abs=0.05)
+
+
+def test_a_laptop_run_is_told_to_be_short_of_tokens():
+    found = regime.of_config(load(["scale=laptop"]))
+    (note,) = [note for note in regime.notes(found) if note.startswith("tokens per parameter")]
+    assert "below the paper's" in note
+    assert "Tables 3 and 4" in note
+
+
+def test_a_record_counts_the_tokens_that_were_read_and_the_documents_as_they_were_cut():
+    record = toy_record()
+    found = by_name(regime.of_record(record))
+    parameters = record.parameters["total"]
+    assert found["tokens per parameter"].value == pytest.approx(record.training.tokens / parameters, rel=0.5)
+    assert found["passes over the text"].value == record.data.epochs
+    assert found["median document in sequences"].value == record.data.median_document_sequences
+
+
+@pytest.mark.parametrize(("value", "times"), [(5.0, 2.0), (10.0, 1.0), (15.0, 1.0), (60.0, 3.0)])
+def test_how_far_a_number_is_off_is_counted_from_the_nearer_end_of_the_papers_range(value, times):
+    assert Quantity("a ratio", value, (10.0, 20.0), "a table").times_off == times
+
+
+def test_what_is_not_known_is_not_said_to_be_off():
+    assert Quantity("a ratio", None, (10.0, 20.0), "a table").times_off is None
+    assert Quantity("a ratio", 5.0, None, "a table").times_off is None
