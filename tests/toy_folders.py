@@ -10,7 +10,9 @@ from records import toy_record
 
 from albert_lab.config.compose import load, load_option, validate
 from albert_lab.config.schema import InterSentenceConfig, RunConfig
-from albert_lab.data.tokenizer import MODEL_FILE, Tokenizer, train
+from albert_lab.data.tokenizer.cache import MODEL_FILE
+from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer.train import train
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
@@ -39,7 +41,7 @@ def toy_tokenizer_file(folder: Path, vocab_size: int = 56) -> Path:
 
 def toy_run(tokenizer_file: Path, shape: EncoderShape, inter_sentence: str = "sop", seed: int = 0) -> Path:
     """The folder of a finished run with random weights; its vocabulary is that of the tokenizer."""
-    tokenizer = Tokenizer.load(tokenizer_file)
+    tokenizer = load_model(tokenizer_file)
     content = _settings().model_dump(mode="json")
     content["model"] |= {key: getattr(shape, key) for key in content["model"] if key != "name"}
     content["sharing"] = {

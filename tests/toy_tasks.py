@@ -8,7 +8,8 @@ import sentencepiece
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer
+from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer
+from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.model import Start
 from albert_lab.tasks.records import Evaluation
@@ -38,7 +39,7 @@ def toy_tokenizer() -> Tokenizer:
         num_threads=1,
         minloglevel=2,
     )
-    return Tokenizer(model.getvalue(), "toy")
+    return SentencePieceTokenizer(model.getvalue(), "toy")
 
 
 def toy_config(*overrides: str) -> RunConfig:

@@ -86,6 +86,6 @@ def data_make_tasks(
 def tokenizer_train(overrides: Overrides = None) -> None:
     """Train the SentencePiece model of a configuration, and print where it is."""
     from albert_lab.config.compose import load
-    from albert_lab.data.tokenizer import find_or_train
+    from albert_lab.data.tokenizer.cache import find_or_train
 
     print(find_or_train(load(overrides or []), note))

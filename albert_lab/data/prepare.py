@@ -22,7 +22,9 @@ from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
 from albert_lab.data.corpus import Split
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
-from albert_lab.data.tokenizer import Tokenizer, find_or_train, find_tokenizer, tokenizer_fingerprint
+from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer.cache import find_or_train, find_tokenizer, tokenizer_fingerprint
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.machine import cores
 from albert_lab.messages import Say
@@ -133,7 +135,7 @@ class _Encoded(NamedTuple):
 def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path, say: Say) -> None:
     corpus, *added = _corpora(config)
     how = config.tokenizer.digit_commas
-    tokenizer = Tokenizer.load(model, how)
+    tokenizer = load_model(model, how)
     encode = partial(_encode, model=model, digit_commas=how, fingerprint=tokenizer.fingerprint)
     raw_bytes = _raw_bytes(config)
     workers = config.machine.workers or _default_workers(raw_bytes)
@@ -327,7 +329,7 @@ def _encode_document(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> l
 
 @lru_cache(maxsize=1)
 def _load(model: Path, digit_commas: str, fingerprint: str) -> Tokenizer:
-    tokenizer = Tokenizer.load(model, digit_commas)
+    tokenizer = load_model(model, digit_commas)
     assert tokenizer.fingerprint == fingerprint, "the model file changed while it was in use"
     return tokenizer
 

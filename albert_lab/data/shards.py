@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from albert_lab.data.corpus import Split
-from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 
 SPLITS: tuple[Split, ...] = ("train", "dev")

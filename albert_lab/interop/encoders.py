@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import corpus as texts
-from albert_lab.data.tokenizer import sample
+from albert_lab.data.tokenizer.train import sample
 from albert_lab.errors import ConfigError, MissingDataError
 
 if TYPE_CHECKING:

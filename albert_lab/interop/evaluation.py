@@ -12,7 +12,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.lexical_floor import find_or_fit
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer import find_tokenizer
+from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import Opened, open_folder
 from albert_lab.machine import cores

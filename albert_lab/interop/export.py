@@ -10,7 +10,7 @@ from typing import get_args
 import safetensors.torch
 import torch
 
-from albert_lab.data.tokenizer import MODEL_FILE
+from albert_lab.data.tokenizer.cache import MODEL_FILE
 from albert_lab.errors import ConfigError
 from albert_lab.interop import architecture as architectures
 from albert_lab.interop import folder as folders

@@ -17,7 +17,9 @@ from albert_lab import __version__
 from albert_lab.config.compose import groups, load, load_option, parse, validate
 from albert_lab.config.schema import InterSentenceConfig, RunConfig
 from albert_lab.data.build import find_or_build
-from albert_lab.data.tokenizer import MODEL_FILE, Tokenizer
+from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer.cache import MODEL_FILE
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError
 from albert_lab.interop import lint, tokenizer_files
 from albert_lab.interop.architecture import Architecture
@@ -53,10 +55,10 @@ def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name
     """
     found = read_model(folder)
     shape = found.architecture.shape
-    check_vocabulary(Tokenizer.load(tokenizer_file), shape, tokenizer_file)
+    check_vocabulary(load_model(tokenizer_file), shape, tokenizer_file)
     config = _configure(found.architecture, folder, tokenizer_file, overrides, _slug(name or folder.resolve().name))
     fingerprints = {
-        "tokenizer": Tokenizer.load(tokenizer_file, config.tokenizer.digit_commas).fingerprint,
+        "tokenizer": load_model(tokenizer_file, config.tokenizer.digit_commas).fingerprint,
         "weights": digest_tensors(found.model.state_dict()),
     }
     return Import(found, runs.Run(config, fingerprints), tokenizer_file)

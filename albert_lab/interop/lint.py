@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from albert_lab.data.tokenizer import MODEL_FILE, Tokenizer
+from albert_lab.data.tokenizer.cache import MODEL_FILE
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import folder as folders
 from albert_lab.interop import tokenizer_files
@@ -97,7 +98,7 @@ def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Ite
         has_vocabulary = (folder / tokenizer_files.VOCABULARY_FILE).is_file()
         yield Finding("warning" if has_vocabulary else "error", str(error))
         return
-    tokenizer = Tokenizer.load(file)
+    tokenizer = load_model(file)
     if tokenizer.vocab_size != shape.vocab_size:
         text = f"{file.name} has {tokenizer.vocab_size} pieces and config.json says vocab_size={shape.vocab_size}"
         yield Finding("error", text)

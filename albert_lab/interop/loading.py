@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer.cache import find_tokenizer
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import MissingDataError
 from albert_lab.interop import folder as folders
 from albert_lab.interop import importing, tokenizer_files
@@ -57,7 +59,7 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
     else:
         # Not by way of a configuration: some shapes have none.
         found = folders.read_model(path)
-        tokenizer = Tokenizer.load(tokenizer_files.find(path))
+        tokenizer = load_model(tokenizer_files.find(path))
         importing.check_vocabulary(tokenizer, found.architecture.shape, tokenizer_files.find(path))
         model, missing = found.model, found.missing
     if random := [part for part in missing if part != "pair_head"]:
@@ -79,7 +81,7 @@ def open_folder(text: str) -> Opened:
     return Opened(
         name=planned.run.name,
         model=found.model,
-        tokenizer=Tokenizer.load(planned.tokenizer_file, config.tokenizer.digit_commas),
+        tokenizer=load_model(planned.tokenizer_file, config.tokenizer.digit_commas),
         tokenizer_file=planned.tokenizer_file,
         config=config,
         pair_labels=found.architecture.pair_labels,
@@ -121,7 +123,7 @@ def open_run(folder: Path) -> Opened:
     return Opened(
         name=run.name,
         model=model,
-        tokenizer=Tokenizer.load(file, run.config.tokenizer.digit_commas),
+        tokenizer=load_model(file, run.config.tokenizer.digit_commas),
         tokenizer_file=file,
         config=run.config,
         pair_labels=tuple(label.kind for label in run.config.inter_sentence.labels),

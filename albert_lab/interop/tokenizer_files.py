@@ -10,7 +10,9 @@ from typing import Any
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_lab.config.schema import CorpusConfig, RunConfig
-from albert_lab.data.tokenizer import CONTROL_SYMBOLS, MODEL_FILE, Tokenizer
+from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS
+from albert_lab.data.tokenizer.cache import MODEL_FILE
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError, MissingDataError
 
 JSON_FILE = "tokenizer.json"
@@ -43,7 +45,7 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
         config: of the run; the cleaning of its corpus becomes part of the tokenizer.
         folder: where to write.
     """
-    tokenizer, corpus = Tokenizer.load(model), config.corpus
+    tokenizer, corpus = load_model(model), config.corpus
     pieces = tokenizer.pieces()
     if model.suffix == ".json":
         shutil.copyfile(model, folder / JSON_FILE)

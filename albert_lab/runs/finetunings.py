@@ -121,7 +121,7 @@ def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "Start":
         MissingDataError: its weights are no longer there.
         CheckpointError: they are damaged.
     """
-    from albert_lab.data.tokenizer import find_or_train, load_tokenizer
+    from albert_lab.data.tokenizer.cache import find_or_train, load_tokenizer
     from albert_lab.tasks.model import Start
     from albert_lab.training.checkpoint import last_weights
 

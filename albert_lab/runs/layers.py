@@ -46,7 +46,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
 
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import open_shards
-    from albert_lab.data.tokenizer import load_tokenizer
+    from albert_lab.data.tokenizer.cache import load_tokenizer
     from albert_lab.model.heads import PretrainingModel
     from albert_lab.training.checkpoint import last_weights, load_weights
     from albert_lab.training.device import choose_device

@@ -81,7 +81,7 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
         ConfigError: text that cannot be read. MissingDataError: text or a file that is not there.
     """
     from albert_lab.data.corpus import added_to, fingerprint
-    from albert_lab.data.tokenizer import tokenizer_fingerprint
+    from albert_lab.data.tokenizer.cache import tokenizer_fingerprint
 
     fingerprints = {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)}
     if added := added_to(config.corpus, config.added_corpus):

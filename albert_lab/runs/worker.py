@@ -90,7 +90,7 @@ def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callabl
     """Prepare the data, train, evaluate, write the record; False when stopped before the end."""
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import open_shards
-    from albert_lab.data.tokenizer import load_tokenizer
+    from albert_lab.data.tokenizer.cache import load_tokenizer
 
     config = run.config
     threads = use_threads(folder, config)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from albert_lab.config.compose import axes, validate
 from albert_lab.config.schema import RunConfig, TokenizerConfig
-from albert_lab.data.tokenizer import find_tokenizer, tokenizer_fingerprint
+from albert_lab.data.tokenizer.cache import find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
 from albert_lab.runs import run as runs
 from albert_lab.runs.tuning import find_run

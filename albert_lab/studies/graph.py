@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer import find_tokenizer
+from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.model.deepen import check_deepening
 from albert_lab.model.shape import EncoderShape

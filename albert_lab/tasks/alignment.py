@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from albert_lab.config.schema import CorpusConfig
 from albert_lab.data.corpus import clean
-from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.data.tokenizer.base import Tokenizer
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 
 from albert_lab.config.schema import CorpusConfig
 from albert_lab.data.corpus import clean
-from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.tasks.alignment import AlignedText, align
 
 # Batches are cut from this many batches' worth of items sorted by length: few lengths in a batch, and still shuffled.

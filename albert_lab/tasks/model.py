@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import Pooler, PretrainingModel
 from albert_lab.model.shape import EncoderShape

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from toy import toy_config
 
-from albert_lab.data.json_tokenizer import JsonTokenizer
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer import Tokenizer, load_tokenizer, tokenizer_fingerprint
+from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer.cache import load_tokenizer, tokenizer_fingerprint
+from albert_lab.data.tokenizer.tokenizer_json import JsonTokenizer
 from albert_lab.errors import ConfigError
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is an extra")
@@ -33,7 +34,7 @@ def file(tmp_path_factory):
 
 
 def test_it_is_told_by_its_suffix_and_neither_cuts_nor_pads_nor_adds(file):
-    tokenizer = Tokenizer.load(file)
+    tokenizer = load_model(file)
     assert isinstance(tokenizer, JsonTokenizer)
     assert tokenizer.encode(["Red cats, red CAFÉ", ""]) == [[7, 5, 6, 8, 7, 9], []]
     assert tokenizer.special_ids == (0, 1, 2, 3, 4)
@@ -44,13 +45,13 @@ def test_it_is_told_by_its_suffix_and_neither_cuts_nor_pads_nor_adds(file):
 
 def test_offsets_are_those_of_the_raw_text(file):
     text = "Red cats, café"
-    ids, offsets = Tokenizer.load(file).encode_with_offsets(text)
+    ids, offsets = load_model(file).encode_with_offsets(text)
     assert [text[first:end] for first, end in offsets] == ["Red", "cat", "s", ",", "café"]
     assert ids == [7, 5, 6, 8, 9]
 
 
 def test_pieces_of_wordpiece_that_continue_a_word_bear_the_mark(file):
-    starts = Tokenizer.load(file).word_starts
+    starts = load_model(file).word_starts
     assert [piece for piece, start in zip(PIECES, starts, strict=True) if not start] == ["##s", "##a", "##ido"]
 
 
@@ -61,7 +62,7 @@ def test_text_is_prepared_with_it_as_with_sentencepiece(file, corpus, own_home):
         f"tokenizer.model_file={file}",
         f"tokenizer.vocab_size={len(PIECES)}",
     )
-    assert tokenizer_fingerprint(config) == Tokenizer.load(file).fingerprint
+    assert tokenizer_fingerprint(config) == load_model(file).fingerprint
     shards = open_shards(prepare(config, lambda _line: None), "dev", load_tokenizer(config))
     assert set(np.unique(shards.tokens)) <= set(range(len(PIECES)))
     assert len(shards.tokens) > 1000
@@ -70,11 +71,11 @@ def test_text_is_prepared_with_it_as_with_sentencepiece(file, corpus, own_home):
 def test_a_file_that_is_no_tokenizer_or_lacks_a_special_piece_is_refused(file, tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"bad\.json is not a tokenizer\.json"):
-        Tokenizer.load(tmp_path / "bad.json")
+        load_model(tmp_path / "bad.json")
     content = json.loads(file.read_text())
     del content["model"]["vocab"]["[MASK]"]
     (tmp_path / "lacking.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=r"has no piece \[MASK\]"):
-        Tokenizer.load(tmp_path / "lacking.json")
+        load_model(tmp_path / "lacking.json")
     with pytest.raises(ConfigError, match="digit_commas=split"):
-        Tokenizer.load(file, "split")
+        load_model(file, "split")

@@ -18,7 +18,9 @@ from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError
 from albert_lab.data.prepare import describe, find_shards, prepare
 from albert_lab.data.shards import ShardWriter, open_shards, read_meta
-from albert_lab.data.tokenizer import Tokenizer, find_tokenizer, train
+from albert_lab.data.tokenizer.cache import find_tokenizer
+from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer.train import train
 from albert_lab.errors import ConfigError
 
 WORDS = ["".join(letters) for letters in itertools.product("bdgkmt", "aeiou", ["n", "r", "sal"])]
@@ -67,7 +69,7 @@ def contents(folder):
 
 def test_the_shards_hold_every_sentence_of_every_document_of_their_split(run, model):
     config = run()
-    folder, tokenizer = prepare(config, silent), Tokenizer.load(model)
+    folder, tokenizer = prepare(config, silent), load_model(model)
     for split in ("train", "dev"):
         found = open_shards(folder, split, tokenizer)
         expected = [
@@ -88,7 +90,7 @@ def test_the_shards_hold_every_sentence_of_every_document_of_their_split(run, mo
 
 def paragraphs_of(found, model):
     """The texts of the documents of a split, by source document."""
-    tokenizer = Tokenizer.load(model)
+    tokenizer = load_model(model)
     bounds = found.sentence_offsets[found.document_offsets]
     documents = [tokenizer.decode(found.tokens[first:end].tolist()) for first, end in itertools.pairwise(bounds)]
     return [documents[first:end] for first, end in itertools.pairwise(found.source_offsets)]
@@ -241,7 +243,7 @@ def test_shards_of_another_tokenizer_are_refused(run, tmp_path):
     other = load(["scale=smoke", "tokenizer.vocab_size=40"]).tokenizer
     train(toy_documents(), other, tmp_path / "other.model")
     with pytest.raises(ConfigError, match="made by another tokenizer .* vocab_size 50.* vocab_size 40"):
-        open_shards(folder, "dev", Tokenizer.load(tmp_path / "other.model"))
+        open_shards(folder, "dev", load_model(tmp_path / "other.model"))
 
 
 def test_a_disk_too_small_is_told_before_and_a_full_one_while_writing(run, monkeypatch):

@@ -12,8 +12,11 @@ from albert_lab import paths
 from albert_lab.config.compose import load
 from albert_lab.config.schema import TokenizerConfig
 from albert_lab.data import corpus as texts
-from albert_lab.data import tokenizer as tokenizers
-from albert_lab.data.tokenizer import Tokenizer, find_or_train, sample, tokenizer_fingerprint, train
+from albert_lab.data.tokenizer import base, cache
+from albert_lab.data.tokenizer import train as training
+from albert_lab.data.tokenizer.cache import find_or_train, tokenizer_fingerprint
+from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer.train import sample, train
 from albert_lab.errors import ConfigError, MissingDataError
 
 
@@ -48,7 +51,7 @@ def toy_model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def toy(toy_model):
-    return Tokenizer.load(toy_model)
+    return load_model(toy_model)
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def test_the_ids_of_the_special_pieces_are_those_of_the_release(toy):
 
 
 def test_the_released_model_gives_the_ids_known_of_it(shared_data):
-    released = Tokenizer.load(shared_data / "sentencepiece" / "30k-clean.model")
+    released = load_model(shared_data / "sentencepiece" / "30k-clean.model")
     assert released.vocab_size == 30000
     assert released.special_ids == (0, 1, 2, 3, 4)
     assert released.encode(["this is a test", "the"]) == [[48, 25, 21, 1289], [14]]
@@ -103,7 +106,7 @@ def test_the_largest_vocabulary_that_the_error_names_works(tmp_path):
     assert not list(tmp_path.iterdir())
     largest = int(str(told.value).split()[-1])
     train(toy_sentences(50), settings(vocab_size=largest), tmp_path / "toy.model")
-    assert Tokenizer.load(tmp_path / "toy.model").vocab_size == largest
+    assert load_model(tmp_path / "toy.model").vocab_size == largest
 
 
 def test_the_smallest_vocabulary_that_the_error_names_works(tmp_path):
@@ -111,7 +114,7 @@ def test_the_smallest_vocabulary_that_the_error_names_works(tmp_path):
         train(toy_sentences(50), settings(vocab_size=18), tmp_path / "toy.model")
     smallest = int(str(told.value).split("pieces need ")[1].split(";")[0])
     train(toy_sentences(50), settings(vocab_size=smallest), tmp_path / "toy.model")
-    assert Tokenizer.load(tmp_path / "toy.model").vocab_size == smallest
+    assert load_model(tmp_path / "toy.model").vocab_size == smallest
 
 
 @pytest.mark.parametrize(
@@ -135,14 +138,14 @@ def test_a_model_whose_special_pieces_do_not_fit_is_refused(tmp_path, control, u
         minloglevel=2,
     )
     with pytest.raises(ConfigError, match=message):
-        Tokenizer.load(tmp_path / "odd.model")
+        load_model(tmp_path / "odd.model")
 
 
 def test_a_model_file_must_be_there_and_fit(toy_model, tmp_path, run):
     for content in (b"", b"garbage"):
         (tmp_path / "bad.model").write_bytes(content)
         with pytest.raises(ConfigError, match="bad.model is not a SentencePiece model"):
-            Tokenizer.load(tmp_path / "bad.model")
+            load_model(tmp_path / "bad.model")
     with pytest.raises(MissingDataError, match="none.model cannot be read"):
         find_or_train(run(f"tokenizer.model_file={tmp_path / 'none.model'}"), silent)
     with pytest.raises(ConfigError, match="tokenizer.vocab_size=100, but .* has 50 pieces: set it to 50"):
@@ -152,12 +155,12 @@ def test_a_model_file_must_be_there_and_fit(toy_model, tmp_path, run):
 
 @pytest.mark.parametrize("piece", ["▁the", "▁", "<pad>", ",", "[", "9", "'s", "é", "日", "s9", "–", "£", "=", "▁9"])
 def test_a_piece_with_a_space_punctuation_or_another_script_starts_a_word(piece):
-    assert tokenizers._starts_word(piece)
+    assert base._starts_word(piece)
 
 
 @pytest.mark.parametrize("piece", ["s", "ing", "ING", "Ing", "s.", ").", "[CLS]"])
 def test_letters_of_english_join_the_word_before_them(piece):
-    assert not tokenizers._starts_word(piece)
+    assert not base._starts_word(piece)
 
 
 def test_there_is_one_word_start_a_piece(toy):
@@ -171,7 +174,7 @@ def test_there_is_one_word_start_a_piece(toy):
 def test_a_sample_has_every_item_with_the_same_chance(monkeypatch):
     chosen = Counter()
     for seed in range(400):
-        monkeypatch.setattr(tokenizers, "_SEED", seed)
+        monkeypatch.setattr(training, "_SEED", seed)
         items = sample((str(number) for number in range(50)), 10)
         assert len(set(items)) == 10
         chosen.update(items)
@@ -190,9 +193,9 @@ def test_a_tokenizer_is_trained_once_in_a_process_of_its_own(run, monkeypatch):
     assert file.is_relative_to(paths.cache() / "tokenizers")
     assert "50 pieces from at most 2,000 sentences" in said[0]
     record = json.loads((file.parent / "tokenizer.json").read_text())
-    assert record["model_fingerprint"] == Tokenizer.load(file).fingerprint
+    assert record["model_fingerprint"] == load_model(file).fingerprint
     assert record["corpus_fingerprint"] == texts.fingerprint(run().corpus)
-    monkeypatch.setattr(tokenizers, "worker_pool", None)
+    monkeypatch.setattr(cache, "worker_pool", None)
     assert find_or_train(run(), said.append) == file
     assert len(said) == 2
 
@@ -203,7 +206,7 @@ def test_a_tokenizer_sees_no_held_out_document(run, tmp_path):
     (tmp_path / "text" / "b.txt").write_text("\n\n".join(held_out))
     assert held_out
     file = find_or_train(run("corpus.dev_share=0.2"), silent)
-    assert not any(set("zyx") & set(piece) for piece in Tokenizer.load(file).pieces())
+    assert not any(set("zyx") & set(piece) for piece in load_model(file).pieces())
 
 
 def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tmp_path, toy_model):
@@ -215,7 +218,7 @@ def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tm
     assert len({first, *fingerprints}) == 6
     assert not (tmp_path / "cache").exists()
     from_file = run(f"tokenizer.model_file={toy_model}")
-    assert tokenizer_fingerprint(from_file) == Tokenizer.load(toy_model).fingerprint
+    assert tokenizer_fingerprint(from_file) == load_model(toy_model).fingerprint
 
 
 def test_how_source_documents_are_split_changes_no_tokenizer(run):
@@ -236,7 +239,7 @@ def test_training_needs_text_and_its_settings(run, tmp_path):
 
 def test_a_comma_after_a_digit_stays_or_is_cut_off_as_in_the_release(shared_data):
     file = shared_data / "sentencepiece" / "30k-clean.model"
-    keep, split = Tokenizer.load(file), Tokenizer.load(file, "split")
+    keep, split = load_model(file), load_model(file, "split")
 
     def pieces(tokenizer, text):
         return [tokenizer.pieces()[piece] for piece in tokenizer.encode([text])[0]]

@@ -7,7 +7,7 @@ from parity import ALBERT, BERT, make_albert, make_bert
 from toy_folders import toy_tokenizer_file
 from toy_tasks import toy_task
 
-from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError
 from albert_lab.interop.importing import import_folder
 from albert_lab.interop.loading import open_folder
@@ -28,7 +28,7 @@ def published(spiece, tmp_path):
     """A folder as transformers publishes one, with the tokenizer's vocabulary."""
 
     def make(make_model, shape, base=False):
-        shape = dataclasses.replace(shape, vocab_size=Tokenizer.load(spiece).vocab_size)
+        shape = dataclasses.replace(shape, vocab_size=load_model(spiece).vocab_size)
         model = make_model(shape)
         folder = tmp_path / "published"
         (model.base_model if base else model).save_pretrained(folder)

@@ -8,7 +8,7 @@ from toy_folders import toy_tokenizer_file
 
 from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
-from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import tokenizer_files
 
@@ -27,7 +27,7 @@ def toy(tmp_path_factory):
 @pytest.fixture(scope="module")
 def both(toy):
     model, folder = toy
-    return load(["scale=smoke"]).corpus, Tokenizer.load(model), Tokenizer.load(folder / "tokenizer.json")
+    return load(["scale=smoke"]).corpus, load_model(model), load_model(folder / "tokenizer.json")
 
 
 @given(st.text(st.sampled_from("abcdé 0129(),.-\"'£\tﬁ½ "), max_size=40))
@@ -38,7 +38,7 @@ def test_the_written_tokenizer_gives_the_ids_of_sentencepiece_after_our_cleaning
 
 def test_transformers_reads_the_written_tokenizer_with_its_special_pieces_and_pairs(toy):
     model, folder = toy
-    ours, theirs = Tokenizer.load(model), transformers.AutoTokenizer.from_pretrained(folder)
+    ours, theirs = load_model(model), transformers.AutoTokenizer.from_pretrained(folder)
     cleaned = [texts.clean(text, load(["scale=smoke"]).corpus) for text in (TEXT, "red cats")]
     first, second = ours.encode(cleaned)
     found = theirs(TEXT, "red cats")
@@ -52,7 +52,7 @@ def test_transformers_reads_the_written_tokenizer_with_its_special_pieces_and_pa
 def test_the_released_model_goes_out_with_its_own_ids(shared_data, tmp_path):
     file, config = shared_data / "sentencepiece" / "30k-clean.model", load(["scale=smoke"])
     tokenizer_files.write(file, config, tmp_path)
-    ours = Tokenizer.load(file).encode([texts.clean(TEXT, config.corpus)])[0]
+    ours = load_model(file).encode([texts.clean(TEXT, config.corpus)])[0]
     for cls in (transformers.AutoTokenizer, transformers.AlbertTokenizer):
         assert cls.from_pretrained(tmp_path)(TEXT, add_special_tokens=False)["input_ids"] == ours
     # Why a tokenizer.json is written: from the model file alone transformers gives other ids around "(" and "-".
@@ -83,7 +83,7 @@ def test_a_vocabulary_file_becomes_a_tokenizer_with_the_ids_of_bert(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
     with pytest.raises(MissingDataError, match="import the folder first"):
         tokenizer_files.find(tmp_path)
-    made = Tokenizer.load(tokenizer_files.copy(tmp_path, tmp_path))
+    made = load_model(tokenizer_files.copy(tmp_path, tmp_path))
     assert made.encode(["Red CATS, café!"]) == [[7, 5, 6, 8, 9, 1]]
     assert made.special_ids == (0, 1, 2, 3, 4)
 

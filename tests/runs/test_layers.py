@@ -5,7 +5,8 @@ from toy import toy_config
 
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+from albert_lab.data.tokenizer.cache import find_tokenizer
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.runs import layers, states, worker
@@ -30,7 +31,7 @@ def finished(corpus, own_home):
 def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(finished):
     found = layers.table([finished], quiet)
     config = runs.read(finished).config
-    tokenizer = Tokenizer.load(find_tokenizer(config))
+    tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(prepare(config, quiet), split, tokenizer) for split in ("train", "dev"))
     model = PretrainingModel.from_config(config)
     checkpoint.set_weights(model, checkpoint.read_last_weights(finished / "checkpoint"), "a test")

@@ -8,7 +8,8 @@ from toy import toy_config
 
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+from albert_lab.data.tokenizer.cache import find_tokenizer
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.training import evaluate
 from albert_lab.training.device import autocast
@@ -20,7 +21,7 @@ CPU = torch.device("cpu")
 
 def sets_of(config):
     shards = prepare(config, lambda line: None)
-    tokenizer = Tokenizer.load(find_tokenizer(config))
+    tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
     return make_sets(train, dev, tokenizer, config)
 

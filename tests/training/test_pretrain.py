@@ -9,7 +9,8 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer import Tokenizer, find_tokenizer
+from albert_lab.data.tokenizer.cache import find_tokenizer
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import pretrain
 from albert_lab.training.device import autocast
@@ -24,7 +25,7 @@ CPU = torch.device("cpu")
 def pretrainer(config: RunConfig, folder, is_stopped=lambda: False) -> Pretrainer:
     folder.mkdir(exist_ok=True)
     shards = prepare(config, lambda line: None)
-    tokenizer = Tokenizer.load(find_tokenizer(config))
+    tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
     evaluator = Evaluator(
         sets=make_sets(train, dev, tokenizer, config),

@@ -1,11 +1,11 @@
-"""A tokenizer.json of Hugging Face, such as a WordPiece vocabulary of BERT, with the interface of our tokenizer."""
+"""A tokenizer of a tokenizer.json, the file of Hugging Face, such as a WordPiece vocabulary of BERT."""
 
 from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
-from albert_lab.data import tokenizer
+from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer, digest_model
 from albert_lab.errors import ConfigError, MissingDataError
 
 # Names of the special pieces: BERT's, and ALBERT's where a SentencePiece model was turned into a tokenizer.json.
@@ -13,7 +13,7 @@ _PAD, _UNK = ("[PAD]", "<pad>"), ("[UNK]", "<unk>")
 _CONTINUATION = "##"
 
 
-class JsonTokenizer(tokenizer.Tokenizer):
+class JsonTokenizer(Tokenizer):
     """Text to piece ids and back by a tokenizer.json, without its special pieces, cutting and padding.
 
     What it cleans (BERT's lower case, accents, punctuation) comes on top of the cleaning of the corpus.
@@ -36,10 +36,10 @@ class JsonTokenizer(tokenizer.Tokenizer):
             raise ConfigError(f"{origin} is not a tokenizer.json: {error}") from error
         self._model.no_truncation()
         self._model.no_padding()
-        self.fingerprint = tokenizer.digest_model(model)
+        self.fingerprint = digest_model(model)
         self.vocab_size = self._model.get_vocab_size()
         self.pad_id, self.unk_id = self._find(_PAD, origin), self._find(_UNK, origin)
-        self.cls_id, self.sep_id, self.mask_id = (self._find((piece,), origin) for piece in tokenizer.CONTROL_SYMBOLS)
+        self.cls_id, self.sep_id, self.mask_id = (self._find((piece,), origin) for piece in CONTROL_SYMBOLS)
 
     def _find(self, names: Sequence[str], origin: str) -> int:
         found = [piece for piece in map(self._model.token_to_id, names) if piece is not None]

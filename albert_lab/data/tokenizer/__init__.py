@@ -1,0 +1,1 @@
+"""Tokenizers: one interface, two kinds of model file, and the training of one."""

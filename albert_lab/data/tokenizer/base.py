@@ -1,0 +1,85 @@
+"""What every tokenizer can do, and which tokens start a word."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from albert_lab.errors import MissingDataError
+
+CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
+# _is_start_piece_sp of the release: the ASCII punctuation it lists (not all there is) and the letters.
+_PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
+_JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
+
+
+class Tokenizer(ABC):
+    """Text to token ids and back. Special tokens are looked up by name and never come from text.
+
+    Attributes:
+        fingerprint: short hash of what decides the tokens.
+        vocab_size: number of tokens.
+        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
+    """
+
+    fingerprint: str
+    vocab_size: int
+    pad_id: int
+    unk_id: int
+    cls_id: int
+    sep_id: int
+    mask_id: int
+
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """Ids of the tokens that stand for no text: padding, unknown, [CLS], [SEP], [MASK]."""
+        return self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id
+
+    @abstractmethod
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Token ids of each sentence, without special tokens."""
+
+    @abstractmethod
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Token ids of a text and, for each, the first character that it stands for and the one after the last."""
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids; special tokens leave none."""
+
+    @abstractmethod
+    def pieces(self) -> list[str]:
+        """The text of every token, by id."""
+
+    @cached_property
+    def word_starts(self) -> np.ndarray:
+        """Which tokens start a word, bool [vocab]; all others join the token before them.
+
+        Source: _is_start_piece_sp in create_pretraining_data.py of the release. Punctuation stands alone, and so does
+        every token with a character that is neither it nor a letter of English.
+        """
+        return np.array([_starts_word(piece) for piece in self.pieces()])
+
+
+def _starts_word(piece: str) -> bool:
+    return piece.startswith(("▁", "<")) or piece in _PUNCTUATION or not _JOINING.issuperset(piece.lower())
+
+
+def read_model(file: Path) -> bytes:
+    """The content of a model file.
+
+    Raises:
+        MissingDataError: it cannot be read.
+    """
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise MissingDataError(f"tokenizer.model_file={file} cannot be read: {error.strerror}") from error
+
+
+def digest_model(model: bytes) -> str:
+    """Short hash of a model file's content."""
+    return hashlib.blake2b(model, digest_size=6).hexdigest()

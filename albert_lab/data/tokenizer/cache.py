@@ -1,0 +1,115 @@
+"""The tokenizer of a run: which model file it is, where that lies, and the making of one that is trained."""
+
+import json
+import time
+from pathlib import Path
+
+from albert_lab import paths
+from albert_lab.config.schema import RunConfig, digest
+from albert_lab.data import corpus as texts
+from albert_lab.data.build import find_or_build, worker_pool
+from albert_lab.data.tokenizer.base import Tokenizer, digest_model, read_model
+from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
+from albert_lab.data.tokenizer.train import train_on_corpus, training_seconds
+from albert_lab.errors import ConfigError
+from albert_lab.messages import Say
+
+# Raise it with every change that gives other models from the same text and settings.
+TOKENIZER_VERSION = 1
+
+MODEL_FILE = "spiece.model"
+
+
+def load(file: Path, digit_commas: str = "keep") -> Tokenizer:
+    """The tokenizer of a model file: SentencePiece's, or a tokenizer.json by its suffix.
+
+    Raises:
+        MissingDataError: the file, or the package that reads a tokenizer.json, is not there.
+        ConfigError: it is no such model, a special token is missing or could come from text, or digit_commas=split of
+            a tokenizer.json.
+    """
+    model = read_model(file)
+    if file.suffix != ".json":
+        return SentencePieceTokenizer(model, str(file), digit_commas)
+    from albert_lab.data.tokenizer.tokenizer_json import JsonTokenizer
+
+    if digit_commas != "keep":
+        raise ConfigError(f"tokenizer.digit_commas={digit_commas}: {file} takes keep alone")
+    return JsonTokenizer(model, str(file))
+
+
+def tokenizer_fingerprint(config: RunConfig) -> str:
+    """Short hash of what decides the pieces: a model file's content, or text and settings of one that is trained.
+
+    Raises:
+        MissingDataError: the model file or the text is not there.
+    """
+    how = config.tokenizer.digit_commas
+    if config.tokenizer.model_file is not None:
+        found = digest_model(read_model(Path(config.tokenizer.model_file).expanduser()))
+        return found if how == "keep" else digest([found, how])
+    settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
+    return digest([TOKENIZER_VERSION, settings, texts.source_settings(config.corpus), texts.fingerprint(config.corpus)])
+
+
+def find_tokenizer(config: RunConfig) -> Path:
+    """Where the model file of a run's tokenizer is, or will be once it is trained.
+
+    Raises:
+        MissingDataError: the text to train on is not there.
+    """
+    if config.tokenizer.model_file is not None:
+        return Path(config.tokenizer.model_file).expanduser()
+    return paths.cache() / "tokenizers" / tokenizer_fingerprint(config) / MODEL_FILE
+
+
+def load_tokenizer(config: RunConfig) -> Tokenizer:
+    """The tokenizer of a run, which is there already.
+
+    Raises:
+        MissingDataError, ConfigError: see load().
+    """
+    return load(find_tokenizer(config), config.tokenizer.digit_commas)
+
+
+def find_or_train(config: RunConfig, say: Say) -> Path:
+    """The model file of a run's tokenizer, trained first where it has to be and is not in the cache.
+
+    Raises:
+        ConfigError: the file is no fitting SentencePiece model, its size is not tokenizer.vocab_size, or the corpus
+            does not give that many pieces.
+        MissingDataError: the model file or the text is not there.
+        DiskFullError: no space for the model.
+    """
+    settings = config.tokenizer
+    file = find_tokenizer(config)
+    if settings.model_file is None:
+        find_or_build(file.parent, lambda folder: _build(config, folder, say), "the tokenizer", say)
+    size = load_tokenizer(config).vocab_size
+    if size != settings.vocab_size:
+        raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} pieces: set it to {size}")
+    return file
+
+
+def _build(config: RunConfig, folder: Path, say: Say) -> None:
+    corpus, settings = config.corpus, config.tokenizer
+    for key in ("training_sentences", "character_coverage"):
+        if getattr(settings, key) is None:
+            raise ConfigError(f"tokenizer.{key}=null: a number must be given where there is no tokenizer.model_file")
+    say(
+        f"training a tokenizer: {settings.vocab_size:,} pieces from at most {settings.training_sentences:,} sentences,"
+        f" about {training_seconds(corpus, settings):.0f} s"
+    )
+    start = time.monotonic()
+    file = folder / MODEL_FILE
+    with worker_pool(1) as pool:  # its hundreds of megabytes are given back with the process
+        pool.submit(train_on_corpus, corpus, settings, file).result()
+    record = {
+        "tokenizer": settings.model_dump(mode="json"),
+        "corpus": texts.source_settings(corpus),
+        "corpus_fingerprint": texts.fingerprint(corpus),
+        "model_fingerprint": digest_model(file.read_bytes()),
+        "version": TOKENIZER_VERSION,
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(record, indent=2) + "\n")
+    say(f"trained the tokenizer in {time.monotonic() - start:.0f} s")

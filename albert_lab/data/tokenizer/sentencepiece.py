@@ -1,0 +1,91 @@
+"""A tokenizer of a SentencePiece model, such as the released one of ALBERT."""
+
+from collections.abc import Sequence
+
+import sentencepiece
+
+from albert_lab.config.schema import digest
+from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer, digest_model
+from albert_lab.errors import ConfigError
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """Text to token ids and back by a SentencePiece model."""
+
+    def __init__(self, model: bytes, origin: str, digit_commas: str = "keep") -> None:
+        """Takes a serialized SentencePiece model; origin names it in errors, digit_commas is as in TokenizerConfig.
+
+        Raises:
+            ConfigError: it is no SentencePiece model, or a special piece is missing or could come from text.
+        """
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise ConfigError(f"{origin} is not a SentencePiece model") from error
+        self.fingerprint = (
+            digest_model(model) if digit_commas == "keep" else digest([digest_model(model), digit_commas])
+        )
+        self.vocab_size: int = self._processor.GetPieceSize()
+        self._split = self._split_pieces() if digit_commas == "split" else {}
+        self.pad_id = self._special("<pad>", origin)
+        self.unk_id = self._special("<unk>", origin)
+        self.cls_id, self.sep_id, self.mask_id = (self._special(piece, origin) for piece in CONTROL_SYMBOLS)
+
+    def _special(self, piece: str, origin: str) -> int:
+        found: int = self._processor.PieceToId(piece)
+        if self._processor.IdToPiece(found) != piece:
+            raise ConfigError(
+                f"{origin} has no piece {piece}; all of <pad>, <unk>, {', '.join(CONTROL_SYMBOLS)} must be"
+            )
+        if not (self._processor.IsUnknown(found) if piece == "<unk>" else self._processor.IsControl(found)):
+            raise ConfigError(f"{origin}: {piece} is no control symbol, so it could come from text; train it as one")
+        return found
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Piece ids of each sentence, without special pieces."""
+        # Differs from the release: with digit_commas=keep a piece such as "2," stays; encode_pieces cuts its comma off.
+        found = self._processor.Encode(list(sentences), out_type=int, num_threads=1)
+        if not self._split:
+            return found
+        return [[part for piece in ids for part in self._split.get(piece, (piece,))] for ids in found]
+
+    def _split_pieces(self) -> dict[int, list[int]]:
+        """For each piece that ends in a digit and a comma, the pieces that the release puts in its place."""
+        split = {}
+        for piece, text in enumerate(self.pieces()):
+            if len(text) > 1 and text.endswith(",") and text[-2].isdigit():
+                parts = self._processor.EncodeAsPieces(text[:-1].replace("▁", ""))
+                if not text.startswith("▁") and parts[0].startswith("▁"):
+                    parts = [parts[0][1:], *parts[1:]] if len(parts[0]) > 1 else parts[1:]
+                split[piece] = [self._processor.PieceToId(part) for part in [*parts, ","]]
+        return split
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Piece ids of a text and, for each, the first character of the text it stands for and the one after the last.
+
+        The space before a word belongs to its first piece. A piece can stand for no character at all, where
+        normalization makes two pieces of one character.
+        """
+        found = self._processor.Encode(text, return_type="offset_mapping")
+        if not self._split:
+            return found["ids"], found["offsets"]
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
+        for piece, (first, end) in zip(found["ids"], found["offsets"], strict=True):
+            parts = self._split.get(piece, [piece])
+            # From the back: the first part keeps what is left, the space before it included.
+            ends = [end]
+            for part in reversed(parts[1:]):
+                ends.append(max(first, ends[-1] - len(self._processor.IdToPiece(part).lstrip("▁"))))
+            ids += parts
+            offsets += zip([first, *reversed(ends[1:])], reversed(ends), strict=True)
+        return ids, offsets
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of piece ids; special pieces leave none, but the unknown piece shows."""
+        return self._processor.Decode([int(piece) for piece in ids])
+
+    def pieces(self) -> list[str]:
+        """Every piece, by id."""
+        return [self._processor.IdToPiece(piece) for piece in range(self.vocab_size)]

@@ -1,0 +1,110 @@
+"""Training of a SentencePiece model with the flags of the released one."""
+
+import io
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from albert_lab.config.schema import CorpusConfig, TokenizerConfig
+from albert_lab.data import corpus as texts
+from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS
+from albert_lab.errors import ConfigError
+
+USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
+_SEED = 149
+# The threads share out sums over sentences: another number of them gives another model.
+_TRAINING_THREADS = 4
+# English prose on two cores; only the expected time rests on these.
+_BYTES_PER_SENTENCE = 130
+_READ_BYTES_PER_SECOND = 2.5e7
+_TRAINED_BYTES_PER_SECOND = 8e5
+
+
+def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path) -> None:
+    """Writes a model of the training documents of a corpus; raises as train() does."""
+    assert settings.training_sentences is not None
+    counts: Counter[str] = Counter()
+    documents = texts.distinct(texts.iterate(corpus), counts)
+    training = (document for document in documents if texts.split_of(document.text, corpus.dev_share) == "train")
+    sentences = (sentence for document in training for sentence in texts.raw_sentences(document.text, corpus))
+    sampled = sample(sentences, settings.training_sentences)
+    if not sampled:
+        raise texts.empty_split("train", counts["documents"] - counts["duplicates"], corpus)
+    train((texts.clean(sampled.pop(), corpus) for _ in range(len(sampled))), settings, file)
+
+
+def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> None:
+    """Writes a SentencePiece unigram model of cleaned sentences; the same sentences always give the same model.
+
+    Source: the flags of the released model (google-research/albert#149).
+
+    Raises:
+        ConfigError: tokenizer.vocab_size is more than the sentences give, or less than their characters need.
+    """
+    model = io.BytesIO()
+    sentencepiece.set_random_generator_seed(_SEED)
+    try:
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=settings.vocab_size,
+            character_coverage=settings.character_coverage,
+            pad_id=0,
+            unk_id=1,
+            bos_id=-1,
+            eos_id=-1,
+            control_symbols=list(CONTROL_SYMBOLS),
+            user_defined_symbols=list(USER_DEFINED_SYMBOLS),
+            shuffle_input_sentence=True,
+            input_sentence_size=settings.training_sentences,
+            num_threads=_TRAINING_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise ConfigError(_explain(error, settings)) from error
+    file.write_bytes(model.getvalue())
+
+
+def sample(items: Iterable[str], size: int) -> list[str]:
+    """At most `size` of the items, each as likely as any other, in one pass (Li 1994, Algorithm L)."""
+    random = np.random.Generator(np.random.Philox(key=_SEED))
+    stream = iter(items)
+    kept = list(islice(stream, size))
+    weight = 1.0
+    while True:
+        weight *= math.exp(math.log(1 - random.random()) / size)
+        skipped = math.floor(math.log(1 - random.random()) / math.log1p(-weight))
+        item = next(islice(stream, skipped, None), None)
+        if item is None:
+            return kept
+        kept[random.integers(size)] = item
+
+
+def training_seconds(corpus: CorpusConfig, settings: TokenizerConfig) -> float:
+    """About how long the training takes on two cores."""
+    assert settings.training_sentences is not None
+    raw_bytes = texts.raw_bytes(corpus)
+    sampled = settings.training_sentences * _BYTES_PER_SENTENCE
+    if raw_bytes is None:  # the time to read it comes on top
+        return sampled / _TRAINED_BYTES_PER_SECOND
+    return raw_bytes / _READ_BYTES_PER_SECOND + min(raw_bytes, sampled) / _TRAINED_BYTES_PER_SECOND
+
+
+def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:
+    vocab_size = f"tokenizer.vocab_size={settings.vocab_size}"
+    if largest := re.search(r"Vocabulary size too high .* <= (\d+)", str(error)):
+        return f"{vocab_size} is too large for this corpus: the largest that works is {largest.group(1)}"
+    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+        needed = smallest.group(1)
+        return (
+            f"{vocab_size} is too small for this corpus: its characters and the special pieces need {needed};"
+            " or lower tokenizer.character_coverage"
+        )
+    return f"no tokenizer can be trained on this corpus: {error}"
