@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 
 from albert_lab.errors import ConfigError
-from albert_lab.report.claims import name, resolution, sample
 from albert_lab.report.markdown import MISSING, as_table
 from albert_lab.report.report import read
-from albert_lab.report.statistics import estimate
+from albert_lab.report.table_scores import TableScores
+from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import scores
 from albert_lab.studies.table import Column, Row, intrinsic_columns, rows, task_columns
 
@@ -102,18 +102,16 @@ def _line(label: str, column: str, heading: str, a: Row | None, b: Row | None) -
     left, right = _cell(a, column), _cell(b, column)
     if a is None or b is None or left is None or right is None:
         return Line(label, column, heading, left, right, None, False)
-    step = max(resolution(row, column, column) for row in (a, b))
-    found = estimate([sample(b, column, column), sample(a, column, column)], [1.0, -1.0], step)
+    found = TableScores([a, b]).estimate([(1.0, b), (-1.0, a)], column)
     if found.interval:
         return Line(label, column, heading, left, right, Cell(found.value, found.n, *found.interval), found.is_paired)
     return Line(label, column, heading, left, right, _newcombe(left, right), False)
 
 
 def _cell(row: Row | None, column: str) -> Cell | None:
-    values = sample(row, column, column) if row else {}
-    if not row or not values:
+    if row is None or not (values := TableScores([row]).sample(row, column)):
         return None
-    found = estimate([values], resolution=resolution(row, column, column))
+    found = TableScores([row]).estimate([(1.0, row)], column)
     if found.interval:
         return Cell(found.value, found.n, *found.interval)
     run = next(run for run in row.runs if run["seed"] in values)
