@@ -1,8 +1,10 @@
 """How often two rows stand here in the order in which the paper has them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+
+import pandas as pd
 
 from albert_lab.report.claims import FEWEST_SEEDS, printed
 from albert_lab.report.table_scores import TableScores
@@ -38,7 +40,7 @@ class Agreement:
         )
 
 
-def agreement(experiment: Experiment, table: Sequence[Row], columns: Mapping[str, str] | None = None) -> Agreement:
+def agreement(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> Agreement:
     """The agreement of a table with the paper's, over all pairs of its rows in every score that the paper prints.
 
     The average is left out: it repeats its tasks. Equal means here agree with nothing.
@@ -46,12 +48,12 @@ def agreement(experiment: Experiment, table: Sequence[Row], columns: Mapping[str
     Args:
         experiment: the paper's cells.
         table: the rows of its table.
-        columns: the column of the table of runs that has a metric, where it has another name.
+        tunings: a line a fine-tuning, as in TableScores.
     """
     if experiment.paper is None:
         return Agreement()
     found = Agreement()
-    here = TableScores(table, columns)
+    here = TableScores(table, tunings)
     for metric in experiment.paper.columns:
         if metric in scores() and metric != AVERAGE:
             found += _of_column(experiment, here, metric)

@@ -1,12 +1,14 @@
 """Verdicts: what the seeds of a table say about the claims that its experiment makes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import cached_property
 from statistics import mean
+
+import pandas as pd
 
 from albert_lab.report.statistics import Estimate, holm, seeds_needed
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
@@ -136,7 +138,7 @@ class _Evidence:
         return self.n >= FEWEST_SEEDS and not self.not_learnt
 
 
-def decide(experiment: Experiment, table: Sequence[Row], columns: Mapping[str, str] | None = None) -> list[Verdict]:
+def decide(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> list[Verdict]:
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
     Supported: the claim's p-value stays below ALPHA after the correction. Not supported: that of the opposite does.
@@ -147,12 +149,12 @@ def decide(experiment: Experiment, table: Sequence[Row], columns: Mapping[str, s
     Args:
         experiment: its claims, and the paper's cells.
         table: the rows of the experiment's table.
-        columns: the column of the table of runs that has a metric, where it has another name.
+        tunings: a line a fine-tuning, as in TableScores.
     """
-    return _decide(experiment.claims, experiment, TableScores(table, columns))
+    return _decide(experiment.claims, experiment, TableScores(table, tunings))
 
 
-def companions(experiment: Experiment, table: Sequence[Row], columns: Mapping[str, str] | None = None) -> list[Verdict]:
+def companions(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> list[Verdict]:
     """Verdicts on the claims about the downstream average by other measures of the same rows, a family of their own.
 
     None of them is the paper's metric: the average without tasks that no row has learnt, where there are such; minus
@@ -161,7 +163,7 @@ def companions(experiment: Experiment, table: Sequence[Row], columns: Mapping[st
 
     Source: Magnusson et al., DataDecide (2025, arXiv 2504.11393): likelihoods tell at small scales most.
     """
-    scores = TableScores(table, columns)
+    scores = TableScores(table, tunings)
     measures = [AVERAGE_LEARNT] if scores.unlearnt_tasks and scores.learnt_tasks else []
     measures += [MLM_LIKELIHOOD, AVERAGE_LIKELIHOOD]
     known = [measure for measure in measures if any(scores.sample(row, measure) for row in scores.table)]

@@ -37,12 +37,12 @@ class Chapter:
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """A verdict for each of its claims."""
-        return decide(self.experiment, self.rows, verdicts.filled(self.tunings))
+        return decide(self.experiment, self.rows, self.tunings)
 
     @cached_property
     def agreement(self) -> Agreement:
         """How its pairs of rows stand beside the paper's."""
-        return agreement(self.experiment, self.rows, verdicts.filled(self.tunings))
+        return agreement(self.experiment, self.rows, self.tunings)
 
     @property
     def seeds(self) -> int:

@@ -1,11 +1,13 @@
 """The columns of a table as samples over seeds: their pooled spread, their floors, and averages of them."""
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from statistics import fmean
 
 import numpy as np
+import pandas as pd
 
 from albert_lab.report.examples import ExampleScores, example_variance
 from albert_lab.report.statistics import Estimate, PooledSpread, Sample
@@ -25,29 +27,30 @@ class TableScores:
 
     Scores are in percent. Columns besides those of the table of runs: `average_learnt`, the average without tasks that
     no row has learnt; `average_log_likelihood`, minus the mean loss of the average's tasks; `mlm_log_likelihood`, minus
-    the held-out loss in nats a token. A run may carry the scores of its dev examples under `<task>_example_scores`, in
-    [0, 1] and as means over fine-tuning seeds, with a fingerprint of the examples under `<task>_examples`.
+    the held-out loss in nats a token.
     """
 
-    def __init__(self, table: Sequence[Row], columns: Mapping[str, str] | None = None) -> None:
+    def __init__(self, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> None:
         """Take the rows of a table.
 
         Args:
             table: its rows. Of rows that are the same runs, the first counts in the pooled spread.
-            columns: the task that fills a downstream column, where it has another name.
+            tunings: a line a fine-tuning: run, column, the task that fills it, best in percent, and where they were
+                recorded the scores of its dev examples, as JSON, with dev, a fingerprint of these examples.
         """
         self.table = list(table)
-        self._columns = dict(columns or {})
+        self.columns = filled(tunings)
+        self._examples = _examples(tunings)
         self._spreads: dict[tuple[str, bool], tuple[PooledSpread, dict[int, int]]] = {}
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """The tasks of the average."""
-        return tuple(self._columns.get(column, column) for column in AVERAGED)
+        return tuple(self.columns.get(column, column) for column in AVERAGED)
 
     def column(self, metric: str) -> str:
         """The column that has a metric: a task that stands in for an official one has its own."""
-        return self._columns.get(metric, metric)
+        return self.columns.get(metric, metric)
 
     def rows(self, labels: Labels) -> list[Row]:
         """The rows with these labels."""
@@ -97,7 +100,7 @@ class TableScores:
 
     def _noise(self, weights: Sequence[tuple[float, Row]], column: str) -> tuple[float, float]:
         """The variance that the choice of examples gives, in percent squared, with its degrees of freedom."""
-        examples = [each for _, row in weights if (each := _examples(row, column)) is not None]
+        examples = [each for _, row in weights if (each := self._examples_of(row, column)) is not None]
         if len(examples) == len(weights):
             noise, df = example_variance(examples, [weight for weight, _ in weights])
             return 1e4 * noise, df
@@ -107,6 +110,16 @@ class TableScores:
         n, half = fmean(answers), 0.5 / fmean(answers)
         share = min(max(fmean(self.sample(weights[0][1], column).values()) / 100, half), 1 - half)
         return 1e4 * share * (1 - share) / n, max(n - 1, 1.0)
+
+    def _examples_of(self, row: Row, task: str) -> ExampleScores | None:
+        """The dev examples of a row, where all its fine-tuned runs have the same ones recorded."""
+        runs = row.having(task)
+        recorded = [self._examples[run["run"], task] for run in runs if (run["run"], task) in self._examples]
+        fingerprints = {fingerprint for fingerprint, _ in recorded}
+        if len(recorded) < len(runs) or len(fingerprints) != 1:
+            return None
+        scores = np.stack([scores for _, scores in recorded])
+        return ExampleScores(tuple(run["seed"] for run in runs), scores, fingerprints.pop())
 
     def _spread(self, column: str, is_log: bool) -> tuple[PooledSpread, dict[int, int]]:
         """The pooled spread of a column, and the place of each row in it."""
@@ -205,14 +218,26 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def _examples(row: Row, task: str) -> ExampleScores | None:
-    """The dev examples of a row, where all runs that were fine-tuned have the same ones recorded."""
-    runs = row.having(task)
-    recorded = [run for run in runs if run.get(f"{task}_example_scores") is not None]
-    prints = {str(run.get(f"{task}_examples", "")) for run in recorded}
-    if not recorded or len(recorded) < len(runs) or len(prints) > 1:
-        return None
-    scores = [np.asarray(run[f"{task}_example_scores"], dtype=float) for run in recorded]
-    if len({each.shape for each in scores}) > 1:
-        return None
-    return ExampleScores(tuple(run["seed"] for run in recorded), np.stack(scores), prints.pop())
+def filled(tunings: pd.DataFrame | None) -> dict[str, str]:
+    """The task that fills each downstream column of a table."""
+    if tunings is None or tunings.empty:
+        return {}
+    return dict(zip(tunings["column"], tunings["task"], strict=True))
+
+
+def _examples(tunings: pd.DataFrame | None) -> dict[tuple[str, str], tuple[str, np.ndarray]]:
+    """The dev examples by run and task: their fingerprint, and the mean of each over fine-tuning seeds in [0, 1]."""
+    found: dict[tuple[str, str], list[tuple[str, np.ndarray]]] = {}
+    if tunings is None or "example_scores" not in tunings:
+        return {}
+    for line in tunings.to_dict("records"):
+        scores = json.loads(line["example_scores"]) if isinstance(line["example_scores"], str) else None
+        if scores:
+            found.setdefault((line["run"], line["task"]), []).append(
+                (str(line["dev"]), np.asarray(scores, dtype=float))
+            )
+    return {
+        key: (of_seeds[0][0], np.mean([scores for _, scores in of_seeds], axis=0))
+        for key, of_seeds in found.items()
+        if len({fingerprint for fingerprint, _ in of_seeds}) == 1
+    }

@@ -11,7 +11,7 @@ from albert_lab.report import agreement
 from albert_lab.report.claims import ALPHA, FEWEST_SEEDS, Decision, Verdict, companions, decide
 from albert_lab.report.speedups import INFERENCE, TRAINING
 from albert_lab.report.statistics import POWER, Components, components
-from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
+from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores, filled
 from albert_lab.studies.claim import Ratio, name
 from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment, scores
 from albert_lab.studies.table import Row, half_up
@@ -45,22 +45,22 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
     Args:
         experiment: its claims.
         table: the rows of its table.
-        finetunings: a line a fine-tuning: run, column, task, seed, best in percent.
+        finetunings: a line a fine-tuning, as in TableScores, with its seed.
     """
     columns = filled(finetunings)
-    decided, others = decide(experiment, table, columns), companions(experiment, table, columns)
+    decided, others = decide(experiment, table, finetunings), companions(experiment, table, finetunings)
     counts = Counter(verdict.decision for verdict in decided)
     summary = ", ".join(f"{counts[decision]} {decision}" for decision in Decision if counts[decision])
     lines = [f"{number}. {_line(verdict, columns)}" for number, verdict in enumerate(decided, 1)]
     parts = [f"{HOW_TO_READ} Here: {summary}.", "\n".join(lines)]
-    if notes := _notes(experiment, table, columns):
+    if notes := _notes(experiment, TableScores(table, finetunings)):
         parts.append("\n".join(f"- {line}" for line in notes))
     if others:
         lines = [f"- {_companion_line(verdict, experiment, columns)}" for verdict in others]
         parts += [COMPANIONS, "\n".join(lines)]
     if spread := _spread(experiment, table, finetunings):
         parts.append(spread)
-    if agreeing := agreement.as_text(agreement.agreement(experiment, table, columns)):
+    if agreeing := agreement.as_text(agreement.agreement(experiment, table, finetunings)):
         parts.append(agreeing)
     return "\n\n".join(parts)
 
@@ -98,13 +98,13 @@ def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
     return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
 
 
-def _notes(experiment: Experiment, table: Sequence[Row], columns: Mapping[str, str]) -> list[str]:
+def _notes(experiment: Experiment, here: TableScores) -> list[str]:
     """What several verdicts have in common: stand-ins, tasks at their floor, the paper's noise, speeds."""
     metrics = {claim.metric for claim in experiment.claims}
-    named = [column for column in columns if column in metrics or AVERAGE in metrics]
-    instead = [f"`{columns[column]}` for `{column}`" for column in named if columns[column] != column]
+    tasks = {column: task for column, task in here.columns.items() if column in metrics or AVERAGE in metrics}
+    instead = [f"`{task}` for `{column}`" for column, task in tasks.items() if task != column]
     notes = [f"Tasks of the corpus stand in for official ones: {', '.join(instead)}."] if instead else []
-    if AVERAGE in metrics and (floors := members_at_floor(TableScores(table, columns))):
+    if AVERAGE in metrics and (floors := members_at_floor(here)):
         notes.append(floors)
     if metrics.intersection(scores()).difference(INTRINSIC):
         notes.append(PAPERS_NOISE)
@@ -131,16 +131,14 @@ def as_data(
     experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
 ) -> list[dict[str, Any]]:
     """The verdicts on the paper's claims as plain values; what is missing is null."""
-    columns = filled(finetunings)
-    return _values(decide(experiment, table, columns), columns)
+    return _values(decide(experiment, table, finetunings), filled(finetunings))
 
 
 def companions_as_data(
     experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
 ) -> list[dict[str, Any]]:
     """The verdicts by measures that are not the paper's, in the same form."""
-    columns = filled(finetunings)
-    return _values(companions(experiment, table, columns), columns)
+    return _values(companions(experiment, table, finetunings), filled(finetunings))
 
 
 def _values(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -165,13 +163,6 @@ def _values(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict
         }
         for verdict in decided
     ]
-
-
-def filled(finetunings: pd.DataFrame | None) -> dict[str, str]:
-    """The task that fills each downstream column of a table."""
-    if finetunings is None or finetunings.empty:
-        return {}
-    return dict(zip(finetunings["column"], finetunings["task"], strict=True))
 
 
 def unit(verdict: Verdict) -> str:

@@ -1,5 +1,6 @@
 from typing import Any
 
+import pandas as pd
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
@@ -23,14 +24,15 @@ def table(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> list[Row]:
     return rows
 
 
-def found(scores: dict[str, tuple[float, ...]], seeds: int = 3, **columns: str) -> Agreement:
-    return agreement(experiment.named("sop-vs-nsp"), table(scores, seeds), columns)
+def found(scores: dict[str, tuple[float, ...]], seeds: int = 3, tunings: pd.DataFrame | None = None) -> Agreement:
+    return agreement(experiment.named("sop-vs-nsp"), table(scores, seeds), tunings)
 
 
 def test_every_pair_of_rows_in_every_printed_score_counts_once():
     assert found(PAPERS_ORDER) == Agreement(6, 6, 6, 6)
     assert found({"race": (34.0, 31.0, 30.0)}) == Agreement(3, 0, 3, 0)
-    assert found({"next-paragraph": (30.0, 31.0, 34.0)}, race="next-paragraph") == Agreement(3, 3, 3, 3)
+    instead = pd.DataFrame({"column": ["race"], "task": ["next-paragraph"]})
+    assert found({"next-paragraph": (30.0, 31.0, 34.0)}, tunings=instead) == Agreement(3, 3, 3, 3)
 
 
 def test_a_pair_that_the_noise_hides_is_not_decided():

@@ -1,7 +1,9 @@
+import json
 from collections import Counter
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 from planted import EMBEDDING_SIZES, claim, experiment, noisy, row, table
 
@@ -355,29 +357,38 @@ def test_without_losses_there_are_no_companions():
 def example_table(shift: float, seeds: int = 5, n: int = 200):
     """Two rows that answer dev examples, each row in its own way, with a seed's noise far smaller than examples'."""
     rng = np.random.default_rng(3)
-    rows = []
+    rows, tunings = [], []
     for label, better in (("64", 0.0), ("128", shift)):
         own = rng.random(n) < 0.6 + better
         runs = []
         for seed in range(seeds):
-            right = np.where(rng.random(n) < 0.02, ~own, own).astype(float)
-            runs.append({"run": f"{label}-{seed}", "seed": seed, "sst2": 100 * right.mean(), "sst2_n": n})
-            runs[-1] |= {"sst2_example_scores": right.tolist(), "sst2_examples": "dev"}
+            name = f"{label}-{seed}"
+            right = [np.where(rng.random(n) < 0.02, ~own, own).astype(float) for _ in range(2)]
+            runs.append({"run": name, "seed": seed, "sst2": 100 * np.mean(right), "sst2_n": n})
+            tunings += [
+                {"run": name, "column": "sst2", "task": "sst2", "dev": "a", "example_scores": json.dumps(each.tolist())}
+                for each in right
+            ]
         rows.append(Row(row(label), row(label), runs, {}))
-    return rows
+    return rows, pd.DataFrame(tunings)
 
 
 def test_the_noise_of_dev_examples_keeps_a_small_difference_from_being_decided():
-    content = GREATER | {"metric": "sst2"}
-    rows = example_table(0.05)
-    known = decide(experiment(content), rows)[0]
-    for each in rows:
-        for run in each.runs:
-            del run["sst2_example_scores"]
-    alone = decide(experiment(content), rows)[0]
+    asked = experiment(GREATER | {"metric": "sst2"})
+    rows, tunings = example_table(0.05)
+    known, alone = decide(asked, rows, tunings)[0], decide(asked, rows, tunings.drop(columns="example_scores"))[0]
     assert known.interval is not None
     assert alone.interval is not None
     assert known.effect == alone.effect
     assert known.interval[1] - known.interval[0] > 3 * (alone.interval[1] - alone.interval[0])
     assert (known.decision, alone.decision) == ("undecided", "supported")
-    assert decide(experiment(content), example_table(0.3))[0].decision is Decision.SUPPORTED
+    assert decide(asked, *example_table(0.3))[0].decision is Decision.SUPPORTED
+
+
+def test_examples_that_some_run_did_not_record_or_that_differ_leave_the_seeds_alone():
+    asked = experiment(GREATER | {"metric": "sst2"})
+    rows, tunings = example_table(0.05)
+    alone = decide(asked, rows)[0]
+    assert decide(asked, rows, tunings.query("run != '64-0'"))[0] == alone
+    assert decide(asked, rows, tunings.assign(dev=tunings.index.astype(str)))[0] == alone
+    assert decide(asked, rows, tunings.assign(example_scores="null"))[0] == alone

@@ -1,3 +1,4 @@
+import pandas as pd
 import pytest
 
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
@@ -80,7 +81,7 @@ def test_a_stand_in_takes_the_place_of_its_task_in_the_average():
     table = rows(ALL)
     for run in table[0].runs:
         run |= {"next-paragraph": 25.0, "next-paragraph_floor": 25.0}
-    here = TableScores(table, {"race": "next-paragraph"})
+    here = TableScores(table, pd.DataFrame({"column": ["race"], "task": ["next-paragraph"]}))
     assert here.tasks[-1] == "next-paragraph"
     assert here.unlearnt_tasks == ("next-paragraph",)
 
