@@ -131,7 +131,7 @@ class PooledSpread:
         n = len(shared) if is_paired else smallest
         fit = self._of_both if is_paired else self._of_rows
         combination = fit.combination(weights)
-        value = float(combination @ self._values)
+        value = round(float(combination @ self._values), 9) + 0.0  # no -0.0 where means are the same
         if n < 2 or fit.df <= 0:
             return Estimate(value, n, is_paired)
         pooled = max(fit.variance, self._rounding)

@@ -133,18 +133,18 @@ class TableScores:
                     seen[runs] = len(samples)
                     samples.append({seed: math.log(value) if is_log else value for seed, value in values.items()})
                 places[id(row)] = seen[runs]
-            step = 0.0 if is_log else max((self._resolution(row, column) for row in self.table), default=0.0)
+            step = 0.0 if is_log else max((self.resolution(row, column) for row in self.table), default=0.0)
             self._spreads[column, is_log] = PooledSpread(samples, step), places
         return self._spreads[column, is_log]
 
-    def _resolution(self, row: Row, column: str) -> float:
+    def resolution(self, row: Row, column: str) -> float:
         """The step of one answer more or less, in points; 0 for what is not counted."""
         if answers := [run[f"{column}_n"] for run in row.runs if run.get(f"{column}_n", math.nan) > 0]:
             return 100.0 / fmean(answers)
         members = self._members(column)
         if len(members) < 2:
             return 0.0
-        return math.sqrt(sum(self._resolution(row, member) ** 2 for member in members)) / len(members)
+        return math.sqrt(sum(self.resolution(row, member) ** 2 for member in members)) / len(members)
 
     def _members(self, column: str) -> tuple[str, ...]:
         """The columns that a column is the mean of: itself, for most."""
