@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from albert_lab import __version__
-from albert_lab.cli import data, downstream, interop, models, paper, plot, studies
+from albert_lab.cli import data, downstream, interop, models, paper, plot, power, studies
 from albert_lab.cli import housekeeping as keeping
 from albert_lab.cli.options import note
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for _part in (studies, paper, plot, models, downstream, data, interop, keeping):
+for _part in (studies, paper, plot, power, models, downstream, data, interop, keeping):
     app.add_typer(_part.app)
 
 

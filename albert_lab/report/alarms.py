@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from albert_lab.report.claims import name
 from albert_lab.score import NOT_ABOVE_BAGS
+from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import INTRINSIC_HEADINGS, Row, Run, task_columns
 

@@ -1,22 +1,23 @@
 """Verdicts: what the seeds of a table say about the claims that its experiment makes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import cached_property
-from itertools import pairwise
-from statistics import fmean, mean
+from statistics import mean
 
-from albert_lab.report.statistics import Estimate, Sample, estimate, holm, seeds_needed
-from albert_lab.studies.claim import AtChance, Claim, Greater, Labels, Monotone, Ordered, PeakAt, Ratio, Within
-from albert_lab.studies.experiment import Experiment, scores
+import pandas as pd
+
+from albert_lab.report.statistics import Estimate, holm, seeds_needed
+from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
+from albert_lab.studies.claim import AtChance, Claim, Comparison, name
+from albert_lab.studies.experiment import AVERAGE, Experiment
 from albert_lab.studies.table import Row
 
 ALPHA = 0.05
 FEWEST_SEEDS = 3
-CHANCE = (45.0, 55.0)  # percent of two equally frequent labels
 
 
 class Decision(StrEnum):
@@ -25,6 +26,7 @@ class Decision(StrEnum):
     SUPPORTED = "supported"
     NOT_SUPPORTED = "not supported"
     UNDECIDED = "undecided"
+    NOT_LEARNT = "not learnt"
     NOT_RUN = "not run"
 
 
@@ -32,19 +34,27 @@ class Decision(StrEnum):
 class Verdict:
     """A claim with its decision, and what it rests on.
 
-    effect is of the weakest comparison of the claim, or of the one that speaks against it: in points for scores, as a
-    factor for a ratio, else in the column's unit. of names its rows by weight. p is the claim's, after Holm's
-    correction. papers_effect is the same comparison of the paper's cells. seeds are how many would decide an effect of
-    the paper's size, and lack says why that is not known. reason says why a claim is not decided. alarmed counts the
-    runs of its rows that carry an alarm.
+    Attributes:
+        claim: what was checked.
+        decision: the verdict.
+        comparison: the weakest comparison of the claim, or the one that speaks against it.
+        effect: of that comparison: in points for scores, as a factor for a ratio, else in the column's unit.
+        interval: its 95 % interval.
+        n: seeds.
+        is_paired: what seeds do to all rows alike is left out.
+        p: of the claim, after Holm's correction.
+        papers_effect: the same comparison of the paper's cells.
+        seeds: how many would decide an effect of the paper's size.
+        lack: why that is not known.
+        reason: why a claim is not decided.
+        alarmed: runs of its rows that carry an alarm.
     """
 
     claim: Claim
     decision: Decision
-    of: tuple[tuple[float, Labels], ...] = ()
+    comparison: Comparison | None = None
     effect: float | None = None
     interval: tuple[float, float] | None = None
-    sd: float | None = None
     n: int = 0
     is_paired: bool = False
     p: float | None = None
@@ -53,20 +63,6 @@ class Verdict:
     lack: str = ""
     reason: str = ""
     alarmed: int = 0
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A weighted sum of row means that a claim says to be strictly between two bounds.
-
-    One that is not required speaks against the claim where it lies outside, and never for it.
-    """
-
-    weights: tuple[tuple[float, Labels], ...]
-    low: float = -math.inf
-    high: float = math.inf
-    is_required: bool = True
-    is_log: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,12 +87,6 @@ class _Finding:
         return self.comparison.low, self.comparison.high
 
     @property
-    def is_inside(self) -> bool:
-        """The whole interval lies between the bounds."""
-        found = self.estimate.interval
-        return found is not None and self.comparison.low < found[0] and found[1] < self.comparison.high
-
-    @property
     def is_outside(self) -> bool:
         """The whole interval lies beyond one of the bounds."""
         found = self.estimate.interval
@@ -107,12 +97,12 @@ class _Finding:
 class _Evidence:
     """All findings of one claim: it holds where every required one does, and fails where any one does.
 
-    vacuity says why its holding would tell nothing; None where it would.
+    not_learnt says why its rows can show nothing; empty where they can.
     """
 
     claim: Claim
     findings: tuple[_Finding, ...]
-    vacuity: str | None
+    not_learnt: str
     alarmed: int
 
     @property
@@ -143,23 +133,53 @@ class _Evidence:
     def n(self) -> int:
         return min(finding.estimate.n for finding in self.findings)
 
+    @property
+    def is_tested(self) -> bool:
+        return self.n >= FEWEST_SEEDS and not self.not_learnt
 
-def decide(experiment: Experiment, table: Sequence[Row], columns: Mapping[str, str] | None = None) -> list[Verdict]:
+
+def decide(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> list[Verdict]:
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
-    Supported: the claim's p-value stays below ALPHA after the correction, and its 95 % interval lies where the claim
-    says. Not supported: the same, elsewhere. Undecided: neither, or fewer than FEWEST_SEEDS seeds, or at chance in a
-    table where no row is above chance.
+    Supported: the claim's p-value stays below ALPHA after the correction. Not supported: that of the opposite does.
+    Not learnt: a row that the claim compares is at the floor, so that it has learnt nothing; or the claim is on the
+    level of one row, such as to be at chance, and no row of the table has learnt the metric. Undecided: neither, or
+    fewer than FEWEST_SEEDS seeds. Not run: a row has no scores.
 
     Args:
         experiment: its claims, and the paper's cells.
         table: the rows of the experiment's table.
-        columns: the column of the table of runs that holds a metric, where it has another name.
+        tunings: a line a fine-tuning, as in TableScores.
     """
-    names = columns or {}
-    found = [_gather(claim, experiment, table, names.get(claim.metric, claim.metric)) for claim in experiment.claims]
+    return _decide(experiment.claims, experiment, TableScores(table, tunings))
+
+
+def companions(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> list[Verdict]:
+    """Verdicts on the claims about the downstream average by other measures of the same rows, a family of their own.
+
+    None of them is the paper's metric: the average without tasks that no row has learnt, where there are such; minus
+    the held-out MLM loss; minus the loss of the fine-tuned tasks. A measure that no run has makes no verdict, nor does
+    a claim that names a number, such as a margin in points.
+
+    Source: Magnusson et al., DataDecide (2025, arXiv 2504.11393): likelihoods tell at small scales most.
+    """
+    scores = TableScores(table, tunings)
+    measures = [AVERAGE_LEARNT] if scores.unlearnt_tasks and scores.learnt_tasks else []
+    measures += [MLM_LIKELIHOOD, AVERAGE_LIKELIHOOD]
+    known = [measure for measure in measures if any(scores.sample(row, measure) for row in scores.table)]
+    claims = [
+        claim.model_copy(update={"metric": measure})
+        for claim in experiment.claims
+        for measure in known
+        if claim.metric == AVERAGE and (claim.is_of_order or measure == AVERAGE_LEARNT)
+    ]
+    return _decide(claims, experiment, scores)
+
+
+def _decide(claims: Sequence[Claim], experiment: Experiment, scores: TableScores) -> list[Verdict]:
+    found = [_gather(claim, experiment, scores) for claim in claims]
     run = [evidence for evidence in found if isinstance(evidence, _Evidence)]
-    tested = [evidence for evidence in run if evidence.n >= FEWEST_SEEDS]
+    tested = [evidence for evidence in run if evidence.is_tested]
     adjusted = dict(zip(map(id, tested), holm([evidence.p for evidence in tested]), strict=True))
     return [
         item if isinstance(item, Verdict) else _verdict(item, adjusted.get(id(item)), experiment, ALPHA / len(run))
@@ -167,127 +187,70 @@ def decide(experiment: Experiment, table: Sequence[Row], columns: Mapping[str, s
     ]
 
 
-def comparisons(claim: Claim, experiment: Experiment) -> list[Comparison]:
-    """What a claim comes down to: weighted sums of row means, each with the bounds it must lie between."""
-    rows = claim.rows(experiment.grid)
-    match claim:
-        case Greater():
-            if isinstance(claim.than, dict):
-                return [_difference(claim.row, claim.than, low=0.0)]
-            return [Comparison(((1.0, claim.row),), low=claim.than)]
-        case Within():
-            return [_difference(claim.row, claim.of, low=-claim.margin, high=claim.margin)]
-        case Ordered():
-            return [_difference(better, worse, low=0.0) for better, worse in pairwise(rows)]
-        case AtChance():
-            return [Comparison(((1.0, claim.row),), *CHANCE)]
-        case Ratio():
-            low = -math.inf if claim.low is None else math.log(claim.low)
-            high = math.inf if claim.high is None else math.log(claim.high)
-            return [Comparison(((1.0, claim.row), (-1.0, claim.to)), low, high, is_log=True)]
-        case PeakAt():
-            peak = claim.where | {claim.axis: claim.at}
-            return [_difference(peak, row, low=0.0) for row in rows if row != peak]
-        case Monotone():
-            rising = rows if claim.direction == "rising" else rows[::-1]
-            steps = [_difference(after, before, low=0.0, is_required=False) for before, after in pairwise(rising)]
-            return [_rise(rising), *steps] if len(rising) > 2 else [_rise(rising)]
-
-
-def _difference(
-    row: Labels, other: Labels, *, low: float, high: float = math.inf, is_required: bool = True
-) -> Comparison:
-    return Comparison(((1.0, row), (-1.0, other)), low, high, is_required)
-
-
-def _rise(rows: Sequence[Labels]) -> Comparison:
-    """The rise from a row to the next, as the slope of least squares over their ranks."""
-    middle = (len(rows) - 1) / 2
-    scale = sum((place - middle) ** 2 for place in range(len(rows)))
-    return Comparison(tuple(((place - middle) / scale, row) for place, row in enumerate(rows)), low=0.0)
-
-
-def _gather(claim: Claim, experiment: Experiment, table: Sequence[Row], column: str) -> _Evidence | Verdict:
-    """The findings of a claim; a verdict at once where the table does not hold what it needs."""
+def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evidence | Verdict:
+    """The findings of a claim; a verdict at once where the table does not have what it needs."""
+    column = scores.column(claim.metric)
     found: dict[str, Row] = {}
     for labels in claim.rows(experiment.grid):
-        rows = [row for row in table if labels.items() <= row.labels.items()]
+        rows = scores.rows(labels)
         if len(rows) > 1:
             extra = ", ".join(axis for axis in rows[0].labels if axis not in labels)
             return Verdict(claim, Decision.UNDECIDED, reason=f"several rows are {name(labels)}: they differ in {extra}")
-        if not rows or not sample(rows[0], claim.metric, column):
-            missing = f"no finished run with {column} is {name(labels)}"
-            return Verdict(claim, Decision.NOT_RUN, reason=missing)
+        if not rows or not scores.sample(rows[0], column):
+            return Verdict(claim, Decision.NOT_RUN, reason=f"no finished run with {column} is {name(labels)}")
         found[name(labels)] = rows[0]
     runs = [run for row in found.values() for run in row.runs]
     if len({run["run"] for run in runs}) < len(runs):
         return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
     findings = []
-    for comparison in comparisons(claim, experiment):
-        samples = [sample(found[name(labels)], claim.metric, column) for _, labels in comparison.weights]
-        if comparison.is_log:
-            if any(value <= 0 for values in samples for value in values.values()):
-                return Verdict(claim, Decision.UNDECIDED, reason=f"{column} is not positive: no ratio")
-            samples = [{seed: math.log(value) for seed, value in values.items()} for values in samples]
-        step = 0.0 if comparison.is_log else max(resolution(row, claim.metric, column) for row in found.values())
-        weights = [weight for weight, _ in comparison.weights]
-        findings.append(_Finding(comparison, estimate(samples, weights, step)))
-    vacuity = _vacuity(table, claim.metric, column) if isinstance(claim, AtChance) else None
-    return _Evidence(claim, tuple(findings), vacuity, sum(isinstance(run.get("alarms"), str) for run in runs))
+    for comparison in claim.comparisons(experiment.grid):
+        weights = [(weight, found[name(labels)]) for weight, labels in comparison.weights]
+        if comparison.is_log and any(
+            value <= 0 for row in scores.table for value in scores.sample(row, column).values()
+        ):
+            return Verdict(claim, Decision.UNDECIDED, reason=f"{column} is not positive: no ratio")
+        findings.append(_Finding(comparison, scores.estimate(weights, column, is_log=comparison.is_log)))
+    alarmed = sum(isinstance(run.get("alarms"), str) for run in runs)
+    return _Evidence(claim, tuple(findings), _not_learnt(claim, list(found.values()), scores, column), alarmed)
 
 
-def _vacuity(table: Sequence[Row], metric: str, column: str) -> str | None:
-    """Why a row at chance tells nothing: no row of the table is above chance; None where one is."""
-    found: dict[str, Estimate] = {}
-    for row in table:
-        if values := sample(row, metric, column):
-            found[name(row.labels)] = estimate([values], resolution=resolution(row, metric, column))
-    if any(each.interval and each.interval[0] > CHANCE[1] for each in found.values()):
-        return None
-    best = max(found, key=lambda label: found[label].value)
-    return f"no row is shown to have learnt this task: the best, {best}, is at {found[best].value:.1f} %"
+def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: str) -> str:
+    """Why the rows of a claim can show nothing, by their floors; empty where they can.
 
-
-def name(labels: Labels) -> str:
-    """A row in one line: axis=label."""
-    return " ".join(f"{axis}={label}" for axis, label in labels.items())
-
-
-def sample(row: Row, metric: str, column: str) -> Sample:
-    """A metric by pre-training seed."""
-    return {run["seed"]: float(run[column]) for run in row.having(column)}
-
-
-def resolution(row: Row, metric: str, column: str) -> float:
-    """The step of one answer more or less, in points, for a score over so many answers; 0 for what is not counted."""
-    answers = [run[f"{column}_n"] for run in row.runs if run.get(f"{column}_n", math.nan) > 0]
-    return 100.0 / fmean(answers) if answers and metric in scores() else 0.0
+    A row may be at chance on purpose where the claim is on its level alone: that says something as soon as some other
+    row shows that the metric can be learnt at all.
+    """
+    if claim.level is None:
+        low = [row for row in rows if scores.is_at_floor(row, column)]
+        return f"at the floor: {', '.join(name(row.labels) for row in low)}" if low else ""
+    has_floor = isinstance(claim, AtChance) or any(scores.floor(row, column) is not None for row in rows)
+    if not has_floor or scores.shows_learning(column, claim.level):
+        return ""
+    label, best = scores.best(column)
+    return f"no row has learnt it: the best, {label}, is at {best:.1f} %"
 
 
 def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha: float) -> Verdict:
     finding = evidence.strongest_against if evidence.speaks_against else evidence.weakest
     decision, reason = Decision.UNDECIDED, ""
-    if p is None:
+    if evidence.n < FEWEST_SEEDS:
         reason = f"{evidence.n} of at least {FEWEST_SEEDS} seeds"
-    elif p < ALPHA and evidence.speaks_against and finding.is_outside:
-        decision = Decision.NOT_SUPPORTED
-    elif p < ALPHA and not evidence.speaks_against and all(each.is_inside for each in evidence.required):
-        decision, reason = (Decision.UNDECIDED, evidence.vacuity) if evidence.vacuity else (Decision.SUPPORTED, "")
+    elif evidence.not_learnt:
+        decision, reason = Decision.NOT_LEARNT, evidence.not_learnt
+    elif p is not None and p < ALPHA:
+        decision = Decision.NOT_SUPPORTED if evidence.speaks_against else Decision.SUPPORTED
     found, is_log = finding.estimate, finding.comparison.is_log
     interval = found.interval
     if is_log and interval:
         interval = (math.exp(interval[0]), math.exp(interval[1]))
     paper = papers_effect(finding.comparison, evidence.claim.metric, experiment)
-    seeds, lack = None, ""
-    if decision is Decision.UNDECIDED and reason != evidence.vacuity:
-        seeds, lack = _seeds(evidence, experiment, alpha)
+    seeds, lack = _seeds(evidence, experiment, alpha) if decision is Decision.UNDECIDED else (None, "")
     return Verdict(
         evidence.claim,
         decision,
-        finding.comparison.weights,
+        finding.comparison,
         math.exp(found.value) if is_log else found.value,
         interval,
-        found.sd,
         evidence.n,
         found.is_paired,
         p,
@@ -303,17 +266,17 @@ def _seeds(evidence: _Evidence, experiment: Experiment, alpha: float) -> tuple[i
     """How many seeds would show all that a claim requires if the truth were the paper's; or why it is not known."""
     needed = []
     for finding in evidence.required:
-        comparison, sd = finding.comparison, finding.estimate.sd
+        comparison = finding.comparison
         paper = papers_effect(comparison, evidence.claim.metric, experiment)
         if paper is None:
             return None, "the paper prints no number for it"
         if not comparison.low < paper < comparison.high:
             return None, "the paper's own numbers do not bear it out"
-        if sd is None:
+        if finding.estimate.error is None:
             return None, "a single seed shows no spread"
-        seeds = seeds_needed(sd, (float(paper) - comparison.low, comparison.high - float(paper)), alpha)
+        seeds = seeds_needed(finding.estimate, (float(paper) - comparison.low, comparison.high - float(paper)), alpha)
         if seeds is None:
-            return None, "an effect of the paper's size is too small beside the spread for any number of seeds"
+            return None, "an effect of the paper's size is too small beside the noise for any number of seeds"
         needed.append(seeds)
     return max(needed), ""
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pandas as pd
 
 from albert_lab.config.compose import load
 from albert_lab.report import report, verdicts
+from albert_lab.report.agreement import Agreement, agreement
 from albert_lab.report.claims import Decision, Verdict, decide
 from albert_lab.report.finetuning import absent_columns
 from albert_lab.studies import paper
@@ -36,7 +37,12 @@ class Chapter:
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """A verdict for each of its claims."""
-        return decide(self.experiment, self.rows, verdicts.filled(self.tunings))
+        return decide(self.experiment, self.rows, self.tunings)
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """How its pairs of rows stand beside the paper's."""
+        return agreement(self.experiment, self.rows, self.tunings)
 
     @property
     def seeds(self) -> int:
@@ -67,6 +73,8 @@ class Chapter:
             "seeds": self.seeds,
             "missing": self.missing,
             "verdicts": verdicts.as_data(self.experiment, self.rows, self.tunings),
+            "companions": verdicts.companions_as_data(self.experiment, self.rows, self.tunings),
+            "agreement": asdict(self.agreement),
         }
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from albert_lab.errors import ConfigError
-from albert_lab.report.claims import name, resolution, sample
 from albert_lab.report.markdown import MISSING, as_table
 from albert_lab.report.report import read
 from albert_lab.report.statistics import estimate
+from albert_lab.report.table_scores import TableScores
+from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import scores
 from albert_lab.studies.table import Column, Row, intrinsic_columns, rows, task_columns
 
@@ -102,18 +103,18 @@ def _line(label: str, column: str, heading: str, a: Row | None, b: Row | None) -
     left, right = _cell(a, column), _cell(b, column)
     if a is None or b is None or left is None or right is None:
         return Line(label, column, heading, left, right, None, False)
-    step = max(resolution(row, column, column) for row in (a, b))
-    found = estimate([sample(b, column, column), sample(a, column, column)], [1.0, -1.0], step)
+    sides = [(TableScores([row]), row) for row in (b, a)]
+    step = max(scores.resolution(row, column) for scores, row in sides)
+    found = estimate([scores.sample(row, column) for scores, row in sides], [1.0, -1.0], step)
     if found.interval:
         return Line(label, column, heading, left, right, Cell(found.value, found.n, *found.interval), found.is_paired)
     return Line(label, column, heading, left, right, _newcombe(left, right), False)
 
 
 def _cell(row: Row | None, column: str) -> Cell | None:
-    values = sample(row, column, column) if row else {}
-    if not row or not values:
+    if row is None or not (values := TableScores([row]).sample(row, column)):
         return None
-    found = estimate([values], resolution=resolution(row, column, column))
+    found = TableScores([row]).estimate([(1.0, row)], column)
     if found.interval:
         return Cell(found.value, found.n, *found.interval)
     run = next(run for run in row.runs if run["seed"] in values)
@@ -161,8 +162,9 @@ def as_text(sides: Sides) -> str:
         body.append([line.row, line.heading, *cells, difference, seeds])
     parts = [f"A: {sides.a}\nB: {sides.b}", as_table(header, body)]
     parts.append(
-        "In brackets: 95 % intervals, over pre-training seeds, or of the answers of a single seed's held-out set, which"
-        " do not hold the spread between seeds. Paired: over the differences of runs with the same seed."
+        "In brackets: 95 % intervals: of a score over pre-training seeds and answers, of a difference over seeds, of a"
+        " single seed over its answers, which leaves out the spread between seeds. Paired: over the differences of runs"
+        " with the same seed."
     )
     if not sides.has_one_set:
         parts.append(

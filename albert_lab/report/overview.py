@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from albert_lab.cost.estimate import duration
-from albert_lab.report import alarms, verdicts
+from albert_lab.report import agreement, alarms, verdicts
 from albert_lab.report.claims import Decision
 from albert_lab.report.collection import Chapter, Section, read
 from albert_lab.report.markdown import MISSING, as_table, number, scores_table
@@ -57,7 +57,10 @@ def _section(section: Section, at: Path) -> list[str]:
     parts += ["### Claims", _claims(section, at), "### Tables and figures"]
     for chapter in section.chapters:
         parts += _chapter(chapter, chapter.folder, at) if chapter.folder else []
-    return [*parts, "### What is missing", _missing(section), "### What it cost", _cost(section)]
+    parts += ["### What is missing", _missing(section), "### What it cost", _cost(section)]
+    if line := agreement.as_text(agreement.total(chapter.agreement for chapter in section.chapters)):
+        parts += ["### Agreement", line]
+    return parts
 
 
 def _missing(section: Section) -> str:
@@ -118,7 +121,7 @@ def _claims(section: Section, at: Path) -> str:
             if verdict.decision is Decision.NOT_RUN:
                 continue
             claim = verdict.claim
-            checked = f"`{columns.get(claim.metric, claim.metric)}` {verdicts.check(claim)}"
+            checked = f"{verdicts.measure(verdict, columns)} {verdicts.check(verdict)}"
             effect, paper = verdicts.effect(verdict), verdicts.papers_effect(verdict)
             line = [f"**{verdict.decision}**", f"“{claim.quote}”", claim.section]
             line += [_link(chapter.experiment.name, chapter, at), checked]

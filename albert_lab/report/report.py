@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from albert_lab.figures import files as plots
 from albert_lab.report import alarms, ensembles, finetuning, verdicts
 from albert_lab.report import layers as transitions
+from albert_lab.report.agreement import agreement
 from albert_lab.report.markdown import (
     MISSING,
     as_table,
@@ -121,7 +122,9 @@ def as_json(folder: Path) -> str:
         paper = paper_cells(experiment, row)
         found.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper})
     decided = verdicts.as_data(experiment, table, tunings)
+    others = verdicts.companions_as_data(experiment, table, tunings)
     content = {"experiment": folder.name, "title": experiment.title, "rows": found, "verdicts": decided}
+    content |= {"companions": others, "agreement": asdict(agreement(experiment, table, tunings))}
     return json.dumps(content, indent=2)
 
 

@@ -1,17 +1,16 @@
-"""Means, intervals, tests and power over seeds, for a handful of seeds as for many."""
+"""Means, intervals, tests and power over a few seeds, with a spread pooled over the rows of a table."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, stdev, variance
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean, variance
+from typing import Any
 
 import numpy as np
 from scipy.special import nctdtr, stdtr, stdtrit
 
 LEVEL = 0.95
-# Below, the bootstrap is far too narrow: at n = 3 its 95 % interval holds the mean in fewer than 3 samples of 4.
-BOOTSTRAP_FROM = 10
-RESAMPLES = 9_999
 POWER = 0.8
 MOST_SEEDS = 1_000
 
@@ -20,114 +19,194 @@ Sample = Mapping[int, float]  # a value by seed
 
 @dataclass(frozen=True)
 class Estimate:
-    """A combination of row means over seeds, with its 95 % interval; sd, df and interval are None for a single seed.
+    """A weighted sum of row means with its standard error; error and df are None where no seed was repeated.
 
-    sd is what one seed adds, so that the standard error is sd / sqrt(n); df are the degrees of freedom of its t.
+    Attributes:
+        value: the sum.
+        n: seeds it rests on: those that its rows share where it is paired, else those of its smallest row.
+        is_paired: what a seed does to all rows alike is left out of the error.
+        error: the standard error over seeds and, where it is known, over examples.
+        df: the degrees of freedom of error.
+        example_error: the share of error that more seeds do not reduce.
     """
 
     value: float
     n: int
     is_paired: bool
-    sd: float | None = None
+    error: float | None = None
     df: float | None = None
-    interval: tuple[float, float] | None = None
+    example_error: float = 0.0
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Student's 95 % interval."""
+        if self.error is None or self.df is None:
+            return None
+        reach = float(stdtrit(self.df, (1 + LEVEL) / 2)) * self.error
+        return self.value - reach, self.value + reach
 
     def above(self, bound: float) -> float:
-        """The one-sided p-value of the true value being at most bound, by t; 1 for a single seed."""
+        """The one-sided p-value of the true value being at most bound, by t; 1 without an error."""
         return self._tail(self.value - bound)
 
     def below(self, bound: float) -> float:
-        """The one-sided p-value of the true value being at least bound, by t; 1 for a single seed."""
+        """The one-sided p-value of the true value being at least bound, by t; 1 without an error."""
         return self._tail(bound - self.value)
 
     def _tail(self, distance: float) -> float:
-        if self.sd is None or self.df is None:
+        if self.error is None or self.df is None:
             return 1.0
-        error = self.sd / math.sqrt(self.n)
-        t = distance / error if error else math.copysign(math.inf, distance) if distance else 0.0
+        t = distance / self.error if self.error else math.copysign(math.inf, distance) if distance else 0.0
         return float(stdtr(self.df, -t))
+
+    def with_examples(self, variance_of_examples: float, df: float) -> "Estimate":
+        """The same with the noise of the examples added (Satterthwaite).
+
+        Args:
+            variance_of_examples: the squared standard error that comes from the choice of examples.
+            df: its degrees of freedom.
+        """
+        if self.error is None or self.df is None or not variance_of_examples:
+            return self
+        total = self.error**2 + variance_of_examples
+        joint = total**2 / (self.error**4 / self.df + variance_of_examples**2 / df)
+        example_error = math.sqrt(self.example_error**2 + variance_of_examples)
+        return replace(self, error=math.sqrt(total), df=joint, example_error=example_error)
+
+    def with_seeds(self, n: int) -> tuple[float, float]:
+        """The standard error, and its degrees of freedom, that n seeds would have with the same spread."""
+        assert self.error is not None
+        assert self.df is not None
+        over_seeds = (self.error**2 - self.example_error**2) * self.n / n
+        return math.sqrt(over_seeds + self.example_error**2), self.df * (n - 1) / (self.n - 1)
+
+
+class PooledSpread:
+    """The spread over seeds in one column of a table, estimated from all its rows together.
+
+    Two linear models by least squares: rows and seeds as factors, for comparisons of rows that share their seeds; and
+    rows alone, for the level of a row and for rows of other seeds. One variance is pooled over the rows. A row whose
+    own variance is greater adds its excess, with its own degrees of freedom; the variance of a comparison is the sum
+    of these parts, its degrees of freedom are Satterthwaite's. So one row that spreads widely widens the comparisons it
+    is in, and rows that spread alike have the many degrees of freedom of the table.
+    """
+
+    def __init__(self, samples: Sequence[Sample], resolution: float = 0.0) -> None:
+        """Fit both models.
+
+        Args:
+            samples: a value by seed for each row, at least one value each.
+            resolution: the step in which values can move, such as one answer more or less. Identical scores do not
+                imply zero variance: that of a value is at least that of rounding to the step.
+        """
+        assert all(samples)
+        self._samples = [dict(sample) for sample in samples]
+        self._rounding = resolution**2 / 12
+        cells = [(row, seed) for row, sample in enumerate(samples) for seed in sample]
+        seeds = sorted({seed for _, seed in cells})
+        self._values = np.array([samples[row][seed] for row, seed in cells])
+        self._row_of = np.array([row for row, _ in cells])
+        rows = np.eye(len(samples))[self._row_of]
+        design = rows
+        for column in np.eye(len(seeds))[[seeds.index(seed) for _, seed in cells]].T:
+            wider = np.column_stack([design, column])
+            if np.linalg.matrix_rank(wider) == wider.shape[1]:
+                design = wider
+        self._of_rows = _Fit(rows, self._values, self._row_of)
+        self._of_both = _Fit(design, self._values, self._row_of)
+
+    def estimate(self, weights: Mapping[int, float]) -> Estimate:
+        """A weighted sum of row means.
+
+        Paired by seed where the weights sum to 0 and the rows share more than half of the seeds of the smallest.
+
+        Args:
+            weights: by the place of the row among the samples.
+        """
+        chosen = [self._samples[row] for row in weights]
+        shared = set.intersection(*map(set, chosen))
+        smallest = min(map(len, chosen))
+        is_contrast = len(weights) > 1 and math.isclose(sum(weights.values()), 0.0, abs_tol=1e-9)
+        is_paired = is_contrast and 2 * len(shared) > smallest and self._of_both.df > 0
+        n = len(shared) if is_paired else smallest
+        fit = self._of_both if is_paired else self._of_rows
+        combination = fit.combination(weights)
+        value = round(float(combination @ self._values), 9) + 0.0  # no -0.0 where means are the same
+        if n < 2 or fit.df <= 0:
+            return Estimate(value, n, is_paired)
+        pooled = max(fit.variance, self._rounding)
+        parts = [(pooled * float(combination @ combination), fit.df if is_paired else self._df_of_levels)]
+        for row in weights:
+            excess = fit.own_variances[row] - pooled
+            if excess > 0 and len(self._samples[row]) > 1:
+                own = combination[self._row_of == row]
+                parts.append((excess * float(own @ own), len(self._samples[row]) - 1.0))
+        total, most = sum(part for part, _ in parts), parts[0][1]
+        df = min(most, total**2 / sum(part**2 / of_part for part, of_part in parts)) if total else most
+        return Estimate(value, n, is_paired, math.sqrt(total), float(df))
+
+    @cached_property
+    def _df_of_levels(self) -> float:
+        """The degrees of freedom of the variance within rows, which holds the variance that seeds have in common."""
+        common = self._of_rows.sum_of_squares - self._of_both.sum_of_squares, self._of_rows.df - self._of_both.df
+        rest = self._of_both.sum_of_squares, self._of_both.df
+        squares = [(total, df) for total, df in (common, rest) if df > 0 and total > 0]
+        if not squares:
+            return self._of_rows.df
+        return sum(total for total, _ in squares) ** 2 / sum(total**2 / df for total, df in squares)
+
+
+class _Fit:
+    """Least squares of values on a design whose first columns are the rows."""
+
+    def __init__(self, design: np.ndarray, values: np.ndarray, row_of: np.ndarray) -> None:
+        from statsmodels.regression.linear_model import OLS
+
+        fitted: Any = OLS(values, design).fit()
+        self._design, self._inverse = design, fitted.model.pinv_wexog  # [observations, columns] and its pseudo-inverse
+        self._residuals, self._row_of = fitted.resid, row_of
+        self.df = float(fitted.df_resid)
+        self.sum_of_squares = float(fitted.ssr)
+
+    @property
+    def variance(self) -> float:
+        """The residual variance, pooled over all rows."""
+        return self.sum_of_squares / self.df
+
+    def combination(self, weights: Mapping[int, float]) -> np.ndarray:
+        """The weights of the observations in a weighted sum of row effects. [observations]"""
+        contrast = np.zeros(self._design.shape[1])
+        for row, weight in weights.items():
+            contrast[row] = weight
+        return self._inverse.T @ contrast
+
+    @cached_property
+    def own_variances(self) -> np.ndarray:
+        """An unbiased estimate of each row's own variance, by moments of its residuals (MINQUE). [rows]
+
+        The expected sum of squared residuals of a row is a weighted sum of the variances of all rows; the system is
+        solved for them, by least norm where it is singular, as with two rows, which then have one variance.
+        """
+        maker = np.eye(len(self._residuals)) - self._design @ self._inverse  # of residuals from values
+        rows = np.eye(self._row_of.max() + 1)[self._row_of]
+        return np.linalg.pinv(rows.T @ maker**2 @ rows) @ (rows.T @ self._residuals**2)
 
 
 def estimate(samples: Sequence[Sample], weights: Sequence[float] = (1.0,), resolution: float = 0.0) -> Estimate:
-    """The weighted sum of the samples' means, with its interval.
-
-    Paired by seed over the seeds that all samples have, where these are more than half of the smallest sample; by Welch
-    otherwise, and then n is the size of the smallest sample. The interval is Student's t below BOOTSTRAP_FROM seeds
-    and BCa from there on.
+    """The weighted sum of the means of samples, with a spread pooled over these samples alone.
 
     Args:
-        samples: at least one value each.
+        samples: a value by seed, at least one each.
         weights: one a sample.
-        resolution: the step in which values can move, such as one answer more or less. Seeds that agree to the step
-            do not prove that there is no spread, so the sd is at least that of rounding to it.
+        resolution: as in PooledSpread.
     """
     assert len(samples) == len(weights)
-    assert all(samples)
-    shared = sorted(set.intersection(*(set(sample) for sample in samples)))
-    rounding = resolution * math.sqrt(sum(weight**2 for weight in weights) / 12)
-    if 2 * len(shared) > min(map(len, samples)):
-        values = [sum(w * sample[seed] for w, sample in zip(weights, samples, strict=True)) for seed in shared]
-        return _paired(values, len(samples) > 1, rounding)
-    return _welch([list(sample.values()) for sample in samples], weights, rounding)
-
-
-def _paired(values: Sequence[float], is_paired: bool, rounding: float) -> Estimate:
-    n, value = len(values), fmean(values)
-    if n == 1:
-        return Estimate(value, n, is_paired)
-    spread = stdev(values)
-    sd = max(spread, rounding)
-    if n >= BOOTSTRAP_FROM and spread >= sd > 0:
-        interval = _bootstrap([values], [1.0])
-    else:
-        interval = _student(value, sd / math.sqrt(n), n - 1)
-    return Estimate(value, n, is_paired, sd, n - 1, interval)
-
-
-def _welch(samples: Sequence[Sequence[float]], weights: Sequence[float], rounding: float) -> Estimate:
-    """By Welch and Satterthwaite, for any linear combination of means."""
-    n = min(map(len, samples))
-    value = sum(weight * fmean(sample) for weight, sample in zip(weights, samples, strict=True))
-    if n == 1:
-        return Estimate(value, n, False)
-    parts = [w**2 * variance(sample) / len(sample) for w, sample in zip(weights, samples, strict=True)]
-    spread = math.sqrt(sum(parts) * n)
-    sd = max(spread, rounding)
-    df = float(n - 1)
-    if sum(parts):
-        df = sum(parts) ** 2 / sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, samples, strict=True))
-    if n >= BOOTSTRAP_FROM and spread >= sd > 0:
-        interval = _bootstrap(samples, weights)
-    else:
-        interval = _student(value, sd / math.sqrt(n), df)
-    return Estimate(value, n, False, sd, df, interval)
-
-
-def _student(value: float, error: float, df: float) -> tuple[float, float]:
-    reach = float(stdtrit(df, (1 + LEVEL) / 2)) * error
-    return value - reach, value + reach
-
-
-def _bootstrap(samples: Sequence[Sequence[float]], weights: Sequence[float]) -> tuple[float, float]:
-    from scipy.stats import bootstrap
-
-    def combine(*resampled: np.ndarray, axis: int) -> np.ndarray:
-        return np.asarray(sum(w * sample.mean(axis=axis) for w, sample in zip(weights, resampled, strict=True)))
-
-    found = bootstrap(
-        samples,
-        combine,
-        n_resamples=RESAMPLES,
-        vectorized=True,
-        confidence_level=LEVEL,
-        method="BCa",
-        rng=np.random.Generator(np.random.Philox(key=len(samples))),
-    ).confidence_interval
-    return float(found.low), float(found.high)
+    return PooledSpread(samples, resolution).estimate(dict(enumerate(weights)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values adjusted for their number by Holm's step-down procedure, in the order given."""
+    # Not statsmodels' multipletests, which collects garbage in every call: simulations make thousands.
     adjusted = [0.0] * len(p_values)
     highest = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -136,35 +215,39 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def power(n: int, sd: float, distances: Iterable[float], alpha: float) -> float:
-    """The chance that n seeds show a true value to be on the right side of bounds at these distances from it.
+def power(error: float, df: float, distances: Iterable[float], alpha: float) -> float:
+    """The chance that a true value is shown to be on the right side of bounds at these distances from it.
 
     Each side is tested by t at alpha / 2. A lower bound, by Bonferroni, where there are two sides.
     """
     finite = [distance for distance in distances if math.isfinite(distance)]
-    if sd == 0:
+    if error == 0:
         return float(all(distance > 0 for distance in finite))
-    critical = stdtrit(n - 1, 1 - alpha / 2)
-    misses = [float(nctdtr(n - 1, distance * math.sqrt(n) / sd, critical)) for distance in finite]
+    critical = stdtrit(df, 1 - alpha / 2)
+    misses = [float(nctdtr(df, distance / error, critical)) for distance in finite]
     # The non-central t is NaN where the centre is far off; there the chance of a miss is 0 all the same.
     return max(0.0, 1 - sum(miss for miss in misses if not math.isnan(miss)))
 
 
-def seeds_needed(sd: float, distances: Iterable[float], alpha: float) -> int | None:
-    """The least number of seeds, 3 at least, that gives POWER; None where MOST_SEEDS do not."""
+def seeds_needed(found: Estimate, distances: Iterable[float], alpha: float) -> int | None:
+    """The least number of seeds, 3 at least, that gives POWER at the spread found; None where MOST_SEEDS do not."""
     known = list(distances)
+
+    def reached(n: int) -> bool:
+        return power(*found.with_seeds(n), known, alpha) >= POWER
+
     low, high = 3, MOST_SEEDS
-    if power(high, sd, known, alpha) < POWER:
+    if not reached(high):
         return None
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if power(middle, sd, known, alpha) >= POWER else (middle + 1, high)
+        low, high = (low, middle) if reached(middle) else (middle + 1, high)
     return low
 
 
 @dataclass(frozen=True)
 class Components:
-    """Spread told apart: sd between pre-trainings without the noise of fine-tuning, and sd of fine-tuning itself.
+    """The spread by its sources: sd between pre-trainings without the noise of fine-tuning, and sd of fine-tuning.
 
     pretraining is None for a single run. finetuning is None where no run has two fine-tunings; pretraining then holds
     both.

@@ -7,26 +7,36 @@ from typing import Any
 
 import pandas as pd
 
-from albert_lab.report.claims import ALPHA, CHANCE, FEWEST_SEEDS, Decision, Verdict, decide, name
+from albert_lab.report import agreement
+from albert_lab.report.claims import ALPHA, FEWEST_SEEDS, Decision, Verdict, companions, decide
 from albert_lab.report.speedups import INFERENCE, TRAINING
-from albert_lab.report.statistics import BOOTSTRAP_FROM, POWER, Components, components
-from albert_lab.studies.claim import AtChance, Claim, Greater, Labels, Monotone, Ordered, PeakAt, Ratio, Within
+from albert_lab.report.statistics import POWER, Components, components
+from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores, filled
+from albert_lab.studies.claim import Ratio, name
 from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment, scores
 from albert_lab.studies.table import Row, half_up
 
 HOW_TO_READ = (
     "Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at"
-    " this scale. Supported: the check holds at a"
-    f" level of {100 * ALPHA:.0f} % after Holm's correction over the claims of this table, with its whole 95 %"
-    f" interval; not supported: the opposite does; undecided: neither, or fewer than {FEWEST_SEEDS} seeds, or at"
-    " chance in a table where no row is above chance; not run: no scores. The effect is that of the weakest"
-    " comparison that a claim needs, or of the one that speaks against it. Intervals: Student's t below"
-    f" {BOOTSTRAP_FROM} seeds, BCa from there on."
+    f" this scale. Supported: the check passes at a level of {100 * ALPHA:.0f} % after Holm's correction over the"
+    " claims of the table; not supported: its opposite does; not learnt: a row that it compares scores no more than"
+    " constant answers, or no row of the table scores more; undecided: none of these, or fewer than"
+    f" {FEWEST_SEEDS} seeds; not run: no scores. The effect is that of the weakest comparison that a claim needs, or of"
+    " the one that speaks against it, with Student's 95 % interval: the spread over seeds is pooled over the rows of"
+    " the table, a row that spreads more adds its excess, and the noise of dev examples is added where it is recorded."
+)
+COMPANIONS = (
+    "The same claims by other measures of these rows, none of them the paper's metric, with a correction of their own:"
+    f" `{AVERAGE_LEARNT}` leaves out tasks that no row has learnt; `{MLM_LIKELIHOOD}` is minus the held-out loss, in"
+    f" nats a token; `{AVERAGE_LIKELIHOOD}` is minus the mean loss of the average's tasks, in nats an example."
+    " Likelihoods tell more than accuracies where models are small (DataDecide, arXiv 2504.11393)."
 )
 PAPERS_NOISE = (
     "The paper's own noise: one model (E = 128, all shared) has MNLI 81.6 in its Table 3 and 82.0 in its Table 4,"
     " another (E = 128, not shared) 83.7 and 83.2, which is half a point for the same model."
 )
+SPEEDS = "Throughputs are of runs made at different times; `albert-lab speed` measures side by side."
+MOST_NAMED = 2  # rows at a floor
 
 
 def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None) -> str:
@@ -35,35 +45,108 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
     Args:
         experiment: its claims.
         table: the rows of its table.
-        finetunings: a line a fine-tuning: run, column, task, seed, best in percent.
+        finetunings: a line a fine-tuning, as in TableScores, with its seed.
     """
     columns = filled(finetunings)
-    decided = decide(experiment, table, columns)
-    lines = []
-    for number, verdict in enumerate(decided, 1):
-        claim = verdict.claim
-        lines.append(f"{number}. **{str(verdict.decision).capitalize()}**: “{claim.quote}” (section {claim.section})")
-        lines += [f"   - {line}" for line in _details(verdict, columns)]
+    decided, others = decide(experiment, table, finetunings), companions(experiment, table, finetunings)
     counts = Counter(verdict.decision for verdict in decided)
     summary = ", ".join(f"{counts[decision]} {decision}" for decision in Decision if counts[decision])
+    lines = [f"{number}. {_line(verdict, columns)}" for number, verdict in enumerate(decided, 1)]
     parts = [f"{HOW_TO_READ} Here: {summary}.", "\n".join(lines)]
-    if {claim.metric for claim in experiment.claims}.intersection(scores()).difference(INTRINSIC):
-        parts.append(PAPERS_NOISE)
+    if notes := _notes(experiment, TableScores(table, finetunings)):
+        parts.append("\n".join(f"- {line}" for line in notes))
+    if others:
+        lines = [f"- {_companion_line(verdict, experiment, columns)}" for verdict in others]
+        parts += [COMPANIONS, "\n".join(lines)]
     if spread := _spread(experiment, table, finetunings):
         parts.append(spread)
+    if agreeing := agreement.as_text(agreement.agreement(experiment, table, finetunings)):
+        parts.append(agreeing)
     return "\n\n".join(parts)
+
+
+def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
+    """A verdict in one line: its reason, the words of the paper, the check, and what was measured."""
+    return (
+        f"{_decision(verdict)}: “{verdict.claim.quote}” (section {verdict.claim.section}). {_found(verdict, columns)}"
+    )
+
+
+def _companion_line(verdict: Verdict, experiment: Experiment, columns: Mapping[str, str]) -> str:
+    number = experiment.claims.index(verdict.claim.model_copy(update={"metric": AVERAGE})) + 1
+    return f"Claim {number}. {_decision(verdict)}: {_found(verdict, columns)}"
+
+
+def _decision(verdict: Verdict) -> str:
+    return f"**{str(verdict.decision).capitalize()}**" + (f" ({verdict.reason})" if verdict.reason else "")
+
+
+def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
+    text = f"{measure(verdict, columns)} {check(verdict)}"
+    if verdict.effect is None:
+        return f"{text}."
+    text += f": {_compared(verdict)}{effect(verdict)}, {verdict.n} seed{'' if verdict.n == 1 else 's'}"
+    text += " paired" if verdict.is_paired else ""
+    text += "" if verdict.p is None else f", p {_p(verdict.p)}"
+    text += f"; paper {papers_effect(verdict)}" if verdict.papers_effect is not None else ""
+    alarmed = f"Alarms on {verdict.alarmed} of its runs" if verdict.alarmed else ""
+    return ". ".join(filter(None, (text, _power(verdict), alarmed))) + "."
+
+
+def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
+    """The column that a verdict is on."""
+    return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
+
+
+def _notes(experiment: Experiment, here: TableScores) -> list[str]:
+    """What several verdicts have in common: stand-ins, tasks at their floor, the paper's noise, speeds."""
+    metrics = {claim.metric for claim in experiment.claims}
+    tasks = {column: task for column, task in here.columns.items() if column in metrics or AVERAGE in metrics}
+    instead = [f"`{task}` for `{column}`" for column, task in tasks.items() if task != column]
+    notes = [f"Tasks of the corpus stand in for official ones: {', '.join(instead)}."] if instead else []
+    if AVERAGE in metrics and (floors := members_at_floor(here)):
+        notes.append(floors)
+    if metrics.intersection(scores()).difference(INTRINSIC):
+        notes.append(PAPERS_NOISE)
+    if metrics & {TRAINING, INFERENCE}:
+        notes.append(SPEEDS)
+    return notes
+
+
+def members_at_floor(here: TableScores) -> str:
+    """The tasks of the average that rows have not learnt, in a sentence; empty where all have learnt all."""
+    found = []
+    for task in here.tasks:
+        low = here.at_floor(task)
+        if task in here.unlearnt_tasks:
+            found.append(f"`{task}` in every row")
+        elif len(low) > MOST_NAMED:
+            found.append(f"`{task}` in {len(low)} of {len(here.table)} rows")
+        elif low:
+            found.append(f"`{task}` in {', '.join(name(row.labels) for row in low)}")
+    return f"Tasks of the average at the floor of constant answers: {'; '.join(found)}." if found else ""
 
 
 def as_data(
     experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
 ) -> list[dict[str, Any]]:
-    """The verdicts as plain values; what is missing is null."""
-    columns = filled(finetunings)
+    """The verdicts on the paper's claims as plain values; what is missing is null."""
+    return _values(decide(experiment, table, finetunings), filled(finetunings))
+
+
+def companions_as_data(
+    experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
+) -> list[dict[str, Any]]:
+    """The verdicts by measures that are not the paper's, in the same form."""
+    return _values(companions(experiment, table, finetunings), filled(finetunings))
+
+
+def _values(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "quote": verdict.claim.quote,
             "section": verdict.claim.section,
-            "check": check(verdict.claim),
+            "check": check(verdict),
             "metric": columns.get(verdict.claim.metric, verdict.claim.metric),
             "verdict": str(verdict.decision),
             "effect": verdict.effect,
@@ -78,68 +161,31 @@ def as_data(
             "reason": "; ".join(filter(None, (verdict.reason, verdict.lack))) or None,
             "alarmed_runs": verdict.alarmed,
         }
-        for verdict in decide(experiment, table, columns)
+        for verdict in decided
     ]
-
-
-def filled(finetunings: pd.DataFrame | None) -> dict[str, str]:
-    """The task that fills each downstream column of a table."""
-    if finetunings is None or finetunings.empty:
-        return {}
-    return dict(zip(finetunings["column"], finetunings["task"], strict=True))
 
 
 def unit(verdict: Verdict) -> str:
     """The unit of an effect: a score is in percent, a difference of scores in points."""
-    claim = verdict.claim
-    if isinstance(claim, Ratio):
+    is_level = verdict.comparison is not None and len(verdict.comparison.weights) == 1
+    if isinstance(verdict.claim, Ratio):
         return "times"
-    if claim.metric in scores():
-        return "%" if len(verdict.of) == 1 else "points"
-    return claim.metric
+    return "%" if is_level and _is_score(verdict) else _unit_of_differences(verdict.claim.metric)
 
 
-def check(claim: Claim) -> str:
+def _unit_of_differences(metric: str) -> str:
+    if metric in scores() or metric == AVERAGE_LEARNT:
+        return "points"
+    return {MLM_LIKELIHOOD: "nats a token", AVERAGE_LIKELIHOOD: "nats an example"}.get(metric, metric)
+
+
+def _is_score(verdict: Verdict) -> bool:
+    return _unit_of_differences(verdict.claim.metric) == "points"
+
+
+def check(verdict: Verdict) -> str:
     """What is checked, in words."""
-    match claim:
-        case Greater(than=dict(other)):
-            first, second = _short([claim.row, other])
-            words, held = f"{first} above {second}", _held([claim.row, other])
-        case Greater():
-            words, held = f"{name(claim.row)} above {claim.than:g}" + (" %" if claim.metric in scores() else ""), ""
-        case Within():
-            first, second = _short([claim.row, claim.of])
-            margin = "points" if claim.metric in scores() else claim.metric
-            words, held = f"{first} within {claim.margin:g} {margin} of {second}", _held([claim.row, claim.of])
-        case Ordered():
-            words, held = " above ".join(_short(claim.order)), _held(claim.order)
-        case AtChance():
-            words, held = f"{name(claim.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %", ""
-        case Ratio():
-            first, second = _short([claim.row, claim.to])
-            words, held = f"{first} {_bounds(claim)} times {second}", _held([claim.row, claim.to])
-        case Monotone():
-            words, held = f"{claim.direction} with {claim.axis}", name(claim.where)
-        case PeakAt():
-            words, held = f"highest at {claim.axis}={claim.at}", name(claim.where)
-    return words + (f", at {held}" if held else "")
-
-
-def _bounds(claim: Ratio) -> str:
-    if claim.low is None:
-        return f"below {claim.high:g}"
-    return f"above {claim.low:g}" if claim.high is None else f"{claim.low:g} to {claim.high:g}"
-
-
-def _held(rows: Sequence[Labels]) -> str:
-    """The labels that all rows have alike."""
-    return name({axis: label for axis, label in rows[0].items() if all(row.get(axis) == label for row in rows)})
-
-
-def _short(rows: Sequence[Labels]) -> list[str]:
-    """The rows by the labels in which they differ."""
-    same = {axis for axis, label in rows[0].items() if all(row.get(axis) == label for row in rows)}
-    return ["/".join(label for axis, label in row.items() if axis not in same) for row in rows]
+    return verdict.claim.words(_unit_of_differences(verdict.claim.metric))
 
 
 def effect(verdict: Verdict) -> str:
@@ -149,7 +195,7 @@ def effect(verdict: Verdict) -> str:
     shown = _number(verdict.effect, verdict)
     if verdict.interval:
         shown += f" [{_number(verdict.interval[0], verdict)}, {_number(verdict.interval[1], verdict)}]"
-    return f"{shown} {unit(verdict)}"
+    return shown if unit(verdict) == verdict.claim.metric else f"{shown} {unit(verdict)}"
 
 
 def papers_effect(verdict: Verdict) -> str:
@@ -157,55 +203,18 @@ def papers_effect(verdict: Verdict) -> str:
     return "" if verdict.papers_effect is None else _number(verdict.papers_effect, verdict)
 
 
-def _details(verdict: Verdict, columns: Mapping[str, str]) -> list[str]:
-    claim = verdict.claim
-    column = f"`{columns.get(claim.metric, claim.metric)}`"
-    others = {task: official for official, task in columns.items() if task != official}
-    if claim.metric in others.values():
-        column += f", which stands in for `{claim.metric}`,"
-    if claim.metric == AVERAGE and others:
-        column += f", in which {', '.join(f'`{task}` stands in for `{own}`' for task, own in others.items())},"
-    lines = [f"Check: {column} {check(claim)}."]
-    if verdict.effect is None:
-        return [*lines, f"{str(verdict.decision).capitalize()}: {verdict.reason}."]
-    shown = f"{_compared(verdict)}: {_number(verdict.effect, verdict)}"
-    if verdict.interval:
-        shown += f", 95 % interval [{_number(verdict.interval[0], verdict)}, {_number(verdict.interval[1], verdict)}]"
-    shown += f", {verdict.n} seed{'' if verdict.n == 1 else 's'}" + (" paired" if verdict.is_paired else "")
-    shown += "" if verdict.p is None else f", p {_p(verdict.p)} after Holm"
-    if verdict.papers_effect is not None:
-        shown += f". In the paper: {_number(verdict.papers_effect, verdict)}"
-    lines.append(shown + ".")
-    if claim.metric in (TRAINING, INFERENCE):
-        lines.append("Throughputs of runs made at different times; `albert-lab speed` measures side by side.")
-    if verdict.reason:
-        lines.append(f"{str(verdict.decision).capitalize()}: {verdict.reason}.")
-    if power := _power(verdict):
-        lines.append(power)
-    if verdict.alarmed:
-        lines.append(f"Alarms on {verdict.alarmed} of its runs, listed below.")
-    return lines
-
-
 def _compared(verdict: Verdict) -> str:
-    if isinstance(verdict.claim, Monotone) and len(verdict.of) > 2:
-        return f"Slope per step (least squares over ranks), in {unit(verdict)}"
-    rows = [labels for _, labels in verdict.of]
-    if len(rows) == 1:
-        return f"{name(rows[0])}, in {unit(verdict)}"
-    first, second = _short(rows)
-    if isinstance(verdict.claim, Ratio):
-        return f"{first} / {second}"
-    return f"{first} − {second}, in {unit(verdict)}"
+    assert verdict.comparison is not None
+    return "" if len(verdict.comparison.weights) == 1 else f"{verdict.comparison.words} = "
 
 
 def _number(value: float | Decimal, verdict: Verdict) -> str:
     if isinstance(verdict.claim, Ratio):
         return f"{value:.3g}"
-    if verdict.claim.metric in scores():
+    if _is_score(verdict):
         value = half_up(value) if isinstance(value, Decimal) else value
-        return f"{value:.1f}" if len(verdict.of) == 1 else f"{value:+.1f}"
-    return f"{float(value):+,.0f}" if abs(value) >= 1000 else f"{float(value):+.4g}"
+        return f"{value:.1f}" if unit(verdict) == "%" else f"{value:+.1f}"
+    return f"{float(value):+,.0f}" if abs(value) >= 1000 else f"{float(value):+.3g}"
 
 
 def _p(value: float) -> str:
@@ -214,16 +223,10 @@ def _p(value: float) -> str:
 
 def _power(verdict: Verdict) -> str:
     if verdict.seeds is None:
-        return verdict.lack and f"Power: {verdict.lack}."
+        return verdict.lack.capitalize() if verdict.papers_effect is not None else ""
     if verdict.n >= verdict.seeds:
-        return (
-            f"Power: these {verdict.n} seeds were enough for an effect of the paper's size; the measured one clears the"
-            " claim's bound by less, or not at all."
-        )
-    return (
-        f"Power: {verdict.seeds} seeds would decide an effect of the paper's size with a chance of {100 * POWER:.0f} %"
-        f" after the correction, by the spread of these {verdict.n}."
-    )
+        return f"These {verdict.n} seeds were enough for an effect of the paper's size; the measured one is smaller"
+    return f"{verdict.seeds} seeds would decide an effect of the paper's size (power {100 * POWER:.0f} %)"
 
 
 def _spread(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None) -> str:
@@ -246,7 +249,7 @@ def _spread(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
                 lines.append(f"- `{task}`, {name(row.labels)}: {_sources(found)}")
     if not lines:
         return ""
-    heading = "Standard deviations in points, told apart where runs were fine-tuned with several seeds:"
+    heading = "Standard deviations in points by source, where runs were fine-tuned with several seeds:"
     return "\n".join([heading, "", *lines])
 
 

@@ -230,6 +230,7 @@ def table(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> list[di
                     "loss": record.best.main.loss,
                     "scores": json.dumps({metric: score.value for metric, score in record.best.scores.items()}),
                     "n": record.best.main.n,
+                    "dev": record.dev.fingerprint,
                     "dev_available": record.dev.available,
                     "train_used": record.train.used,
                     "train_available": record.train.available,
@@ -249,6 +250,7 @@ def table(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> list[di
                     "examples_per_second": record.examples_per_second,
                     "padding_share": record.padding_share,
                     "identity": record.identity,
+                    "example_scores": json.dumps(record.example_scores, separators=(",", ":")),
                 }
             )
     return lines

@@ -72,8 +72,8 @@ def test_claims_on_layers_are_decided_from_the_csv_files_of_a_report(tmp_path):
     before = (folder / "results.csv").read_bytes()
     text = report.rebuild(folder).read_text()
     # Angles of the 4th layer are 30 / 4 + seed, and 5 degrees more in the second row.
-    assert "- model=ALBERT-large, in last_degrees: +8.5, 95 % interval [+6.016, +10.98], 3 seeds," in text
-    assert "- BERT-large − ALBERT-large, in last_degrees: +5, 95 % interval [+5, +5], 3 seeds paired" in text
+    assert "`last_degrees` model=ALBERT-large above 1: +8.5 [+6.02, +11], 3 seeds," in text
+    assert ": BERT-large − ALBERT-large = +5 [+5, +5], 3 seeds paired" in text
     assert [item["verdict"] for item in json.loads(report.as_json(folder))["verdicts"]][4:] == ["supported"] * 2
     assert " 8.5 ± 1 |" in text.split("## Layers")[1]
     assert (folder / "results.csv").read_bytes() == before

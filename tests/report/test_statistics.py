@@ -3,12 +3,24 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.formula.api import ols
+from statsmodels.stats.multitest import multipletests
 
-from albert_lab.report.statistics import Components, components, estimate, holm, power, seeds_needed
+from albert_lab.report.statistics import (
+    Components,
+    Estimate,
+    PooledSpread,
+    components,
+    estimate,
+    holm,
+    power,
+    seeds_needed,
+)
 
 A = {0: 80.1, 1: 81.4, 2: 79.6, 3: 80.9}
 B = {0: 79.2, 1: 80.9, 2: 78.8, 3: 79.5}
@@ -19,6 +31,18 @@ def samples(n: int, seed: int = 0, sd: float = 1.0) -> dict[int, float]:
     return dict(enumerate(np.random.default_rng(seed).normal(80, sd, n)))
 
 
+def similar_rows() -> list[dict[int, float]]:
+    """Five rows whose noise is turned from row to row, so that none of them spreads more than the others."""
+    of_seed = np.linspace(-1, 1, 5)
+    turns = [np.roll([0.3, -0.3, 0.1, -0.1, 0.0], place) for place in range(5)]
+    return [dict(enumerate(80 + place + of_seed + turn)) for place, turn in enumerate(turns)]
+
+
+def regression(rows: list[dict[int, float]], formula: str) -> Any:
+    cells = [(row, seed, value) for row, sample in enumerate(rows) for seed, value in sample.items()]
+    return ols(formula, data=pd.DataFrame(cells, columns=["row", "seed", "score"])).fit()
+
+
 def test_a_mean_has_students_interval():
     found = estimate([A])
     expected = stats.ttest_1samp(list(A.values()), 0).confidence_interval()
@@ -26,7 +50,7 @@ def test_a_mean_has_students_interval():
     assert (found.n, found.is_paired) == (4, False)
 
 
-def test_seeds_that_two_rows_share_are_paired():
+def test_two_rows_that_share_their_seeds_are_a_paired_t_test():
     found = estimate([A, B], [1, -1])
     oracle: Any = stats.ttest_rel(list(A.values()), list(B.values()))
     expected = oracle.confidence_interval()
@@ -35,40 +59,85 @@ def test_seeds_that_two_rows_share_are_paired():
     assert 2 * found.above(0) == pytest.approx(oracle.pvalue)
 
 
-def test_other_seeds_are_compared_by_welch():
-    found = estimate([A, OTHER_SEEDS], [1, -1])
-    oracle: Any = stats.ttest_ind(list(A.values()), list(OTHER_SEEDS.values()), equal_var=False)
-    expected = oracle.confidence_interval()
+def test_two_rows_of_other_seeds_and_like_spread_are_students_t_test():
+    others = {seed + 10: value - 1 for seed, value in A.items()}
+    found = estimate([A, others], [1, -1])
+    oracle: Any = stats.ttest_ind(list(A.values()), list(others.values()))
     assert not found.is_paired
     assert found.df == pytest.approx(oracle.df)
-    assert found.interval == pytest.approx((expected.low, expected.high))
     assert 2 * found.above(0) == pytest.approx(oracle.pvalue)
 
 
-def test_a_missing_seed_leaves_the_others_paired():
-    found = estimate([A, {seed: B[seed] for seed in (0, 1, 3)}], [1, -1])
-    expected = stats.ttest_rel([A[seed] for seed in (0, 1, 3)], [B[seed] for seed in (0, 1, 3)]).confidence_interval()
-    assert (found.n, found.is_paired) == (3, True)
-    assert found.interval == pytest.approx((expected.low, expected.high))
+def test_of_other_seeds_the_wider_row_has_fewer_degrees_of_freedom():
+    wide = {seed: 10 * value for seed, value in OTHER_SEEDS.items()}
+    found = estimate([A, wide], [1, -1])
+    oracle: Any = stats.ttest_ind(list(A.values()), list(wide.values()), equal_var=False)
+    pooled: Any = stats.ttest_ind(list(A.values()), list(wide.values()))
+    assert oracle.df < found.df <= pooled.df
+    assert found.error is not None
+    assert found.error > abs(found.value / oracle.statistic)  # of Welch's test
 
 
-@pytest.mark.parametrize("n", [10, 15])
-def test_from_ten_seeds_on_the_interval_is_bca(n):
-    values = {seed: math.exp(value - 80) for seed, value in samples(n).items()}
-    found = estimate([values])
-    oracle: Any = stats.bootstrap((list(values.values()),), np.mean, method="BCa", rng=np.random.default_rng(1))
-    assert found.interval is not None
-    # Both are random in their last digits.
-    assert found.interval == pytest.approx((oracle.confidence_interval.low, oracle.confidence_interval.high), rel=0.03)
-    # Student's is symmetric; the values are skewed to the right.
-    assert found.interval[1] - found.value > 1.1 * (found.value - found.interval[0])
+def test_rows_that_spread_alike_are_tested_as_contrasts_of_a_regression_on_rows_and_seeds():
+    rows = similar_rows()
+    found = PooledSpread(rows).estimate({1: 1.0, 0: -1.0})
+    oracle = regression(rows, "score ~ C(row) + C(seed)").t_test("C(row)[T.1] = 0")
+    assert (found.value, found.error) == pytest.approx((oracle.effect.item(), oracle.sd.item()))
+    assert found.df == pytest.approx((5 - 1) * (5 - 1))
+    assert 2 * found.above(0) == pytest.approx(oracle.pvalue.item())
 
 
-def test_the_same_seeds_give_the_same_bootstrap_and_nine_are_students():
-    assert estimate([samples(12)]) == estimate([samples(12)])
-    nine = samples(9)
-    expected = stats.t.interval(0.95, 8, np.mean(list(nine.values())), stats.sem(list(nine.values())))
-    assert estimate([nine]).interval == pytest.approx(expected)
+def test_a_missing_seed_leaves_the_comparison_adjusted_for_seeds():
+    rows = similar_rows()
+    del rows[0][0]  # the worst seed for all rows
+    found = PooledSpread(rows).estimate({1: 1.0, 0: -1.0})
+    oracle = regression(rows, "score ~ C(row) + C(seed)").t_test("C(row)[T.1] = 0")
+    assert found.value == pytest.approx(oracle.effect.item())
+    assert (found.n, found.is_paired) == (4, True)
+    assert found.error is not None
+    assert found.error >= oracle.sd.item() - 1e-9
+
+
+def test_seeds_are_unpaired_where_rows_share_half_of_them_or_less():
+    rows = [A, {2: 80.0, 3: 81.0, 8: 79.0, 9: 80.5}]
+    found = PooledSpread(rows).estimate({0: 1.0, 1: -1.0})
+    assert not found.is_paired
+    assert found.value == pytest.approx(np.mean(list(A.values())) - 80.125)
+
+
+def test_each_row_keeps_its_own_spread_where_it_is_wider_and_the_others_are_not_narrowed():
+    rows = similar_rows()
+    alike = PooledSpread(rows).estimate({0: 1.0, 1: -1.0})
+    rows[3] = {seed: 83 + 8 * (value - 83) for seed, value in rows[3].items()}
+    spread = PooledSpread(rows)
+    beside, within = spread.estimate({0: 1.0, 1: -1.0}), spread.estimate({0: 1.0, 3: -1.0})
+    assert alike.error is not None
+    assert beside.error is not None
+    assert within.error is not None
+    assert alike.error < beside.error < within.error
+    assert within.df is not None
+    assert 4 <= within.df < 12 < 16 == pytest.approx(beside.df)
+
+
+def test_own_variances_are_unbiased_with_missing_cells_too():
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(500):
+        of_seed = rng.normal(0, 2, 4)
+        rows = [dict(enumerate(of_seed + rng.normal(0, sd, 4))) for sd in (1, 1, 2, 3)]
+        del rows[0][1], rows[3][2]
+        found.append(PooledSpread(rows)._of_both.own_variances)  # pyright: ignore[reportPrivateUsage]
+    assert np.mean(found, axis=0) == pytest.approx([1, 1, 4, 9], abs=0.8)
+
+
+def test_a_level_has_fewer_degrees_of_freedom_the_more_seeds_move_all_rows_alike():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 1, (6, 5))
+    alone = PooledSpread([dict(enumerate(row)) for row in noise]).estimate({0: 1.0}).df
+    moved = PooledSpread([dict(enumerate(row)) for row in noise + rng.normal(0, 10, 5)]).estimate({0: 1.0}).df
+    assert alone is not None
+    assert moved is not None
+    assert 4 <= moved < 5 < 12 < alone <= 24
 
 
 @given(st.integers(3, 9), st.floats(-5, 5), st.integers(0, 10_000))
@@ -83,17 +152,27 @@ def test_a_two_sided_p_value_says_what_the_interval_says(n, bound, seed):
 
 def test_a_single_seed_has_no_interval_and_no_evidence():
     found = estimate([{0: 80.0}, {0: 70.0}], [1, -1])
-    assert (found.value, found.sd, found.interval, found.above(0)) == (10.0, None, None, 1.0)
+    assert (found.value, found.error, found.interval, found.above(0)) == (10.0, None, None, 1.0)
 
 
-def test_seeds_that_agree_to_the_answer_do_not_prove_that_there_is_no_spread():
-    # 40 answers: a step of 2.5 points, so rounding alone has an sd of 2.5 * sqrt(2 / 12) = 1.02 in a difference.
+def test_identical_scores_do_not_imply_zero_variance():
+    # 40 answers: a step of 2.5 points, so rounding alone has a variance of 2.5 ** 2 / 12 in each score.
     found = estimate([dict.fromkeys(range(3), 52.5), dict.fromkeys(range(3), 50.0)], [1, -1], resolution=2.5)
-    assert found.sd == pytest.approx(1.0206, abs=1e-4)
+    assert found.error == pytest.approx(2.5 * math.sqrt(2 / 12 / 3))
     assert 2 * found.above(0) == pytest.approx(0.0514, abs=1e-4)
     exact = estimate([dict.fromkeys(range(3), 12.0)], [1])
-    assert exact.interval == (12.0, 12.0)
-    assert (exact.above(11), exact.above(12), exact.above(13)) == (0.0, 0.5, 1.0)
+    assert exact.interval == pytest.approx((12.0, 12.0))
+    assert (exact.above(11), exact.below(13)) == (0.0, 0.0)
+
+
+def test_the_noise_of_examples_widens_an_interval_and_more_seeds_do_not_reduce_it():
+    found = Estimate(1.0, 5, True, error=0.3, df=4.0).with_examples(0.16, df=199)
+    assert found.error == pytest.approx(0.5)
+    assert found.df == pytest.approx(0.25**2 / (0.09**2 / 4 + 0.16**2 / 199))
+    assert found.with_seeds(1_000)[0] == pytest.approx(0.4, abs=0.001)
+    assert found.with_seeds(5) == pytest.approx((0.5, found.df))
+    assert seeds_needed(found, [1.0], 0.05) is None
+    assert seeds_needed(found, [1.3], 0.05) is not None
 
 
 def test_holm_on_a_hand_worked_family():
@@ -103,10 +182,10 @@ def test_holm_on_a_hand_worked_family():
     assert holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_holm_lies_between_the_plain_value_and_bonferronis(p_values):
-    for plain, adjusted in zip(p_values, holm(p_values), strict=True):
-        assert plain <= adjusted <= min(1.0, len(p_values) * plain) + 1e-12
+def test_holm_is_that_of_statsmodels():
+    drawn = np.random.default_rng(0).random((5, 7)) ** 3
+    for p_values in drawn:
+        assert holm(list(p_values)) == pytest.approx(multipletests(p_values, method="holm")[1])
 
 
 @pytest.mark.parametrize(("n", "effect"), [(3, 4.0), (5, 1.5), (20, 0.66)])
@@ -114,26 +193,31 @@ def test_power_is_the_rate_at_which_planted_effects_are_found(n, effect):
     drawn = np.random.default_rng(n).normal(effect, 1, (20_000, n))
     oracle: Any = stats.ttest_1samp(drawn, 0, axis=1, alternative="greater")
     found = (oracle.pvalue < 0.025).mean()
-    assert power(n, 1.0, [effect], 0.05) == pytest.approx(found, abs=0.015)
+    assert power(1 / math.sqrt(n), n - 1, [effect], 0.05) == pytest.approx(found, abs=0.015)
+
+
+def spread_of(sd: float) -> Estimate:
+    """A difference with so much spread of one seed, as found on three."""
+    return Estimate(0.0, 3, True, sd / math.sqrt(3), 2.0)
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.3, 1.0, 1.5, 1.67, 10.0])
 @pytest.mark.parametrize("effect", [0.01, 0.5, 2.1, 2.5, 50.0])
 def test_more_seeds_never_have_less_power(sd, effect):
-    found = [power(n, sd, [effect], 0.05 / 8) for n in range(3, 1001, 7)]
+    found = [power(*spread_of(sd).with_seeds(n), [effect], 0.05 / 8) for n in range(3, 1001, 7)]
     assert all(more >= fewer - 1e-9 for fewer, more in pairwise(found))
 
 
 def test_seeds_needed_is_the_least_number_that_gives_the_power():
-    assert seeds_needed(1.5, [2.5], 0.05 / 8) == 9
-    assert seeds_needed(1.0, [1.0], 0.05) == 10  # the textbook's n for d = 1 by a paired t-test
-    assert seeds_needed(1.0, [100.0], 0.05) == 3
-    assert seeds_needed(1.0, [1.0, 1.0], 0.05) == 13  # both bounds of an equivalence
-    assert seeds_needed(1.0, [0.001], 0.05) is None
-    assert seeds_needed(0.0, [0.1], 0.05) == 3
+    assert seeds_needed(spread_of(1.5), [2.5], 0.05 / 8) == 9
+    assert seeds_needed(spread_of(1.0), [1.0], 0.05) == 10  # the textbook's n for d = 1 by a paired t-test
+    assert seeds_needed(spread_of(1.0), [100.0], 0.05) == 3
+    assert seeds_needed(spread_of(1.0), [1.0, 1.0], 0.05) == 13  # both bounds of an equivalence
+    assert seeds_needed(spread_of(1.0), [0.001], 0.05) is None
+    assert seeds_needed(spread_of(0.0), [0.1], 0.05) == 3
 
 
-def test_spread_of_fine_tuning_and_of_pre_training_are_told_apart():
+def test_spread_of_fine_tuning_and_of_pre_training_are_separated():
     rng = np.random.default_rng(0)
     runs = [list(80 + rng.normal(0, 2.0) + rng.normal(0, 0.5, 5)) for _ in range(400)]
     found = components(runs)

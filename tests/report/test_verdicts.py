@@ -65,7 +65,7 @@ def test_verdicts_are_plain_values_too():
 
 def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_told():
     text = verdicts.section(experiment(*CLAIMS, paper=PAPER), table(VALUES))
-    assert "Not run: no finished run with race is embedding_size=128." in text
+    assert "**Not run** (no finished run with race is embedding_size=128): " in text
     assert "Standard deviations" not in text
 
 
@@ -79,23 +79,23 @@ def test_one_fine_tuning_a_run_does_not_tell_the_sources_of_spread_apart():
 def test_alarms_of_the_runs_are_told_with_the_verdict():
     rows = table(VALUES, alarms="sop_accuracy is not above chance")
     text = verdicts.section(experiment(CLAIMS[0]), rows)
-    assert "Alarms on 6 of its runs, listed below." in text
+    assert "Alarms on 6 of its runs." in text
     assert "Alarms" not in verdicts.section(experiment(CLAIMS[0]), table(VALUES, alarms=float("nan")))
 
 
 def test_a_verdict_that_would_tell_nothing_says_why_and_counts_no_seeds():
     text = verdicts.section(experiment(CLAIMS[7]), table({"64": [50.0, 50.1, 50.2]}, "sop_accuracy"))
-    assert "- Undecided: no row is shown to have learnt this task: the best, embedding_size=64, is at 50.1 %." in text
-    assert "Power" not in text
+    assert "**Not learnt** (no row has learnt it: the best, embedding_size=64, is at 50.1 %): " in text
+    assert "seeds would decide" not in text
 
 
 def test_a_difference_of_the_papers_cells_is_exact_and_rounded_half_up_as_the_paper_does():
-    runs = [{"run": f"{loss}-{seed}", "seed": seed, "squad2": 0.5} for loss in ("nsp", "sop") for seed in range(3)]
+    runs = [{"run": f"{loss}-{seed}", "seed": seed, "squad2": 50.0} for loss in ("nsp", "sop") for seed in range(3)]
     rows = [
         Row({"inter_sentence": loss}, {}, [run for run in runs if loss in run["run"]], {}) for loss in ("nsp", "sop")
     ]
     # 80.0/77.1 and 77.2/74.6: 78.55 - 75.90.
-    assert "In the paper: +2.7." in verdicts.section(experiments.named("sop-vs-nsp"), rows)
+    assert "paper +2.7." in verdicts.section(experiments.named("sop-vs-nsp"), rows)
 
 
 def test_where_the_seeds_were_enough_for_the_papers_effect_the_measured_one_is_told_to_fall_short():
@@ -104,13 +104,13 @@ def test_where_the_seeds_were_enough_for_the_papers_effect_the_measured_one_is_t
         verdicts.section(experiment(CLAIMS[0], paper={"64": "79.0", "128": cell}), table(values))
         for cell in ("84.0", "79.1")
     )
-    assert "these 3 seeds were enough for an effect of the paper's size; the measured one clears" in enough
+    assert "These 3 seeds were enough for an effect of the paper's size; the measured one is smaller" in enough
     assert "5 seeds would decide an effect of the paper's size" in few
 
 
 def test_a_stand_in_is_named_in_the_average():
     text = verdicts.section(experiment(CLAIMS[0]), full_table(), TUNINGS)
-    assert "`average`, in which `next-paragraph` stands in for `race`, 128 above 64" in text
+    assert "Tasks of the corpus stand in for official ones: `next-paragraph` for `race`." in text
 
 
 def test_the_papers_noise_stands_beside_downstream_claims_only():
@@ -123,3 +123,42 @@ def test_a_verdict_on_speed_says_that_its_runs_were_not_made_side_by_side():
     where_to = "`albert-lab speed` measures side by side"
     assert where_to in verdicts.section(experiment(CLAIMS[8]), full_table())
     assert where_to not in verdicts.section(experiment(CLAIMS[0]), full_table())
+
+
+def test_companions_are_lines_of_their_own_that_name_the_claim_they_are_of():
+    rows = table(VALUES)
+    for each in rows:
+        for run in each.runs:
+            run["mlm_loss"] = 5.0 - run["average"] / 100
+    text = verdicts.section(experiment(CLAIMS[7], CLAIMS[0]), rows)
+    found = [line for line in text.splitlines() if line.startswith("- Claim ")]
+    assert len(found) == 1
+    assert found[0].startswith("- Claim 2. **Supported**: `mlm_log_likelihood` 128 above 64: 128 − 64 = +0.0207 [")
+    assert "nats a token, 3 seeds paired" in found[0]
+    assert "none of them the paper's metric" in text
+    assert len(verdicts.companions_as_data(experiment(CLAIMS[0]), rows)) == 1
+
+
+def test_tasks_of_the_average_at_their_floor_are_named_and_many_rows_counted():
+    rows = table(VALUES)
+    for each in rows:
+        for run in each.runs:
+            run |= {"race": 25.0, "race_floor": 25.0, "sst2": 80.0 if each is rows[0] else 50.0, "sst2_floor": 50.0}
+            run["sst2"] += 0.1 * run["seed"] - 0.1
+    text = verdicts.section(experiment(CLAIMS[0]), rows)
+    assert "of constant answers: `sst2` in 3 of 4 rows; `race` in every row." in text
+    few = verdicts.section(experiment(CLAIMS[0]), rows[:2])
+    assert "of constant answers: `sst2` in embedding_size=128; `race` in every row." in few
+
+
+def test_the_agreement_with_the_papers_scores_closes_the_section():
+    runs = [
+        {"run": f"{loss}-{seed}", "seed": seed, "race": 30.0 + 5 * (loss == "sop")}
+        for loss in ("nsp", "sop")
+        for seed in range(3)
+    ]
+    rows = [
+        Row({"inter_sentence": loss}, {}, [run for run in runs if loss in run["run"]], {}) for loss in ("nsp", "sop")
+    ]
+    last = verdicts.section(experiments.named("sop-vs-nsp"), rows).split("\n\n")[-1]
+    assert last.startswith("Agreement with the paper: of 1 pair of rows, 1 (100 %")

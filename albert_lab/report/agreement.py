@@ -1,0 +1,116 @@
+"""How often two rows stand here in the order in which the paper has them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import pandas as pd
+
+from albert_lab.report.claims import FEWEST_SEEDS, printed
+from albert_lab.report.table_scores import TableScores
+from albert_lab.studies.experiment import AVERAGE, Experiment, scores
+from albert_lab.studies.table import Row, paper_cells
+
+TO_BEAT = (
+    "small models predict which of two recipes is better at large scale in about 80 %"
+    " (Magnusson et al. 2025, DataDecide, arXiv 2504.11393)"
+)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Pairs of rows that the paper prints different scores for: all that have scores here, and those decided here.
+
+    A pair is decided where the 95 % interval of its difference leaves 0 out, neither row is at the floor, and both
+    have enough seeds for a verdict. Each count is of pairs, and of those in the paper's order.
+    """
+
+    pairs: int = 0
+    agreeing: int = 0
+    decided: int = 0
+    decided_agreeing: int = 0
+
+    def __add__(self, other: "Agreement") -> "Agreement":
+        """The pairs of both."""
+        return Agreement(
+            self.pairs + other.pairs,
+            self.agreeing + other.agreeing,
+            self.decided + other.decided,
+            self.decided_agreeing + other.decided_agreeing,
+        )
+
+
+def agreement(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> Agreement:
+    """The agreement of a table with the paper's, over all pairs of its rows in every score that the paper prints.
+
+    The average is left out: it repeats its tasks. Equal means here agree with nothing.
+
+    Args:
+        experiment: the paper's cells.
+        table: the rows of its table.
+        tunings: a line a fine-tuning, as in TableScores.
+    """
+    if experiment.paper is None:
+        return Agreement()
+    found = Agreement()
+    here = TableScores(table, tunings)
+    for metric in experiment.paper.columns:
+        if metric in scores() and metric != AVERAGE:
+            found += _of_column(experiment, here, metric)
+    return found
+
+
+def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Agreement:
+    column = here.column(metric)
+    cells = {}
+    for place, row in enumerate(here.table):
+        value = printed(paper_cells(experiment, row).get(metric, ""))
+        if value is not None and here.sample(row, column):
+            cells[place] = value
+    found = Agreement()
+    for first, second in combinations(cells, 2):
+        theirs = cells[first] - cells[second]
+        rows = here.table[first], here.table[second]
+        if not theirs or {run["run"] for run in rows[0].runs} & {run["run"] for run in rows[1].runs}:
+            continue
+        ours = here.estimate([(1.0, rows[0]), (-1.0, rows[1])], column)
+        agrees = (
+            round(ours.value, 9) * float(theirs) > 0
+        )  # rounded: means of the same scores may differ in their last bits
+        is_decided = (
+            ours.n >= FEWEST_SEEDS
+            and ours.interval is not None
+            and not ours.interval[0] <= 0 <= ours.interval[1]
+            and not any(here.is_at_floor(row, column) for row in rows)
+        )
+        found += Agreement(1, int(agrees), int(is_decided), int(is_decided and agrees))
+    return found
+
+
+def as_text(found: Agreement) -> str:
+    """An agreement in one line, with 95 % Wilson intervals that take pairs for independent; empty without pairs."""
+    if not found.pairs:
+        return ""
+    text = f"Agreement with the paper: of {_pairs(found.pairs)} of rows, {_share(found.agreeing, found.pairs)}"
+    text += " stand in the paper's order here"
+    if found.decided:
+        text += f"; of the {found.decided} that these runs decide, {_share(found.decided_agreeing, found.decided)}"
+    else:
+        text += "; these runs decide none of them"
+    return f"{text}. The mark to beat: {TO_BEAT}. The intervals take pairs as independent; they share rows."
+
+
+def _pairs(n: int) -> str:
+    return f"{n} pair" if n == 1 else f"{n} pairs"
+
+
+def _share(part: int, n: int) -> str:
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(part, n, method="wilson")
+    return f"{part} ({100 * part / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}])"
+
+
+def total(found: Iterable[Agreement]) -> Agreement:
+    """All pairs of several tables."""
+    return sum(found, Agreement())

@@ -1,0 +1,97 @@
+"""The noise of dev examples in a comparison of rows, beside that of seeds; and the Multi-Bootstrap of both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class ExampleScores:
+    """The scores of one row's dev examples.
+
+    Attributes:
+        seeds: the pre-training seeds.
+        scores: a score in [0, 1] of each example, mean over fine-tuning seeds. [seeds, examples]
+        examples: a fingerprint of the examples; rows with the same one are compared example by example.
+    """
+
+    seeds: tuple[int, ...]
+    scores: np.ndarray
+    examples: str
+
+
+def example_variance(rows: Sequence[ExampleScores], weights: Sequence[float]) -> tuple[float, float]:
+    """The variance that the choice of examples gives to a weighted sum of row means, and its degrees of freedom.
+
+    By moments in a crossed layout of seeds and examples: the variance over examples of the sum's mean over seeds,
+    less what chance answers of single seeds add to it, which the spread over seeds already holds. Never below 0.
+
+    Args:
+        rows: one a weight. Rows of the same examples are paired example by example, others add up.
+        weights: of the row means.
+    """
+    groups: dict[str, list[tuple[float, ExampleScores]]] = {}
+    for weight, row in zip(weights, rows, strict=True):
+        groups.setdefault(row.examples, []).append((weight, row))
+    total, degrees = 0.0, np.inf
+    for group in groups.values():
+        n = group[0][1].scores.shape[1]
+        if n < 2:
+            continue
+        profile = sum(weight * row.scores.mean(axis=0) for weight, row in group)
+        total += max(0.0, float(np.var(profile, ddof=1)) - _interaction(group)) / n
+        degrees = min(degrees, n - 1.0)
+    return total, degrees
+
+
+def _interaction(group: Sequence[tuple[float, ExampleScores]]) -> float:
+    """What seeds that answer an example differently add to the variance over examples of a group's mean."""
+    if len({row.seeds for _, row in group}) == 1:
+        return _residual(np.asarray(sum(weight * row.scores for weight, row in group)))
+    return sum(weight**2 * _residual(row.scores) for weight, row in group)
+
+
+def _residual(scores: np.ndarray) -> float:
+    """The mean square of what neither seed nor example explains, over the number of seeds; 0 for a single seed."""
+    seeds, examples = scores.shape
+    if seeds < 2:
+        return 0.0
+    rest = scores - scores.mean(axis=0) - scores.mean(axis=1, keepdims=True) + scores.mean()
+    return float((rest**2).sum()) / ((seeds - 1) * (examples - 1)) / seeds
+
+
+def multi_bootstrap(
+    rows: Sequence[ExampleScores], weights: Sequence[float], rng: np.random.Generator, resamples: int = 1_000
+) -> tuple[float, float]:
+    """The 95 % percentile interval of a weighted sum of row means by the Multi-Bootstrap.
+
+    Seeds and examples are drawn with replacement at once; rows with the same seeds, or the same examples, draw them
+    together (paired), others each for itself. Too narrow at few seeds, so that no verdict rests on it.
+
+    Source: Sellam et al., The MultiBERTs (ICLR 2022, arXiv 2106.16163), section 3.
+
+    Args:
+        rows: one a weight.
+        weights: of the row means.
+        rng: what draws.
+        resamples: their number.
+    """
+    drawn_seeds: Mapping[tuple[int, ...], np.ndarray] = {
+        seeds: _draw(rng, resamples, len(seeds)) for seeds in dict.fromkeys(row.seeds for row in rows)
+    }
+    sizes = {row.examples: row.scores.shape[1] for row in rows}
+    drawn_examples = {examples: _draw(rng, resamples, size) for examples, size in sizes.items()}
+    means = sum(
+        weight * ((drawn_seeds[row.seeds] @ row.scores) * drawn_examples[row.examples]).sum(axis=1)
+        for weight, row in zip(weights, rows, strict=True)
+    )
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _draw(rng: np.random.Generator, resamples: int, n: int) -> np.ndarray:
+    """Shares of n things, each drawn n times with replacement. [resamples, n]"""
+    return rng.multinomial(n, np.full(n, 1 / n), size=resamples) / n

@@ -1,0 +1,82 @@
+from typing import Any
+
+import pandas as pd
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from albert_lab.report.agreement import Agreement, agreement, as_text, total
+from albert_lab.studies import experiment
+from albert_lab.studies.table import Row
+
+LOSSES = ("none", "nsp", "sop")
+# Table 5: SOP 53.3, 52.0, 86.5; RACE 61.7, 62.3, 64.0.
+PAPERS_ORDER: dict[str, Any] = {"sop_accuracy": (52.0, 51.0, 60.0), "race": (30.0, 31.0, 34.0)}
+
+
+def table(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> list[Row]:
+    rows = []
+    for place, loss in enumerate(LOSSES):
+        runs = [{"run": f"{loss}-{seed}", "seed": seed} for seed in range(seeds)]
+        for column, values in scores.items():
+            for run in runs:
+                run[column] = values[place] + 0.2 * ((run["seed"] + place) % 3)
+        rows.append(Row({"inter_sentence": loss}, {}, runs, {}))
+    return rows
+
+
+def found(scores: dict[str, tuple[float, ...]], seeds: int = 3, tunings: pd.DataFrame | None = None) -> Agreement:
+    return agreement(experiment.named("sop-vs-nsp"), table(scores, seeds), tunings)
+
+
+def test_every_pair_of_rows_in_every_printed_score_counts_once():
+    assert found(PAPERS_ORDER) == Agreement(6, 6, 6, 6)
+    assert found({"race": (34.0, 31.0, 30.0)}) == Agreement(3, 0, 3, 0)
+    instead = pd.DataFrame({"column": ["race"], "task": ["next-paragraph"]})
+    assert found({"next-paragraph": (30.0, 31.0, 34.0)}, tunings=instead) == Agreement(3, 3, 3, 3)
+
+
+def test_a_pair_that_the_noise_hides_is_not_decided():
+    assert found({"race": (30.0, 30.05, 34.0)}) == Agreement(3, 3, 2, 2)
+
+
+def test_few_seeds_decide_nothing_and_equal_means_agree_with_nothing():
+    assert found(PAPERS_ORDER, seeds=2) == Agreement(6, 6, 0, 0)
+    assert found({"race": (30.0, 30.0, 30.0)}).agreeing == 0
+
+
+def test_the_average_repeats_its_tasks_and_is_left_out():
+    assert found({"average": (30.0, 31.0, 34.0)}) == Agreement()
+
+
+def test_a_row_at_the_floor_decides_no_pair():
+    rows = table(PAPERS_ORDER)
+    for row in rows:
+        for run in row.runs:
+            run["sop_accuracy_floor"] = 52.0
+    assert agreement(experiment.named("sop-vs-nsp"), rows) == Agreement(6, 6, 3, 3)
+
+
+def test_the_line_has_both_shares_with_wilson_intervals():
+    text = as_text(total([Agreement(6, 4, 2, 2), Agreement(4, 4, 0, 0)]))
+    low, high = proportion_confint(8, 10, method="wilson")
+    assert f"of 10 pairs of rows, 8 (80 % [{100 * low:.0f}, {100 * high:.0f}])" in text
+    assert "of the 2 that these runs decide, 2 (100 % [34, 100])" in text
+    assert as_text(Agreement()) == ""
+    assert "decide none" in as_text(Agreement(3, 1, 0, 0))
+
+
+def test_an_experiment_without_a_table_of_the_paper_agrees_with_nothing():
+    assert agreement(experiment.named("layer-similarity"), []) == Agreement()
+
+
+@pytest.mark.parametrize("name", ["sop-vs-nsp", "sharing"])
+def test_the_papers_own_scores_agree_with_it(name):
+    own = experiment.named(name)
+    assert own.paper is not None
+    rows = []
+    for cells in own.paper.rows:
+        labels = {axis: cells[axis] for axis in own.axes}
+        run = {"run": str(labels), "seed": 0, "race": float(cells["race"])}
+        rows.append(Row(labels, {}, [run], {}))
+    same = agreement(own, rows)
+    assert same.pairs == same.agreeing > 0

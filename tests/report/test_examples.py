@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+
+from albert_lab.report.examples import ExampleScores, example_variance, multi_bootstrap
+
+SEEDS = (0, 1, 2, 3)
+
+
+def scores(drawn: np.ndarray, seeds=SEEDS, examples: str = "dev") -> ExampleScores:
+    return ExampleScores(tuple(seeds), drawn, examples)
+
+
+def crossed(rng, seeds: int = 4, examples: int = 300, of_seed=0.0, of_example=0.0, rest=0.0) -> np.ndarray:
+    """Scores with these standard deviations. [seeds, examples]"""
+    found = rng.normal(0, of_seed, (seeds, 1)) + rng.normal(0, of_example, (1, examples))
+    return found + rng.normal(0, rest, (seeds, examples))
+
+
+def test_what_examples_add_is_separated_from_what_single_answers_add():
+    rng = np.random.default_rng(0)
+    drawn = [example_variance([scores(crossed(rng, of_seed=1.0, of_example=0.5, rest=1.0))], [1.0]) for _ in range(200)]
+    assert np.mean([variance for variance, _ in drawn]) == pytest.approx(0.25 / 300, rel=0.05)
+    assert {df for _, df in drawn} == {299}
+
+
+def test_answers_that_are_all_chance_add_nothing():
+    rng = np.random.default_rng(1)
+    drawn = [example_variance([scores(crossed(rng, rest=1.0))], [1.0])[0] for _ in range(200)]
+    assert 0 <= np.mean(drawn) < 0.1 * 1.0 / 300
+
+
+def test_what_all_rows_find_hard_falls_out_of_their_difference():
+    rng = np.random.default_rng(2)
+    hard = rng.normal(0, 5, (1, 300))
+    a, b = (scores(hard + crossed(rng, rest=0.1)) for _ in range(2))
+    paired, _ = example_variance([a, b], [1, -1])
+    other = scores(b.scores, examples="other")
+    unpaired, _ = example_variance([a, other], [1, -1])
+    assert paired < 1e-4
+    assert unpaired == pytest.approx(2 * hard.var() / 300, rel=0.05)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_the_multi_bootstrap_finds_the_error_of_a_crossed_layout_with_many_seeds(same):
+    rng = np.random.default_rng(3)
+    drawn = [crossed(rng, 40, 300, of_seed=0.3, of_example=1.0) for _ in range(2)]
+    rows = [scores(each, range(40) if same or not place else range(40, 80)) for place, each in enumerate(drawn)]
+    low, high = multi_bootstrap(rows, [1, -1], rng, 4_000)
+    assert (high - low) / 2 == pytest.approx(1.96 * (2 * 0.09 / 40 + 2 / 300) ** 0.5, rel=0.15)
+    assert low < drawn[0].mean() - drawn[1].mean() < high
+
+
+def test_the_multi_bootstrap_draws_shared_seeds_and_examples_together():
+    rng = np.random.default_rng(4)
+    row = crossed(rng, of_seed=1.0, of_example=1.0)
+    paired = multi_bootstrap([scores(row), scores(row)], [1, -1], rng)
+    apart = multi_bootstrap([scores(row), scores(row, seeds=(5, 6, 7, 8))], [1, -1], rng)
+    assert paired == pytest.approx((0.0, 0.0), abs=1e-12)
+    assert apart[0] < -0.1 < 0.1 < apart[1]

@@ -1,0 +1,95 @@
+import pandas as pd
+import pytest
+
+from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
+from albert_lab.report.verdicts import members_at_floor
+from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.studies.table import Row
+
+FLOORS = dict(zip(AVERAGED, (3.0, 50.0, 37.0, 50.0, 25.0), strict=True))
+
+
+def rows(*of_rows: dict[str, float], n: int = 1_000) -> list[Row]:
+    """Rows of three seeds whose tasks are so far above their floor, in points."""
+    found = []
+    for place, above in enumerate(of_rows):
+        runs = []
+        for seed in range(3):
+            run = {"run": f"{place}-{seed}", "seed": seed, "mlm_loss": 4.0 + place}
+            for task, floor in FLOORS.items():
+                value = floor + above[task] + 0.1 * (seed - 1)
+                run |= {task: value, f"{task}_floor": floor, f"{task}_n": n, f"{task}_low": value - 3}
+                run |= {f"{task}_loss": 0.5 + place}
+            run[AVERAGE] = sum(run[task] for task in AVERAGED) / 5
+            runs.append(run)
+        found.append(Row({"row": str(place)}, {}, runs, {}))
+    return found
+
+
+ALL: dict[str, float] = {task: 20.0 for task in AVERAGED}
+NONE: dict[str, float] = {task: 0.0 for task in AVERAGED}
+
+
+def test_a_row_whose_interval_reaches_down_to_constant_answers_is_at_the_floor():
+    table = rows(ALL, NONE, NONE | {"sst2": 1.0}, NONE | {"sst2": 6.0})
+    here = TableScores(table)
+    assert [here.is_at_floor(row, "sst2") for row in table] == [False, True, True, False]
+    assert here.at_floor("race") == table[1:]
+
+
+def test_the_interval_is_over_answers_too_and_fewer_of_them_reach_down_further():
+    above = NONE | {"sst2": 6.0}
+    assert not TableScores(few := rows(above, ALL)).is_at_floor(few[0], "sst2")
+    assert TableScores(few := rows(above, ALL, n=100)).is_at_floor(few[0], "sst2")
+
+
+def test_of_a_single_seed_the_interval_of_its_answers_decides():
+    table = rows(NONE | {"sst2": 2.0, "race": 4.0})
+    table = [Row(table[0].labels, {}, table[0].runs[:1], {})]
+    here = TableScores(table)
+    assert here.is_at_floor(table[0], "sst2")
+    assert not here.is_at_floor(table[0], "race")
+
+
+def test_what_has_no_floor_is_at_none():
+    table = rows(ALL)
+    assert not TableScores(table).is_at_floor(table[0], "mlm_loss")
+    assert TableScores(table).floor(table[0], AVERAGE) == pytest.approx(33.0)
+
+
+def test_the_second_average_leaves_out_what_no_row_has_learnt():
+    table = rows(ALL | {"squad2": 0.0}, ALL | {"squad2": 0.0, "race": 0.0})
+    here = TableScores(table)
+    assert here.unlearnt_tasks == ("squad2",)
+    learnt = sum(FLOORS[task] + 20 for task in AVERAGED if task != "squad2") / 4
+    assert list(here.sample(table[0], AVERAGE_LEARNT).values()) == pytest.approx([learnt - 0.1, learnt, learnt + 0.1])
+    text = members_at_floor(here)
+    assert text.endswith("constant answers: `squad2` in every row; `race` in row=1.")
+    assert members_at_floor(TableScores(rows(ALL))) == ""
+
+
+def test_a_likelihood_is_minus_a_loss_and_that_of_the_average_needs_every_task():
+    table = rows(ALL)
+    here = TableScores(table)
+    assert set(here.sample(table[0], MLM_LIKELIHOOD).values()) == {-4.0}
+    assert set(here.sample(table[0], AVERAGE_LIKELIHOOD).values()) == {-0.5}
+    for run in table[0].runs:
+        del run["race_loss"]
+    assert TableScores(table).sample(table[0], AVERAGE_LIKELIHOOD) == {}
+
+
+def test_a_stand_in_takes_the_place_of_its_task_in_the_average():
+    table = rows(ALL)
+    for run in table[0].runs:
+        run |= {"next-paragraph": 25.0, "next-paragraph_floor": 25.0}
+    here = TableScores(table, pd.DataFrame({"column": ["race"], "task": ["next-paragraph"]}))
+    assert here.tasks[-1] == "next-paragraph"
+    assert here.unlearnt_tasks == ("next-paragraph",)
+
+
+def test_rows_that_are_the_same_runs_count_once():
+    first, second = rows(ALL, ALL | {"sst2": 25.0})
+    twice = Row({"row": "2"}, {}, first.runs, {})
+    pair = [(1.0, first), (-1.0, second)]
+    expected = TableScores([first, second]).estimate(pair, "sst2")
+    assert TableScores([first, second, twice]).estimate(pair, "sst2") == expected
