@@ -9,7 +9,7 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["paths", "errors", "storage", "machine", "score", "messages"],
+    ["paths", "errors", "signals", "storage", "files", "naming", "in_use", "machine", "score", "messages"],
     ["config"],
     ["data", "model"],
     ["training"],

@@ -14,6 +14,7 @@ RESULTS_VERSION = 3
 # same schedule. weights: nothing else, for a schedule of its own.
 Keep = Literal["training", "weights"]
 
+MIN_VOCAB_SIZE = 32
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
 
@@ -153,7 +154,7 @@ class TokenizerConfig(Section):
     name: str
     model_file: str | None
     digit_commas: Literal["keep", "split"]
-    vocab_size: int = Field(ge=32)
+    vocab_size: int = Field(ge=MIN_VOCAB_SIZE)
     training_sentences: int | None = Field(ge=1)
     character_coverage: float | None = Field(gt=0, le=1)
 

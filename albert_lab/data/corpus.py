@@ -19,7 +19,9 @@ import sentencex
 from albert_lab import paths
 from albert_lab.config.schema import AddedCorpusConfig, CorpusConfig, HubDataset, digest
 from albert_lab.data.lines import COMPRESSION, lines_of, open_file, suffixes
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.files import read_json
+from albert_lab.storage import write_atomically
 
 Split = Literal["train", "dev"]
 
@@ -354,9 +356,7 @@ def remember_fingerprints() -> None:
         return
     file = _remembered_file()
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(known | _digests, indent=0))
-    temporary.replace(file)
+    write_atomically(file, json.dumps(known | _digests, indent=0))
 
 
 def _remembered_file() -> Path:
@@ -364,8 +364,10 @@ def _remembered_file() -> Path:
 
 
 def _remembered() -> dict[str, str]:
-    file = _remembered_file()
-    return json.loads(file.read_text()) if file.exists() else {}
+    try:
+        return read_json(_remembered_file(), dict[str, str])
+    except DamagedFileError:  # or not there yet: it spares reading the text, and is written anew
+        return {}
 
 
 def _digest_files(files: list[tuple[str, Path]]) -> str:

@@ -14,18 +14,20 @@ from pathlib import Path
 
 import numpy as np
 import sentencepiece
+from pydantic import BaseModel
 
-from albert_lab import paths
-from albert_lab.config.schema import CorpusConfig, RunConfig, TokenizerConfig, digest
+from albert_lab import files, paths
+from albert_lab.config.schema import MIN_VOCAB_SIZE, CorpusConfig, RunConfig, TokenizerConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build, worker_pool
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.messages import Say
 
 # Raise it with every change that gives other models from the same text and settings.
 TOKENIZER_VERSION = 1
 
 MODEL_FILE = "spiece.model"
+RECORD = "tokenizer.json"
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 _SEED = 149
@@ -209,6 +211,7 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     Raises:
         ConfigError: the file is no fitting SentencePiece model, its size is not tokenizer.vocab_size, or the corpus
             does not give that many pieces.
+        DamagedFileError: the model in the cache is not the one that was trained.
         MissingDataError: the model file or the text is not there.
         DiskFullError: no space for the model.
     """
@@ -216,10 +219,24 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     file = find_tokenizer(config)
     if settings.model_file is None:
         find_or_build(file.parent, lambda folder: _build(config, folder, say), "the tokenizer", say)
+        _check_cached(file)
     size = load_tokenizer(config).vocab_size
     if size != settings.vocab_size:
         raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} pieces: set it to {size}")
     return file
+
+
+class _Record(BaseModel):
+    """What is read of the record beside a model that was trained here; it holds more."""
+
+    model_fingerprint: str
+
+
+def _check_cached(file: Path) -> None:
+    remedy = f"the cached tokenizer is damaged: remove {file.parent}, and the same command trains it again"
+    record = files.read_json(file.with_name(RECORD), _Record, remedy)
+    if digest_model(files.read_bytes(file, remedy)) != record.model_fingerprint:
+        raise DamagedFileError(file, f"is not what was trained, as {RECORD} says", remedy)
 
 
 def _build(config: RunConfig, folder: Path, say: Say) -> None:
@@ -242,7 +259,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         "model_fingerprint": digest_model(file.read_bytes()),
         "version": TOKENIZER_VERSION,
     }
-    (folder / "tokenizer.json").write_text(json.dumps(record, indent=2) + "\n")
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n")
     say(f"trained the tokenizer in {time.monotonic() - start:.0f} s")
 
 
@@ -318,6 +335,11 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
 def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:
     vocab_size = f"tokenizer.vocab_size={settings.vocab_size}"
     if largest := re.search(r"Vocabulary size too high .* <= (\d+)", str(error)):
+        if int(largest.group(1)) < MIN_VOCAB_SIZE:
+            return (
+                f"this corpus is too small for a tokenizer: it gives {largest.group(1)} pieces at most, and"
+                f" tokenizer.vocab_size must be {MIN_VOCAB_SIZE} or more: give more text"
+            )
         return f"{vocab_size} is too large for this corpus: the largest that works is {largest.group(1)}"
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
         needed = smallest.group(1)

@@ -78,6 +78,7 @@ class _Points:
     def __init__(self, experiment: Experiment, given: dict[str, list[str]]) -> None:
         self._links = experiment.start_from
         self._made: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several is composed once
+        self._being_made: list[tuple[tuple[str, str], ...]] = []  # a row, its parent, that one's parent
         axes(experiment.fixed)  # what it gives has the braces of interpolations escaped; the texts have not
         fixed = dict(text.split("=", 1) for text in experiment.fixed)
         fixed |= {key: values[0] for key, values in given.items() if len(values) == 1 and key != "seed"}
@@ -123,8 +124,14 @@ class _Points:
 
     def _point(self, row: dict[str, str], seed: str, trunk: Mapping[str, str] | None = None) -> Point:
         key = (*row.items(), *(trunk or {}).items(), ("seed", seed))
+        if key in self._being_made:
+            circle = [*self._being_made[self._being_made.index(key) :], key]
+            words = (" ".join(f"{axis}={label}" for axis, label in each if axis != "seed") for each in circle)
+            raise ConfigError(f"start_from goes in a circle: {' starts from '.join(words)}")
         if key not in self._made:
+            self._being_made.append(key)
             self._made[key] = self._make(row, seed, trunk or {})
+            self._being_made.pop()
         return self._made[key]
 
     def _make(self, row: dict[str, str], seed: str, trunk: Mapping[str, str]) -> Point:
