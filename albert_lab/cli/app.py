@@ -11,7 +11,7 @@ from albert_lab.cli import housekeeping as keeping
 from albert_lab.errors import ConfigError
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a run failed, 2 wrong usage or configuration, 3 some runs of a sweep failed, 4 data or a"
+    "Exit codes: 0 done, 1 a run failed, or all of a sweep, 2 wrong usage or configuration, or a damaged file, 3 some runs of a sweep failed, 4 data or a"
     " package is missing, 5 a claim has the verdict of --fail-on, 75 stopped (SIGTERM) and resumable, 130 stopped by"
     " Ctrl-C and resumable."
 )

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from albert_lab.naming import Name
+
 # Raise it with every change that moves numbers: it is part of every run's name.
 RESULTS_VERSION = 3
 
@@ -15,6 +17,7 @@ RESULTS_VERSION = 3
 Keep = Literal["training", "weights"]
 
 MIN_VOCAB_SIZE = 32
+MAX_LAYERS = 10_000
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
 
@@ -35,8 +38,8 @@ Seed = Field(ge=0, lt=SEEDS)
 class ModelConfig(Section):
     """Shape of the encoder. Sizes are in units (hidden_size H, intermediate_size of the FFN, heads, layers L)."""
 
-    name: str
-    num_layers: int = PositiveInt
+    name: Name
+    num_layers: int = Field(gt=0, le=MAX_LAYERS)
     hidden_size: int = PositiveInt
     num_attention_heads: int = PositiveInt
     intermediate_size: int = PositiveInt
@@ -48,7 +51,8 @@ class ModelConfig(Section):
     @model_validator(mode="after")
     def _heads_divide(self) -> "ModelConfig":
         if self.hidden_size % self.num_attention_heads:
-            divisors = [n for n in range(1, self.hidden_size + 1) if self.hidden_size % n == 0]
+            small = [n for n in range(1, math.isqrt(self.hidden_size) + 1) if self.hidden_size % n == 0]
+            divisors = {*small, *(self.hidden_size // n for n in small)}
             nearest = sorted(divisors, key=lambda n: abs(n - self.num_attention_heads))[:4]
             raise ValueError(
                 f"num_attention_heads={self.num_attention_heads} does not divide hidden_size={self.hidden_size};"
@@ -60,7 +64,7 @@ class ModelConfig(Section):
 class SharingConfig(Section):
     """How many distinct attention and FFN blocks serve the layers; layer i of L uses block i * groups // L."""
 
-    name: str
+    name: Name
     attention_groups: int = PositiveInt
     ffn_groups: int = PositiveInt
 
@@ -79,7 +83,7 @@ class InterSentenceConfig(Section):
     the front alone, as the released code does.
     """
 
-    name: str
+    name: Name
     labels: tuple[PairLabel, ...]
     single_sentence_chunks: Literal["drop", "other-document"]
     cutting: Literal["balanced", "released"]
@@ -114,7 +118,7 @@ class CorpusConfig(Section):
     smaller. A record of a .jsonl file, a row of a data set and a section of WikiExtractor are source documents always.
     """
 
-    name: str
+    name: Name
     source: Literal["package", "files", "hub"]
     path: str | None
     source_documents: SourceDocuments
@@ -135,7 +139,7 @@ class AddedCorpusConfig(Section):
     The tokenizer and the held-out documents stay those of the corpus.
     """
 
-    name: str
+    name: Name
     source: Literal["none", "package", "files", "hub"]
     path: str | None
     source_documents: SourceDocuments
@@ -151,7 +155,7 @@ class TokenizerConfig(Section):
     digit_commas: keep pieces such as "2006,", or split the comma off as the release does.
     """
 
-    name: str
+    name: Name
     model_file: str | None
     digit_commas: Literal["keep", "split"]
     vocab_size: int = Field(ge=MIN_VOCAB_SIZE)
@@ -162,7 +166,7 @@ class TokenizerConfig(Section):
 class MaskingConfig(Section):
     """n-gram masking. max_predictions counts pieces a sequence; null: no cap."""
 
-    name: str
+    name: Name
     probability: float = Field(gt=0, lt=1)
     max_predictions: int | None = Field(gt=0)
     max_ngram: int = PositiveInt
@@ -188,7 +192,7 @@ def _two_numbers(value: Any) -> Any:
 class OptimizerConfig(Section):
     """Optimizer and schedule. warmup is a share of the budget."""
 
-    name: str
+    name: Name
     learning_rate: float | None = Field(gt=0)
     betas: Annotated[tuple[_Decay, _Decay], BeforeValidator(_two_numbers)]
     eps: float = Field(gt=0)
@@ -204,7 +208,7 @@ class BudgetConfig(Section):
     trunk that other runs go on from.
     """
 
-    name: str
+    name: Name
     unit: Literal["steps", "seconds", "tokens"]
     value: float = Field(gt=0)
     stop_at: float = Field(gt=0, le=1)
@@ -232,6 +236,7 @@ class MachineConfig(Section):
 
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "bf16", "fp32"]
+    memory_check: bool
     compile: bool
     threads: int | None = Field(gt=0)
     workers: int | None = Field(gt=0)
@@ -256,7 +261,7 @@ class ScaleConfig(Section):
     `${scale.roles.KEY.VALUE}`.
     """
 
-    name: str
+    name: Name
     seeds: tuple[int, ...]
     budget: ScaleBudget
     roles: dict[str, dict[str, str | int]]
@@ -317,6 +322,7 @@ class RunConfig(Section):
         """
         content = self.model_dump(mode="json")
         del content["scale"]
+        del content["machine"]["memory_check"]
         if self.budget.unit != "seconds":
             del content["machine"]
         del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]

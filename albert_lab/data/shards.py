@@ -115,10 +115,10 @@ def _remedy(folder: Path) -> str:
 class _Count(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    tokens: int = Field(gt=0)
-    sentences: int = Field(gt=0)
-    documents: int = Field(gt=0)
-    sources: int = Field(gt=0)
+    tokens: int = Field(ge=0)
+    sentences: int = Field(ge=0)
+    documents: int = Field(ge=0)
+    sources: int = Field(ge=0)
 
 
 class _Meta(BaseModel):
@@ -126,9 +126,9 @@ class _Meta(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model_fingerprint: str
-    vocab_size: int = Field(gt=0)
-    disk_bytes: int
+    model_fingerprint: str = ""
+    vocab_size: int = Field(ge=0)
+    disk_bytes: int = 0
     train: _Count
     dev: _Count
 

@@ -15,6 +15,7 @@ from albert_lab.figures import drawing, study
 from albert_lab.figures.charts import draw_layers
 from albert_lab.figures.drawing import READ_OFF
 from albert_lab.figures.study import Study
+from albert_lab.files import csv_text
 from albert_lab.runs.results import LAYERS
 from albert_lab.score import wilson
 from albert_lab.storage import write_atomically
@@ -97,7 +98,7 @@ def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     together = pd.concat(tables)
-    write_atomically(folder / LAYERS, together.to_csv(index=False))
+    write_atomically(folder / LAYERS, csv_text(together))
     lines = {}
     for run in together["run"].unique():
         part = study.where(together, "run", run)

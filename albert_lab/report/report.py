@@ -12,6 +12,7 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from albert_lab.figures import files as plots
+from albert_lab.files import csv_text
 from albert_lab.report import alarms, ensembles, finetuning, verdicts
 from albert_lab.report import layers as transitions
 from albert_lab.report.markdown import (
@@ -77,10 +78,10 @@ def write(
     content = experiment.model_dump(mode="json", exclude={"name"})
     files = {
         EXPERIMENT: OmegaConf.to_yaml(OmegaConf.create(content)),
-        POINTS: points.to_csv(index=False),
-        RESULTS: results.to_csv(index=False),
-        CURVES: curves.to_csv(index=False),
-        TUNINGS: tunings.to_csv(index=False),
+        POINTS: csv_text(points),
+        RESULTS: csv_text(results),
+        CURVES: csv_text(curves),
+        TUNINGS: csv_text(tunings),
     }
     for name, text in files.items():
         write_atomically(folder / name, text)
@@ -140,7 +141,7 @@ def read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataF
         ConfigError: a file is missing or cannot be read.
     """
     # As text: a label such as 0.10 is printed as it was written.
-    points = read_csv(folder / POINTS, dtype=str)
+    points = read_csv(folder / POINTS, text=None)
     results, tunings = (read_csv(folder / name) for name in (RESULTS, TUNINGS))
     return read_experiment(folder / EXPERIMENT), points, transitions.joined(results, folder), tunings
 
