@@ -10,7 +10,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -216,8 +216,8 @@ def _check_numbers(file: Path, column: "pd.Series", remedy: str) -> None:
     import numpy as np
     import pandas as pd
 
-    values = pd.to_numeric(column, errors="coerce")
-    is_number = np.isfinite(values.to_numpy(dtype=float)) | column.isna().to_numpy()
+    values: Any = pd.to_numeric(column, errors="coerce")
+    is_number = np.isfinite(np.asarray(values, dtype=float)) | np.asarray(column.isna())
     if not is_number.all():
         row = int(np.argmin(is_number))
         raise DamagedFileError(file, f"line {row + 2}: {column.name}={column.iloc[row]} is no number", remedy)
@@ -285,8 +285,8 @@ def _adapter(form: type[T]) -> TypeAdapter[T]:
 
 def _describe(error: ValidationError) -> str:
     """The first of pydantic's errors in one line, with the place of its value; and how many there are."""
-    details: Sequence[Mapping[str, Any]] = error.errors(include_url=False)
-    first = details[0]
+    details = error.errors(include_url=False)
+    first: Mapping[str, Any] = dict(details[0])
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "json_invalid":
         return f"no JSON, or cut short: {first['ctx']['error']}"

@@ -6,6 +6,7 @@ A mark is a lock file beside the folder. The system lets it go when the process 
 import atexit
 import os
 import socket
+from glob import escape
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -21,7 +22,7 @@ def mark(folder: Path) -> None:
         return
     if not _held:
         atexit.register(_release)
-    file = folder.with_name(f"{folder.name}{_SUFFIX}{socket.gethostname()}-{os.getpid()}")
+    file = _file(folder)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         _held[key] = FileLock(file)
@@ -30,9 +31,14 @@ def mark(folder: Path) -> None:
         _held.pop(key, None)
 
 
+def _file(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}{_SUFFIX}{socket.gethostname()}-{os.getpid()}")
+
+
 def is_used(folder: Path) -> bool:
-    """Whether any process has marked a folder; marks of processes that have ended are removed."""
-    return any(_is_held(file) for file in folder.parent.glob(f"{_escaped(folder.name)}{_SUFFIX}*"))
+    """Whether another process has marked a folder; marks of processes that have ended are removed."""
+    found = folder.parent.glob(f"{escape(folder.name)}{_SUFFIX}*")
+    return any(_is_held(file) for file in found if file != _file(folder))
 
 
 def is_mark(path: Path) -> bool:
@@ -47,10 +53,6 @@ def _is_held(file: Path) -> bool:
             return False
     except Timeout:
         return True
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
 def _release() -> None:

@@ -1,5 +1,6 @@
 """The program: its commands, and its exit codes in words."""
 
+import io
 import sys
 from typing import Annotated
 
@@ -11,9 +12,9 @@ from albert_lab.cli import housekeeping as keeping
 from albert_lab.errors import ConfigError
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a run failed, or all of a sweep, 2 wrong usage or configuration, or a damaged file, 3 some runs of a sweep failed, 4 data or a"
-    " package is missing, 5 a claim has the verdict of --fail-on, 75 stopped (SIGTERM) and resumable, 130 stopped by"
-    " Ctrl-C and resumable."
+    "Exit codes: 0 done, 1 a run failed, or all of a sweep, 2 wrong usage or configuration, or a damaged file, 3 some"
+    " runs of a sweep failed, 4 data or a package is missing, 5 a claim has the verdict of --fail-on, 75 stopped"
+    " (SIGTERM) and resumable, 130 stopped by Ctrl-C and resumable."
 )
 
 app = typer.Typer(
@@ -48,4 +49,7 @@ def run() -> None:
     """Run the command that the words of the process name."""
     if {"-m", "--multirun"} & set(sys.argv[1:3]):
         raise ConfigError("-m is Hydra's; here a sweep is a command: albert-lab sweep embedding_size=64,128")
+    for stream in (sys.stdout, sys.stderr):  # names of files need not be text
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app()

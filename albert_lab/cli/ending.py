@@ -1,5 +1,6 @@
 """How the program ends: what becomes of an error, and the exit code."""
 
+import errno
 import os
 import sys
 from typing import NoReturn
@@ -25,6 +26,12 @@ def end(error: BaseException) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        _say(f"a path is too long for this system: {str(error.filename)[:200]}...")
+        sys.exit(2)
+    if isinstance(error, UnicodeEncodeError):
+        _say(f"{error.object[:200]!r} is not UTF-8")
+        sys.exit(2)
     if isinstance(error, ConfigError | MissingDataError | RuntimeError | OSError):
         _say(str(error))
         sys.exit(2 if isinstance(error, ConfigError) else 4 if isinstance(error, MissingDataError) else 1)

@@ -3,9 +3,10 @@
 import hashlib
 import json
 import math
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from albert_lab.naming import Name
 
@@ -111,6 +112,22 @@ SourceDocuments = Literal["auto", "file", "blank-line"]
 Documents = Literal["file", "blank-line", "paragraph"]
 
 
+# ISO 639-1; a language without a code of two letters has one of three. The sentence splitter takes any text for a code.
+_LANGUAGES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo"
+    " es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka"
+    " kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng"
+    " nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su"
+    " sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+
+
+def _check_language(code: str) -> str:
+    if not re.fullmatch("[a-z]{2,3}", code) or (len(code) == 2 and code not in _LANGUAGES.split()):
+        raise ValueError(f"{code!r} is no code of a language: two letters of ISO 639-1, as in en, or three of 639-3")
+    return code
+
+
 class CorpusConfig(Section):
     """Where text comes from, how it is split into documents and sentences, and how it is cleaned.
 
@@ -126,7 +143,7 @@ class CorpusConfig(Section):
     document_tokens: int | None = Field(gt=0)
     sentences: Literal["split", "line"]
     text_field: str
-    language: str
+    language: Annotated[str, AfterValidator(_check_language)]
     lower_case: bool
     strip_accents: bool
     dev_share: float = Field(gt=0, lt=1)

@@ -186,7 +186,20 @@ def _files(corpus: CorpusConfig) -> list[tuple[str, Path]]:
     """Name (relative, so that a moved folder keeps its fingerprint) and path of each text file, sorted by name."""
     if corpus.path is None:
         raise ConfigError(f"corpus.path must be given where corpus.source is {corpus.source}")
-    path = str(_in_package(corpus.path)) if corpus.source == "package" else corpus.path
+    try:
+        found = _found(corpus, corpus.path)
+    except OSError as error:  # a path that is too long, or a folder that may not be read
+        raise MissingDataError(f"corpus.path={corpus.path[:200]}: {error.strerror}") from error
+    for name, _ in found:
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigError(f"corpus.path={corpus.path}: the name of the file {name!r} is not UTF-8") from error
+    return found
+
+
+def _found(corpus: CorpusConfig, given: str) -> list[tuple[str, Path]]:
+    path = str(_in_package(given)) if corpus.source == "package" else given
     if has_magic(path) and not Path(path).exists():
         return _matches(path)
     root = Path(path).expanduser()
@@ -266,7 +279,7 @@ def _records(file: Path, field: str) -> Iterator[tuple[int, tuple[str]]]:
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{file}:{number}: not a line of JSON: {error}") from error
         yield number, (_text_of(record, field, f"{file}:{number}"),)
 
@@ -378,8 +391,11 @@ def _digest_file(file: Path) -> str:
     state = file.stat()
     key = f"{file.absolute()}|{state.st_size}|{state.st_mtime_ns}"
     if key not in _digests:
-        with open_file(file) as stream:
-            _digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        try:
+            with open_file(file) as stream:
+                _digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        except OSError as error:
+            raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
     return _digests[key]
 
 

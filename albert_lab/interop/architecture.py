@@ -1,6 +1,5 @@
 """The shape of an encoder as config.json of transformers says it, both ways."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,6 +1,5 @@
 """What can go wrong with a folder in the Hugging Face layout, in words."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,7 +120,7 @@ def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Ite
     if has_json:
         made = tokenizer_files.read_json(folder / tokenizer_files.JSON_FILE)
         if isinstance(cut := made.get("truncation"), dict):
-            yield Trap("warning", f"tokenizer.json cuts at {cut.get('max_length')} pieces; here it does not")
+            yield Finding("warning", f"tokenizer.json cuts at {cut.get('max_length')} pieces; here it does not")
         if made.get("padding"):
             yield Finding("note", "tokenizer.json pads every text; here padding is left to the batch")
     if file.name == MODEL_FILE:

@@ -12,7 +12,7 @@ from sentencepiece import sentencepiece_model_pb2
 from albert_lab import files
 from albert_lab.config.schema import CorpusConfig, RunConfig
 from albert_lab.data.tokenizer import CONTROL_SYMBOLS, MODEL_FILE, Tokenizer
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import MissingDataError
 
 JSON_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"

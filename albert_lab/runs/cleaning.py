@@ -23,18 +23,18 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
     found = {path for path in paths.cache().glob("*/*.partial-*") if not _is_being_made(path)}
     wanted = {"failed", "done"} if checkpoints else {"failed"}
     needed = {parent for child, parent in ancestry.parents(paths.runs()).items() if _is_unfinished(child)}
-    for folder in paths.runs().glob("*/"):
-        is_free = folder.name not in needed and not in_use.is_used(folder)
-        if is_free and (folder / "checkpoint").is_dir() and states.state(folder) in wanted:
+    for folder in paths.runs().glob("*/") if not in_use.is_used(paths.runs()) else ():
+        if folder.name not in needed and (folder / "checkpoint").is_dir() and states.state(folder) in wanted:
             found.add(folder / "checkpoint")
     if cache:
         found |= {path for path in _cached() if not in_use.is_used(path)}
     return {path: _size(path) for path in sorted(found)}
 
 
-def kept(*, cache: bool) -> list[Path]:
-    """What of the cache is left alone, because a process that runs reads it."""
-    return sorted(path for path in _cached() if in_use.is_used(path)) if cache else []
+def kept(*, cache: bool, checkpoints: bool) -> list[Path]:
+    """What is left alone, because a process that runs uses it."""
+    found = [path for path in _cached() if in_use.is_used(path)] if cache else []
+    return [*found, *([paths.runs()] if checkpoints and in_use.is_used(paths.runs()) else [])]
 
 
 def _cached() -> list[Path]:

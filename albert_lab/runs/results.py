@@ -27,7 +27,7 @@ class _Line(BaseModel):
     """A line of the log of a run, with more numbers under names of their own."""
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False)
-    __pydantic_extra__: dict[str, str | float | None]
+    __pydantic_extra__: dict[str, str | float | None]  # pyright: ignore[reportIncompatibleVariableOverride]
 
     event: str
     step: int

@@ -6,8 +6,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from albert_lab.messages import Say
 from albert_lab.files import csv_text
+from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results
 from albert_lab.storage import write_atomically

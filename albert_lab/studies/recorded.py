@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from albert_lab import paths
 from albert_lab.errors import DamagedFileError
 from albert_lab.files import rows_of_csv
+from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
 from albert_lab.runs import states
-from albert_lab.messages import Say
 from albert_lab.runs.results import CURVES, LAYERS, RESULTS, TUNINGS
 from albert_lab.tasks.records import identity_of
 

@@ -11,6 +11,7 @@ from albert_lab import errors, in_use, paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
+from albert_lab.messages import told
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
@@ -88,12 +89,13 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
     """
     from albert_lab.data.pairs import check_kinds
 
-    found = points(experiment, overrides)
+    found = points(experiment, overrides, _say)
     if experiment.continues:
         found = continuing.start_from(found, experiment.continues, overrides)
     chosen = downstream.choose(experiment.columns, found[0].config, tasks)
     records = recorded.read(paths.reports() / report_place(found[0].config), _say)
-    planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in found]
+    asked = told(found, len(found), "planned {} of {} runs", _say)
+    planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in asked]
     _check_one_evaluation_set(planned)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
@@ -148,8 +150,8 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     What failed before is left alone, but for what was the user's to mend.
     """
     items = family(planned)
+    in_use.mark(paths.runs())
     for folder in items:
-        in_use.mark(folder)
         results.check(folder)  # a damaged record is told before anything is made
         downstream.forget_failures(folder, fixable_only=True)
     outcome = Outcome()
