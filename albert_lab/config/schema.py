@@ -123,7 +123,8 @@ _LANGUAGES = (
 
 
 def _check_language(code: str) -> str:
-    if not re.fullmatch("[a-z]{2,3}", code) or (len(code) == 2 and code not in _LANGUAGES.split()):
+    language = re.fullmatch("([a-z]{2,3})(-[A-Za-z0-9]+)*", code)
+    if not language or (len(language[1]) == 2 and language[1] not in _LANGUAGES.split()):
         raise ValueError(f"{code!r} is no code of a language: two letters of ISO 639-1, as in en, or three of 639-3")
     return code
 
@@ -339,7 +340,6 @@ class RunConfig(Section):
         """
         content = self.model_dump(mode="json")
         del content["scale"]
-        del content["machine"]["memory_check"]
         if self.budget.unit != "seconds":
             del content["machine"]
         del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
