@@ -356,7 +356,7 @@ def fingerprint(corpus: CorpusConfig) -> str:
         MissingDataError: nothing is at the path, or a package or data set cannot be had.
     """
     if not _digests:
-        _digests.update(_remembered())
+        _digests.update(remembered_fingerprints())
     if corpus.source == "hub":
         return digest([[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in _datasets(corpus)])
     return _digest_files(_files(corpus))
@@ -364,7 +364,7 @@ def fingerprint(corpus: CorpusConfig) -> str:
 
 def remember_fingerprints() -> None:
     """Writes the digests this process has made to the cache, so that the next one need not read the text for them."""
-    known = _remembered()
+    known = remembered_fingerprints()
     if _digests.keys() <= known.keys():
         return
     file = _remembered_file()
@@ -376,7 +376,7 @@ def _remembered_file() -> Path:
     return paths.cache() / "fingerprints.json"
 
 
-def _remembered() -> dict[str, str]:
+def remembered_fingerprints() -> dict[str, str]:
     try:
         return read_json(_remembered_file(), dict[str, str])
     except DamagedFileError:  # or not there yet: it spares reading the text, and is written anew
