@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 STRANGE = [None, True, -1, 0, 10**30, 1e308, float("nan"), float("inf"), "", "nan", "../x", "=1+1", "é\0", [], {}, [[]]]
 
 
+CELLS = ["", "x", "-1", "nan", "1e999", "9" * 400, "{", "[]", "7.5e9", "="]
+
+
 def _cut(content: bytes, at: int, other: int, junk: bytes) -> bytes:
     return content[:at]
 
@@ -85,7 +88,9 @@ def edited_table(draw: st.DrawFn, lines: list[list[str]]) -> list[list[str]]:
         row, column = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, max(0, len(lines[0]) - 1)))
         what = draw(st.sampled_from(["cell", "cell", "no column", "no line", "short line", "twice"]))
         if what == "cell" and column < len(lines[row]):
-            lines[row][column] = draw(st.sampled_from(["", "x", "-1", "nan", "1e999", "9" * 400, "{", "[]", "7.5e9", "="]))
+            lines[row][column] = draw(
+                st.sampled_from(["", "x", "-1", "nan", "1e999", "9" * 400, "{", "[]", "7.5e9", "="])
+            )
         elif what == "no column":
             lines = [line[:column] + line[column + 1 :] for line in lines]
         elif what == "no line" and len(lines) > 1:

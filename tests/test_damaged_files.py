@@ -28,6 +28,7 @@ from albert_lab.report import report
 from albert_lab.runs import ancestry, cleaning, finetunings, results, states, status
 from albert_lab.runs import run as runs
 from albert_lab.studies import experiment, recorded
+from albert_lab.studies.table import fitting
 from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
@@ -39,12 +40,13 @@ FEWER = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @contextmanager
 def refused_at_most(name: str):
     """What happens within goes through, or ends in an error of ours that says which file it is, in one line."""
+    said = name
     try:
         yield
     except (*FIXABLE, checkpoint.CheckpointError) as error:
-        assert name in str(error)
-        assert "pydantic" not in str(error)
-        assert "Traceback" not in str(error)
+        said = str(error)
+    assert name in said
+    assert "pydantic" not in said
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +236,9 @@ def test_a_damaged_table_of_a_report_is_named(whole_report, tuned_report, data, 
     file.write_bytes(data.draw(damaged(before)) if by_bytes else text.encode())
     try:
         with refused_at_most(folder.name):
-            report.render(*report.read(folder), "")
+            report.as_json(folder)
+            with fitting(folder):
+                report.render(*report.read(folder), "")
         recorded.read(folder.parent, str)
     finally:
         file.write_bytes(before)
@@ -284,7 +288,6 @@ def test_a_damaged_checkpoint_is_never_loaded(run_folder, data, name):
     try:
         if after.strip() != before.strip():
             with pytest.raises((*FIXABLE, checkpoint.CheckpointError)):
-                checkpoint.last_weights(run_folder / "checkpoint")
                 loading.open_run(run_folder)
     finally:
         file.write_bytes(before)
@@ -305,7 +308,7 @@ def test_a_damaged_tokenizer_in_the_cache_is_named_with_how_to_make_it_again(tmp
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
     config = toy_config(write_corpus(tmp_path / "text"))
     file = find_or_train(config, print)
-    other = toy_tokenizer_file(tmp_path / "other", vocab_size=60)
+    other = toy_tokenizer_file(tmp_path / "other", vocab_size=50)
     shutil.copyfile(other, file)
     with pytest.raises(DamagedFileError, match=rf"is not what was trained.*remove {file.parent}"):
         find_or_train(config, print)

@@ -21,7 +21,7 @@ from albert_lab.score import wilson
 from albert_lab.storage import write_atomically
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.figure import FIGURES
-from albert_lab.studies.table import intrinsic_columns
+from albert_lab.studies.table import fitting, intrinsic_columns
 
 
 def draw(folder: Path, name: str) -> list[Path]:
@@ -30,7 +30,8 @@ def draw(folder: Path, name: str) -> list[Path]:
     Raises:
         ConfigError: a folder that is no report.
     """
-    return drawing.write(partial(_function(name), study.read(folder)), folder, name)
+    with fitting(folder):
+        return drawing.write(partial(_function(name), study.read(folder)), folder, name)
 
 
 def _function(name: str) -> Callable[[Study], Figure | None]:

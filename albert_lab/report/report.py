@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 from omegaconf import OmegaConf
@@ -37,12 +38,15 @@ from albert_lab.studies.table import (
     axes_of,
     axis_labels,
     axis_names,
+    fitting,
     intrinsic_columns,
     paper_cells,
     read_csv,
     rows,
     task_columns,
 )
+
+T = TypeVar("T")
 
 REPORT, PAGE, EXPERIMENT = "report.md", "report.html", "experiment.yaml"
 ALARMS = (
@@ -58,6 +62,17 @@ LOSSES = (
     "Mean negative log-likelihood of the right answer, in nats: of a masked token, and of a pair. A fair coin has"
     " 0.693. A pair head that does not know the set's negative kind answers with all else that it knows."
 )
+
+
+def _of_one_folder(function: Callable[[Path], T]) -> Callable[[Path], T]:
+    """The function of a report folder, with the errors of fitting()."""
+
+    @wraps(function)
+    def fitted(folder: Path) -> T:
+        with fitting(folder):
+            return function(folder)
+
+    return fitted
 
 
 def write(
@@ -89,13 +104,15 @@ def rebuild(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    text = render(*read(folder), plots.section(folder), ensembles.lines(folder))
-    page = html.page(text, folder, *learning_curves.sections(folder))
+    with fitting(folder):
+        text = render(*read(folder), plots.section(folder), ensembles.lines(folder))
+        page = html.page(text, folder, *learning_curves.sections(folder))
     write_atomically(folder / REPORT, text)
     write_atomically(folder / PAGE, page)
     return folder / REPORT
 
 
+@_of_one_folder
 def scores(folder: Path) -> str:
     """The tables of scores of a report, as Markdown."""
     experiment, points, results, tunings = read(folder)
@@ -104,6 +121,7 @@ def scores(folder: Path) -> str:
     return "\n\n".join(scores_table(experiment, axes, table, some) for some in columns if some)
 
 
+@_of_one_folder
 def as_json(folder: Path) -> str:
     """The table of scores of a report as one JSON document; what is missing is null."""
     experiment, points, results, tunings = read(folder)
@@ -121,6 +139,7 @@ def as_json(folder: Path) -> str:
     return json.dumps(content, indent=2)
 
 
+@_of_one_folder
 def decisions(folder: Path) -> set[str]:
     """The different verdicts on the claims of a report."""
     experiment, points, results, tunings = read(folder)

@@ -2,7 +2,8 @@
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from albert_lab import files
-from albert_lab.errors import ConfigError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.studies.experiment import Experiment
 
@@ -79,6 +80,22 @@ def read_csv(file: Path, *, text: Collection[str] | None = (), numbers: Collecti
     if not file.is_file():
         raise ConfigError(f"{file} is not there: a report folder has experiment.yaml with its CSV files")
     return files.read_csv(file, text=text, numbers=numbers, remedy=REMEDY)
+
+
+@contextmanager
+def fitting(folder: Path) -> Iterator[None]:
+    """Within, a report is made of the files in a folder, each of which can be read.
+
+    Raises:
+        DamagedFileError: what they say does not fit together: a column, a row or a number is missing or is another.
+    """
+    try:
+        yield
+    except (ConfigError, MissingDataError):
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError) as error:
+        problem = f"its files do not fit together ({type(error).__name__}: {error})"
+        raise DamagedFileError(folder, problem, REMEDY) from error
 
 
 def intrinsic_columns(experiment: Experiment) -> list[Column]:
