@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-smoke test browser-test golden check format clean
+.PHONY: help demo paper-smoke test browser-test kill-test golden check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: $(INSTALLED_DEV) ## install, then run the test suite
 
 browser-test: $(INSTALLED_DEV) ## open reports in a headless Chromium, at the width of a phone and of a desktop
 	$(BIN)/pytest tests/browser
+
+kill-test: $(INSTALLED_DEV) ## kill and stop at random moments what is being written, some 300 times
+	$(BIN)/python tests/kills
 
 golden: $(INSTALLED_DEV) ## write the golden reports of the tests anew; `git diff` then shows what moved
 	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report tests/test_architecture.py -k "golden or map"

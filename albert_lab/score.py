@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 CONFIDENCE = 0.95
+
+
+_Percent = Field(ge=-100, le=100)  # a correlation is below 0 where answers go the wrong way
 
 
 class Score(BaseModel):
@@ -20,16 +23,16 @@ class Score(BaseModel):
         loss: mean negative log-likelihood of the right answers in nats; None where the answers have no likelihood.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    value: float
-    n: int
-    low: float | None
-    high: float | None
-    floor: float
-    lexical_floor: float | None = None
+    value: float = _Percent
+    n: int = Field(ge=1)
+    low: float | None = _Percent
+    high: float | None = _Percent
+    floor: float = _Percent
+    lexical_floor: float | None = Field(default=None, ge=-100, le=100)
     by: str
-    loss: float | None = None
+    loss: float | None = Field(default=None, ge=0)
 
 
 # The words of an alarm on a score between chance and its lexical floor.

@@ -1,17 +1,46 @@
 """Files that are on the disk whole or not at all."""
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from albert_lab.errors import WriteError
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file, text as UTF-8, so that it is there whole or not at all."""
+    """Write a file, text as UTF-8, so that it is there whole or not at all.
+
+    Raises:
+        WriteError: the disk is full or fails; what stood there before stays, and nothing else is left.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    with writing(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.rename(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the system says of a write into an error that names the file.
+
+    Raises:
+        WriteError: the disk is full or fails.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        reason = "the disk is full" if is_full else error.strerror or str(error)
+        raise WriteError(f"{path} could not be written: {reason}") from error
 
 
 def sync(path: Path) -> None:

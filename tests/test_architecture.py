@@ -9,7 +9,8 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["paths", "errors", "storage", "machine", "score", "messages"],
+    ["paths", "errors", "naming", "in_use", "machine", "score", "messages"],
+    ["signals", "storage", "files"],
     ["config"],
     ["data", "model"],
     ["training"],

@@ -1,21 +1,20 @@
-"""The program: its commands, its signals, and what becomes of an error."""
+"""The program: its commands, and its exit codes in words."""
 
-import os
-import signal
+import io
 import sys
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 
 from albert_lab import __version__
 from albert_lab.cli import data, downstream, interop, models, paper, plot, power, studies
 from albert_lab.cli import housekeeping as keeping
-from albert_lab.cli.options import note
+from albert_lab.errors import ConfigError
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a run failed, 2 wrong usage or configuration, 3 some runs of a sweep failed, 4 data or a"
-    " package is missing, 5 a claim has the verdict of --fail-on, 75 stopped (SIGTERM) and resumable, 130 stopped by"
-    " Ctrl-C and resumable."
+    "Exit codes: 0 done, 1 a run failed, or all of a sweep, 2 wrong usage or configuration, or a damaged file, 3 some"
+    " runs of a sweep failed, 4 data or a package is missing, 5 a claim has the verdict of --fail-on, 75 stopped"
+    " (SIGTERM) and resumable, 130 stopped by Ctrl-C and resumable."
 )
 
 app = typer.Typer(
@@ -46,40 +45,11 @@ def _root(
     pass
 
 
-class _SignalledError(BaseException):
-    """A signal arrived while this process itself was at work."""
-
-
-def _raise_signalled(number: int, _frame: Any) -> NoReturn:
-    raise _SignalledError(number)
-
-
-def main() -> None:
-    """Run the command line; every error that a user can cause ends in one line on stderr and its exit code."""
+def run() -> None:
+    """Run the command that the words of the process name."""
     if {"-m", "--multirun"} & set(sys.argv[1:3]):
-        _fail("-m is Hydra's; here a sweep is a command: albert-lab sweep embedding_size=64,128", 2)
-    signal.signal(signal.SIGINT, _raise_signalled)
-    signal.signal(signal.SIGTERM, _raise_signalled)
-    from albert_lab.errors import ConfigError, MissingDataError
-
-    try:
-        app()
-    except ConfigError as error:
-        _fail(error, 2)
-    except MissingDataError as error:
-        _fail(error, 4)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except (RuntimeError, OSError) as error:
-        _fail(error, 1)
-    except _SignalledError as signalled:
-        interrupted = signalled.args[0] == signal.SIGINT
-        _fail("stopped; the same command goes on from there", 130 if interrupted else 75)
-
-
-def _fail(error: object, code: int) -> NoReturn:
-    if os.environ.get("ALBERT_LAB_TRACEBACK") and isinstance(error, BaseException):
-        raise error
-    note(f"albert-lab: {error}")
-    sys.exit(code)
+        raise ConfigError("-m is Hydra's; here a sweep is a command: albert-lab sweep embedding_size=64,128")
+    for stream in (sys.stdout, sys.stderr):  # names of files need not be text
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    app()

@@ -42,6 +42,8 @@ def clean(
     else:
         for path, size in found.items():
             print(f"{size / 2**20:>10.1f} MiB  {path}")
+    for path in cleaning.kept(cache=cache, checkpoints=checkpoints):
+        note(f"left alone, since a process uses it: {path}")
     total = sum(found.values()) / 2**20
     if not found:
         note("nothing to free")

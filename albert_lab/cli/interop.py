@@ -62,14 +62,13 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """MLM, NSP and SOP accuracy of any run or folder on the held-out documents of a corpus."""
-    from albert_lab.config.compose import groups
+    from albert_lab.config.compose import groups, quoted
     from albert_lab.interop.evaluation import evaluate
 
     chosen = []
     if corpus is not None:
-        quoted = corpus.replace("\\", "\\\\").replace("'", "\\'")
         is_option = corpus in groups()["corpus"]
-        chosen = [f"corpus={corpus}"] if is_option else ["corpus=files", f"corpus.path='{quoted}'"]
+        chosen = [f"corpus={corpus}"] if is_option else ["corpus=files", f"corpus.path={quoted(corpus)}"]
     found = evaluate(run, [*chosen, *(overrides or [])], note)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
 

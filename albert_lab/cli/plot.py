@@ -51,7 +51,7 @@ def layer_similarity(
 
     config = load(overrides or [])
     tables = [layers.table([runs.find(name) for name in run], note)] if run else []
-    tables += [encoders.layers(folder, config) for folder in model or []]
+    tables += [encoders.layers(folder, config, note) for folder in model or []]
     for file in compare_layers(tables, out or paths.reports() / experiment.LAYERS_FIGURE):
         print(file)
 

@@ -4,15 +4,17 @@ import difflib
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, Sweep
+from hydra.core.override_parser.types import Override, Quote, QuotedString, Sweep
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -20,7 +22,11 @@ from pydantic import BaseModel, ValidationError
 
 from albert_lab import paths
 from albert_lab.config.schema import AnySection, RunConfig
+from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.errors import ConfigError
+
+# Of a sweep: each takes a tenth of a second to compose, and a folder of its own.
+MAX_POINTS = 10_000
 
 
 def _register_resolvers() -> None:
@@ -74,7 +80,7 @@ def _compose(overrides: tuple[str, ...]) -> RunConfig:
             if override.is_sweep_override():
                 raise ConfigError(f"{override.input_line} names several values, and one run takes one")
         try:
-            composed = compose("config", overrides=list(overrides), return_hydra_config=True)
+            composed = compose("config", overrides=[_literal(each) for each in overrides], return_hydra_config=True)
             choices = {key: value for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
             names = {f"{group}.name": str(choice) for group, choice in choices.items()}
             OmegaConf.set_struct(composed, False)
@@ -85,9 +91,33 @@ def _compose(overrides: tuple[str, ...]) -> RunConfig:
             if missing:
                 raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
             content = OmegaConf.to_container(composed, resolve=True)
+            _take_vocabulary_size(content, overrides)
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(_explain(error)) from error
     return validate(content)
+
+
+def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
+    """Set tokenizer.vocab_size to that of an existing model file, unless it was given: the file knows it."""
+    settings = content["tokenizer"]
+    given = any(re.match(r"\+*tokenizer\.vocab_size=", override) for override in overrides)
+    if not given and isinstance(settings.get("model_file"), str):
+        size = vocabulary_size(Path(settings["model_file"]).expanduser())
+        settings["vocab_size"] = settings["vocab_size"] if size is None else size
+
+
+def quoted(text: str) -> str:
+    """The value of an override that stands for this very text."""
+    return QuotedString(text=text, quote=Quote.single).with_quotes()
+
+
+def _literal(override: str) -> str:
+    """An override whose value, where it is quoted, stands as it is: ${...} in it refers to no other key."""
+    (parsed,) = parse([override])
+    value = parsed._value
+    if not isinstance(value, QuotedString) or "${" not in value.text:
+        return override
+    return f"{override.split('=', 1)[0]}={quoted(value.text.replace('${', chr(92) + '${'))}"
 
 
 def validate(content: Any) -> RunConfig:
@@ -166,16 +196,19 @@ def _explain(error: Exception) -> str:
         return _unknown(unknown.group(1))
     option = re.search(r"(?:In '[^']*': )?Could not find '(\w+)/([^']+)'", text)
     if option:
-        group, value = option.groups()
-        options = groups().get(group, [])
-        near = difflib.get_close_matches(value, options, n=1)
-        hint = f"; did you mean {group}={near[0]}?" if near else ""
-        return f"{group}={value} is unknown{hint} (allowed: {', '.join(options)})"
+        return _unknown_option(*option.groups())
     place = re.search(r"\n\s*full_key: (\S+)", text)
     if place:
         cause = text[: place.start()].removeprefix("ConfigError raised while resolving interpolation: ")
         return f"{place.group(1)}: {cause}"
     return re.sub(r"\s*\n\s*", "; ", text)
+
+
+def _unknown_option(group: str, value: str) -> str:
+    options = groups().get(group, [])
+    near = difflib.get_close_matches(value, options, n=1)
+    hint = f"; did you mean {group}={near[0]}?" if near else ""
+    return f"{group}={value} is unknown{hint} (allowed: {', '.join(options)})"
 
 
 def parse(overrides: Sequence[str]) -> list[Override]:
@@ -207,8 +240,12 @@ def _refuse_unusable(override: Override) -> None:
     if re.match(r"hydra\b", key):
         raise ConfigError(f"unknown key {key}")
     options = groups().get(key)
-    if options and not override.is_sweep_override() and not isinstance(override.value(), str):
-        raise ConfigError(f"{override.input_line}: {key} takes one of {', '.join(options)}")
+    if options and not override.is_sweep_override():
+        value = override.value()
+        if not isinstance(value, str):
+            raise ConfigError(f"{override.input_line}: {key} takes one of {', '.join(options)}")
+        if {"/", "\\"} & set(value):  # a file of its own, from anywhere
+            raise ConfigError(_unknown_option(key, value))
 
 
 def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
@@ -226,11 +263,16 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
                 value = override.value()
                 if isinstance(value, Sweep) and override.is_interval_sweep():
                     raise ConfigError(f"{override.input_line}: an interval has no list of values; name them: a,b,c")
-                found[key] = list(override.sweep_string_iterator())
+                found[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
                 if not found[key]:
                     raise ConfigError(f"{override.input_line} names no value")
-                if repeated := [each for each in found[key] if found[key].count(each) > 1]:
-                    raise ConfigError(f"{override.input_line}: {key}={repeated[0]} is given twice")
+                if len(found[key]) > MAX_POINTS:
+                    raise ConfigError(
+                        f"{override.input_line} names more than {MAX_POINTS:,} values, which is the limit"
+                    )
+                value, count = Counter(found[key]).most_common(1)[0]
+                if count > 1:
+                    raise ConfigError(f"{override.input_line}: {key}={value} is given twice")
             else:
                 found[key] = [str(override.get_value_element_as_str())]
     return found

@@ -3,9 +3,12 @@
 import hashlib
 import json
 import math
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from albert_lab.naming import Name
 
 # Raise it with every change that moves numbers: it is part of every run's name.
 RESULTS_VERSION = 3
@@ -14,6 +17,8 @@ RESULTS_VERSION = 3
 # same schedule. weights: nothing else, for a schedule of its own.
 Keep = Literal["training", "weights"]
 
+MIN_VOCAB_SIZE = 32
+MAX_LAYERS = 10_000
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
 
@@ -34,8 +39,8 @@ Seed = Field(ge=0, lt=SEEDS)
 class ModelConfig(Section):
     """Shape of the encoder. Sizes are in units (hidden_size H, intermediate_size of the FFN, heads, layers L)."""
 
-    name: str
-    num_layers: int = PositiveInt
+    name: Name
+    num_layers: int = Field(gt=0, le=MAX_LAYERS)
     hidden_size: int = PositiveInt
     num_attention_heads: int = PositiveInt
     intermediate_size: int = PositiveInt
@@ -47,7 +52,8 @@ class ModelConfig(Section):
     @model_validator(mode="after")
     def _heads_divide(self) -> "ModelConfig":
         if self.hidden_size % self.num_attention_heads:
-            divisors = [n for n in range(1, self.hidden_size + 1) if self.hidden_size % n == 0]
+            small = [n for n in range(1, math.isqrt(self.hidden_size) + 1) if self.hidden_size % n == 0]
+            divisors = {*small, *(self.hidden_size // n for n in small)}
             nearest = sorted(divisors, key=lambda n: abs(n - self.num_attention_heads))[:4]
             raise ValueError(
                 f"num_attention_heads={self.num_attention_heads} does not divide hidden_size={self.hidden_size};"
@@ -59,7 +65,7 @@ class ModelConfig(Section):
 class SharingConfig(Section):
     """How many distinct attention and FFN blocks serve the layers; layer i of L uses block i * groups // L."""
 
-    name: str
+    name: Name
     attention_groups: int = PositiveInt
     ffn_groups: int = PositiveInt
 
@@ -78,7 +84,7 @@ class InterSentenceConfig(Section):
     the front alone, as the released code does.
     """
 
-    name: str
+    name: Name
     labels: tuple[PairLabel, ...]
     single_sentence_chunks: Literal["drop", "other-document"]
     cutting: Literal["balanced", "released"]
@@ -106,6 +112,23 @@ SourceDocuments = Literal["auto", "file", "blank-line"]
 Documents = Literal["file", "blank-line", "paragraph"]
 
 
+# ISO 639-1; a language without a code of two letters has one of three. The sentence splitter takes any text for a code.
+_LANGUAGES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo"
+    " es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka"
+    " kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng"
+    " nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su"
+    " sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+
+
+def _check_language(code: str) -> str:
+    language = re.fullmatch("([a-z]{2,3})(-[A-Za-z0-9]+)*", code)
+    if not language or (len(language[1]) == 2 and language[1] not in _LANGUAGES.split()):
+        raise ValueError(f"{code!r} is no code of a language: two letters of ISO 639-1, as in en, or three of 639-3")
+    return code
+
+
 class CorpusConfig(Section):
     """Where text comes from, how it is split into documents and sentences, and how it is cleaned.
 
@@ -113,7 +136,7 @@ class CorpusConfig(Section):
     smaller. A record of a .jsonl file, a row of a data set and a section of WikiExtractor are source documents always.
     """
 
-    name: str
+    name: Name
     source: Literal["package", "files", "hub"]
     path: str | None
     source_documents: SourceDocuments
@@ -121,7 +144,7 @@ class CorpusConfig(Section):
     document_tokens: int | None = Field(gt=0)
     sentences: Literal["split", "line"]
     text_field: str
-    language: str
+    language: Annotated[str, AfterValidator(_check_language)]
     lower_case: bool
     strip_accents: bool
     dev_share: float = Field(gt=0, lt=1)
@@ -134,7 +157,7 @@ class AddedCorpusConfig(Section):
     The tokenizer and the held-out documents stay those of the corpus.
     """
 
-    name: str
+    name: Name
     source: Literal["none", "package", "files", "hub"]
     path: str | None
     source_documents: SourceDocuments
@@ -150,10 +173,10 @@ class TokenizerConfig(Section):
     digit_commas: keep pieces such as "2006,", or split the comma off as the release does.
     """
 
-    name: str
+    name: Name
     model_file: str | None
     digit_commas: Literal["keep", "split"]
-    vocab_size: int = Field(ge=32)
+    vocab_size: int = Field(ge=MIN_VOCAB_SIZE)
     training_sentences: int | None = Field(ge=1)
     character_coverage: float | None = Field(gt=0, le=1)
 
@@ -161,7 +184,7 @@ class TokenizerConfig(Section):
 class MaskingConfig(Section):
     """n-gram masking. max_predictions counts pieces a sequence; null: no cap."""
 
-    name: str
+    name: Name
     probability: float = Field(gt=0, lt=1)
     max_predictions: int | None = Field(gt=0)
     max_ngram: int = PositiveInt
@@ -187,7 +210,7 @@ def _two_numbers(value: Any) -> Any:
 class OptimizerConfig(Section):
     """Optimizer and schedule. warmup is a share of the budget."""
 
-    name: str
+    name: Name
     learning_rate: float | None = Field(gt=0)
     betas: Annotated[tuple[_Decay, _Decay], BeforeValidator(_two_numbers)]
     eps: float = Field(gt=0)
@@ -203,7 +226,7 @@ class BudgetConfig(Section):
     trunk that other runs go on from.
     """
 
-    name: str
+    name: Name
     unit: Literal["steps", "seconds", "tokens"]
     value: float = Field(gt=0)
     stop_at: float = Field(gt=0, le=1)
@@ -231,6 +254,7 @@ class MachineConfig(Section):
 
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "bf16", "fp32"]
+    memory_check: bool
     compile: bool
     threads: int | None = Field(gt=0)
     workers: int | None = Field(gt=0)
@@ -255,7 +279,7 @@ class ScaleConfig(Section):
     `${scale.roles.KEY.VALUE}`.
     """
 
-    name: str
+    name: Name
     seeds: tuple[int, ...]
     budget: ScaleBudget
     roles: dict[str, dict[str, str | int]]

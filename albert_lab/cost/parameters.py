@@ -78,18 +78,32 @@ def count_parameters(config: RunConfig) -> ParameterCounts:
     """Exact numbers of parameters of the model that a configuration describes."""
     shape = EncoderShape.from_config(config)
     hidden, embedding = shape.hidden_size, shape.embedding_size
-    tables = (shape.vocab_size + shape.type_vocab_size + shape.max_position_embeddings) * embedding
-    projection = _linear(embedding, hidden) if shape.projection else 0
-    attention = 4 * _linear(hidden, hidden) + _layer_norm(hidden)
-    ffn = _linear(hidden, shape.intermediate_size) + _linear(shape.intermediate_size, hidden) + _layer_norm(hidden)
     num_labels = len(config.inter_sentence.labels)
     return ParameterCounts(
-        embeddings=tables + _layer_norm(embedding) + projection,
-        layers=len(set(shape.attention_blocks)) * attention + len(set(shape.ffn_blocks)) * ffn,
+        embeddings=_embeddings(shape),
+        layers=_layers(shape),
         pooler=_linear(hidden, hidden),
         mlm_head=_linear(hidden, embedding) + _layer_norm(embedding) + shape.vocab_size,
         pair_head=_linear(hidden, num_labels) if num_labels else 0,
     )
+
+
+def count_encoder(shape: EncoderShape) -> int:
+    """Exact number of parameters of an encoder of this shape, with its embeddings and without heads."""
+    return _embeddings(shape) + _layers(shape)
+
+
+def _embeddings(shape: EncoderShape) -> int:
+    tables = (shape.vocab_size + shape.type_vocab_size + shape.max_position_embeddings) * shape.embedding_size
+    projection = _linear(shape.embedding_size, shape.hidden_size) if shape.projection else 0
+    return tables + _layer_norm(shape.embedding_size) + projection
+
+
+def _layers(shape: EncoderShape) -> int:
+    hidden = shape.hidden_size
+    attention = 4 * _linear(hidden, hidden) + _layer_norm(hidden)
+    ffn = _linear(hidden, shape.intermediate_size) + _linear(shape.intermediate_size, hidden) + _layer_norm(hidden)
+    return shape.inner_group_num * (shape.attention_groups * attention + shape.ffn_groups * ffn)
 
 
 def count_flops(config: RunConfig) -> Flops:
@@ -104,7 +118,7 @@ def count_flops(config: RunConfig) -> Flops:
     projection = embedding * hidden if shape.projection else 0
     attention = 4 * hidden**2 + 2 * sequence * hidden
     ffn = 2 * hidden * shape.intermediate_size
-    encoder = sequence * (projection + len(shape.attention_blocks) * (attention + ffn))
+    encoder = sequence * (projection + shape.num_layers * (attention + ffn))
     pooler = hidden**2
     mlm_head = masked_per_sequence(config) * (hidden * embedding + embedding * shape.vocab_size)
     num_labels = len(config.inter_sentence.labels)
@@ -210,7 +224,7 @@ def _activations_per_sequence(config: RunConfig) -> int:
         layer += 2 * hidden  # the masks after attention and FFN, a byte an element
     embeddings = (FLOAT32_BYTES + size) * embedding
     masked = size * (hidden + 3 * embedding) + (size + 3 * FLOAT32_BYTES) * shape.vocab_size
-    layers = len(shape.attention_blocks) * layer
+    layers = shape.num_layers * layer
     return sequence * (embeddings + layers) + masked_per_sequence(config) * masked
 
 

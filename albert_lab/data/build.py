@@ -13,6 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from albert_lab import in_use
 from albert_lab.messages import Say
 from albert_lab.storage import sync
 
@@ -36,6 +37,7 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
     Raises:
         DiskFullError: no space was left; nothing of the folder stays.
     """
+    in_use.mark(folder)
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

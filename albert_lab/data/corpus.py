@@ -19,7 +19,9 @@ import sentencex
 from albert_lab import paths
 from albert_lab.config.schema import AddedCorpusConfig, CorpusConfig, HubDataset, digest
 from albert_lab.data.lines import COMPRESSION, lines_of, open_file, suffixes
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.files import read_json
+from albert_lab.storage import write_atomically
 
 Split = Literal["train", "dev"]
 
@@ -184,7 +186,20 @@ def _files(corpus: CorpusConfig) -> list[tuple[str, Path]]:
     """Name (relative, so that a moved folder keeps its fingerprint) and path of each text file, sorted by name."""
     if corpus.path is None:
         raise ConfigError(f"corpus.path must be given where corpus.source is {corpus.source}")
-    path = str(_in_package(corpus.path)) if corpus.source == "package" else corpus.path
+    try:
+        found = _found(corpus, corpus.path)
+    except OSError as error:  # a path that is too long, or a folder that may not be read
+        raise MissingDataError(f"corpus.path={corpus.path[:200]}: {error.strerror}") from error
+    for name, _ in found:
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigError(f"corpus.path={corpus.path}: the name of the file {name!r} is not UTF-8") from error
+    return found
+
+
+def _found(corpus: CorpusConfig, given: str) -> list[tuple[str, Path]]:
+    path = str(_in_package(given)) if corpus.source == "package" else given
     if has_magic(path) and not Path(path).exists():
         return _matches(path)
     root = Path(path).expanduser()
@@ -264,7 +279,7 @@ def _records(file: Path, field: str) -> Iterator[tuple[int, tuple[str]]]:
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{file}:{number}: not a line of JSON: {error}") from error
         yield number, (_text_of(record, field, f"{file}:{number}"),)
 
@@ -341,7 +356,7 @@ def fingerprint(corpus: CorpusConfig) -> str:
         MissingDataError: nothing is at the path, or a package or data set cannot be had.
     """
     if not _digests:
-        _digests.update(_remembered())
+        _digests.update(remembered_fingerprints())
     if corpus.source == "hub":
         return digest([[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in _datasets(corpus)])
     return _digest_files(_files(corpus))
@@ -349,23 +364,23 @@ def fingerprint(corpus: CorpusConfig) -> str:
 
 def remember_fingerprints() -> None:
     """Writes the digests this process has made to the cache, so that the next one need not read the text for them."""
-    known = _remembered()
+    known = remembered_fingerprints()
     if _digests.keys() <= known.keys():
         return
     file = _remembered_file()
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(known | _digests, indent=0))
-    temporary.replace(file)
+    write_atomically(file, json.dumps(known | _digests, indent=0))
 
 
 def _remembered_file() -> Path:
     return paths.cache() / "fingerprints.json"
 
 
-def _remembered() -> dict[str, str]:
-    file = _remembered_file()
-    return json.loads(file.read_text()) if file.exists() else {}
+def remembered_fingerprints() -> dict[str, str]:
+    try:
+        return read_json(_remembered_file(), dict[str, str])
+    except DamagedFileError:  # or not there yet: it spares reading the text, and is written anew
+        return {}
 
 
 def _digest_files(files: list[tuple[str, Path]]) -> str:
@@ -376,8 +391,11 @@ def _digest_file(file: Path) -> str:
     state = file.stat()
     key = f"{file.absolute()}|{state.st_size}|{state.st_mtime_ns}"
     if key not in _digests:
-        with open_file(file) as stream:
-            _digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        try:
+            with open_file(file) as stream:
+                _digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        except OSError as error:
+            raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
     return _digests[key]
 
 

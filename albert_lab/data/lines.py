@@ -36,10 +36,14 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
             if b"\0" in line:
                 raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text")
             yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+    except OSError as error:
+        if isinstance(error, gzip.BadGzipFile):
+            raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
+        raise MissingDataError(f"{file} cannot be read: {error.strerror} (after line {number})") from error
     except UnicodeDecodeError as error:
         bad = error.object[error.start]
         raise ConfigError(f"{file}:{number}: not UTF-8 (byte 0x{bad:02x} at {error.start} of the line)") from error
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
 
 

@@ -1,15 +1,16 @@
 """Token ids on disk: flat memory-mapped files a split, with the offsets of sentences, documents and their sources."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
+from albert_lab import files
 from albert_lab.data.corpus import Split
 from albert_lab.data.tokenizer.base import Tokenizer
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 
 SPLITS: tuple[Split, ...] = ("train", "dev")
 OFFSET = np.dtype("<i8")
@@ -68,7 +69,8 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
 
     Raises:
         ConfigError: another tokenizer made the shards.
-        MissingDataError: the folder is not there, or a file in it is not whole.
+        MissingDataError: the folder is not there.
+        DamagedFileError: a file in it is not whole, or does not fit the others.
     """
     meta = read_meta(folder)
     if tokenizer and (tokenizer.fingerprint, tokenizer.vocab_size) != (meta["model_fingerprint"], meta["vocab_size"]):
@@ -84,10 +86,12 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
         dtype = token_dtype(meta["vocab_size"]) if part == "tokens" else OFFSET
         size = file.stat().st_size if file.exists() else 0
         if size != length * dtype.itemsize:
-            raise MissingDataError(
-                f"{file} has {size} bytes, not {length * dtype.itemsize}: delete {folder} and prepare it again"
-            )
+            raise DamagedFileError(file, f"has {size} bytes, not {length * dtype.itemsize}", _remedy(folder))
         maps[part] = np.memmap(file, dtype, mode="r", shape=(length,))
+    inside = dict(zip(_PARTS[1:], _PARTS, strict=False))  # what the offsets of each part count
+    for part, of in inside.items():
+        if (maps[part][0], maps[part][-1]) != (0, count[of]):
+            raise DamagedFileError(_file(folder, split, part), f"does not go from 0 to {count[of]}", _remedy(folder))
     return Shards(split, *(maps[part] for part in _PARTS), meta=meta)
 
 
@@ -96,11 +100,37 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
     Raises:
         MissingDataError: the folder is not there.
+        DamagedFileError: its meta.json cannot be read.
     """
-    try:
-        return json.loads((folder / "meta.json").read_text())
-    except OSError as error:
-        raise MissingDataError(f"{folder} holds no token shards; albert-lab data prepare makes them") from error
+    file = folder / "meta.json"
+    if not file.exists():
+        raise MissingDataError(f"{folder} holds no token shards; albert-lab data prepare makes them")
+    return files.read_json(file, _Meta, _remedy(folder)).model_dump()
+
+
+def _remedy(folder: Path) -> str:
+    return f"the cached shards are damaged: remove {folder}, and the same command makes them again"
+
+
+class _Count(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    tokens: int = Field(ge=0)
+    sentences: int = Field(ge=0)
+    documents: int = Field(ge=0)
+    sources: int = Field(ge=0)
+
+
+class _Meta(BaseModel):
+    """What is read of meta.json; it holds more."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model_fingerprint: str = ""
+    vocab_size: int = Field(ge=0)
+    disk_bytes: int = 0
+    train: _Count
+    dev: _Count
 
 
 class ShardWriter:

@@ -15,12 +15,13 @@ from albert_lab.figures import drawing, study
 from albert_lab.figures.charts import draw_layers
 from albert_lab.figures.drawing import READ_OFF
 from albert_lab.figures.study import Study
+from albert_lab.files import csv_text
 from albert_lab.runs.results import LAYERS
 from albert_lab.score import wilson
 from albert_lab.storage import write_atomically
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.figure import FIGURES
-from albert_lab.studies.table import intrinsic_columns
+from albert_lab.studies.table import fitting, intrinsic_columns
 
 
 def draw(folder: Path, name: str) -> list[Path]:
@@ -29,7 +30,8 @@ def draw(folder: Path, name: str) -> list[Path]:
     Raises:
         ConfigError: a folder that is no report.
     """
-    return drawing.write(partial(_function(name), study.read(folder)), folder, name)
+    with fitting(folder):
+        return drawing.write(partial(_function(name), study.read(folder)), folder, name)
 
 
 def _function(name: str) -> Callable[[Study], Figure | None]:
@@ -97,7 +99,7 @@ def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     together = pd.concat(tables)
-    write_atomically(folder / LAYERS, together.to_csv(index=False))
+    write_atomically(folder / LAYERS, csv_text(together))
     lines = {}
     for run in together["run"].unique():
         part = study.where(together, "run", run)

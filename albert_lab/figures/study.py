@@ -95,7 +95,7 @@ def read(folder: Path) -> Study:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    points = read_csv(folder / POINTS, dtype=str)
+    points = read_csv(folder / POINTS, text=None)
     results, curves = (read_csv(folder / name) for name in (RESULTS, CURVES))
     layers = read_csv(folder / LAYERS) if (folder / LAYERS).exists() else pd.DataFrame()
     return Study(read_experiment(folder / "experiment.yaml"), points, results, curves, layers)

@@ -1,10 +1,10 @@
 """The shape of an encoder as config.json of transformers says it, both ways."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from albert_lab.config.schema import MAX_LAYERS
 from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 
@@ -50,25 +50,27 @@ def read(content: Mapping[str, Any], origin: str) -> Architecture:
     if content.get("tie_word_embeddings", True) is not True:
         raise ConfigError(f"{origin}: tie_word_embeddings=false: the MLM head here decodes by the word embeddings")
 
-    def integer(key: str, default: int | None = None) -> int:
+    def integer(key: str, default: int | None = None, most: int | None = None) -> int:
         value = content.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ConfigError(f"{origin}: {key}={value} is no positive integer")
+        if most is not None and value > most:
+            raise ConfigError(f"{origin}: {key}={value} is more than {most}")
         return value
 
-    def number(key: str, default: float) -> float:
+    def number(key: str, default: float, below: float = 1e9) -> float:
         value = content.get(key, default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
-            raise ConfigError(f"{origin}: {key}={value} is no number of 0 or more")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < below:
+            raise ConfigError(f"{origin}: {key}={value} is no number of 0 or more and less than {below:g}")
         return float(value)
 
     activation = content.get("hidden_act")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ConfigError(f"{origin}: hidden_act={activation} is not computed here (allowed: {', '.join(ACTIVATIONS)})")
     hidden_size, heads = integer("hidden_size"), integer("num_attention_heads")
     if hidden_size % heads:
         raise ConfigError(f"{origin}: num_attention_heads={heads} does not divide hidden_size={hidden_size}")
-    num_layers = integer("num_hidden_layers")
+    num_layers = integer("num_hidden_layers", most=MAX_LAYERS)
     is_albert = family == "albert"
     groups = integer("num_hidden_groups", 1) if is_albert else num_layers
     if groups > num_layers:
@@ -87,12 +89,14 @@ def read(content: Mapping[str, Any], origin: str) -> Architecture:
         hidden_act=ACTIVATIONS[activation],
         layer_norm_eps=number("layer_norm_eps", 1e-12),
         initializer_range=number("initializer_range", 0.02),
-        dropout=number("hidden_dropout_prob", 0.0 if is_albert else 0.1),
+        dropout=number("hidden_dropout_prob", 0.0 if is_albert else 0.1, below=1.0),
         type_vocab_size=integer("type_vocab_size", 2),
-        inner_group_num=integer("inner_group_num", 1) if is_albert else 1,
+        inner_group_num=integer("inner_group_num", 1, most=MAX_LAYERS) if is_albert else 1,
     )
     labels = content.get(PAIR_LABELS_KEY, PAIR_LABELS[family])
-    return Architecture(family, shape, tuple(str(label) for label in labels))
+    if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
+        raise ConfigError(f"{origin}: {PAIR_LABELS_KEY}={labels} is no list of kinds of pair")
+    return Architecture(family, shape, tuple(labels))
 
 
 def write(architecture: Architecture, special_ids: Mapping[str, int]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.tokenizer.train import sample
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.messages import Say, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from albert_lab.training.layer_similarity import HiddenStates
 
 
-def layers(folder: Path, config: RunConfig) -> "pd.DataFrame":
+def layers(folder: Path, config: RunConfig, say: Say) -> "pd.DataFrame":
     """The layers of an encoder folder: one row a token choice and layer, with its corpus, and its label under `run`.
 
     The text of held-out documents goes through the folder's own tokenizer, uncleaned, in windows of at most
@@ -37,7 +38,9 @@ def layers(folder: Path, config: RunConfig) -> "pd.DataFrame":
     encoder, tokenizer = _load(folder)
     sizes = encoder.config
     windows = _windows(tokenizer, config, min(config.max_sequence_length, _longest(sizes)))
-    changes = measure(_hidden_states(encoder, tokenizer, windows, config.evaluation.batch_size))
+    batches = _hidden_states(encoder, tokenizer, windows, config.evaluation.batch_size)
+    number = -(-len(windows) // config.evaluation.batch_size)
+    changes = measure(told(batches, number, f"layers of {folder}: {{}} of {{}} batches", say))
     place = "/".join(folder.resolve().parts[-2:])
     found = pd.DataFrame(asdict(change) for change in changes)
     found.insert(0, "run", f"{place} ({sizes.model_type}, {sizes.num_hidden_layers} layers, H = {sizes.hidden_size})")

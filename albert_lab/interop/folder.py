@@ -9,6 +9,8 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
+from albert_lab.cost.capacity import check_weights
+from albert_lab.cost.parameters import count_encoder
 from albert_lab.errors import ConfigError
 from albert_lab.interop.architecture import Architecture, read
 from albert_lab.interop.tokenizer_files import read_json
@@ -70,6 +72,7 @@ def read_model(folder: Path) -> FolderModel:
             shape than config.json says; a pickle that holds anything but tensors.
     """
     described = read_architecture(folder)
+    check_weights(count_encoder(described.shape), f"{folder / CONFIG_FILE} describes a model that")
     file, raw = read_tensors(folder)
     notes = []
     if renamed := [name for name in raw if name.endswith(tuple(_OLD_NAMES))]:

@@ -1,6 +1,5 @@
 """What can go wrong with a folder in the Hugging Face layout, in words."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,11 +119,9 @@ def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Ite
         yield Finding("warning", f"{text}={shape.max_position_embeddings}")
     has_json = (folder / tokenizer_files.JSON_FILE).is_file()
     if has_json:
-        made = json.loads((folder / tokenizer_files.JSON_FILE).read_text(encoding="utf-8"))
-        if made.get("truncation"):
-            yield Finding(
-                "warning", f"tokenizer.json cuts at {made['truncation'].get('max_length')} pieces; here it does not"
-            )
+        made = tokenizer_files.read_json(folder / tokenizer_files.JSON_FILE)
+        if isinstance(cut := made.get("truncation"), dict):
+            yield Finding("warning", f"tokenizer.json cuts at {cut.get('max_length')} pieces; here it does not")
         if made.get("padding"):
             yield Finding("note", "tokenizer.json pads every text; here padding is left to the batch")
     if file.name == MODEL_FILE:

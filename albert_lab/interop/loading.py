@@ -1,11 +1,13 @@
 """Models with their tokenizers from any folder: a run, an export, a checkpoint in the Hugging Face layout."""
 
-import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
+from albert_lab import files
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import find_tokenizer
@@ -98,10 +100,19 @@ def _tokenizer_file(folder: Path, config: RunConfig) -> Path:
         return find_tokenizer(config)
 
 
+class _Import(BaseModel):
+    """What is read of import.json; it holds more."""
+
+    model_config = ConfigDict(extra="allow")
+
+    missing_parts: tuple[str, ...]
+
+
 def read_import(folder: Path) -> dict[str, Any] | None:
     """What is noted of an imported run; None where the run was made here."""
     file = folder / runs.IMPORT
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    remedy = "remove the folder, and import the model again"
+    return files.read_json(file, _Import, remedy).model_dump() if file.is_file() else None
 
 
 def open_run(folder: Path) -> Opened:

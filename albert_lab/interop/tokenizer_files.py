@@ -9,11 +9,12 @@ from typing import Any
 
 from sentencepiece import sentencepiece_model_pb2
 
+from albert_lab import files
 from albert_lab.config.schema import CorpusConfig, RunConfig
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS
 from albert_lab.data.tokenizer.cache import MODEL_FILE
 from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import MissingDataError
 
 JSON_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
@@ -159,7 +160,7 @@ def _convert_vocabulary(folder: Path, target: Path) -> Path:
     except ImportError as error:
         raise MissingDataError(f"{folder / VOCABULARY_FILE}: pip install 'albert-lab[transformers]'") from error
     flags = read_flags(folder)
-    vocabulary = (folder / VOCABULARY_FILE).read_text(encoding="utf-8").splitlines()
+    vocabulary = files.read_text(folder / VOCABULARY_FILE).splitlines()
     pieces = {piece: number for number, piece in enumerate(vocabulary)}
     made = BertTokenizer(vocab=pieces, do_lower_case=flags.lower_case, strip_accents=flags.strip_accents)
     made.backend_tokenizer.save(str(target))
@@ -189,17 +190,9 @@ def read_json(file: Path) -> dict[str, Any]:
     """The JSON object in a file.
 
     Raises:
-        ConfigError: the file is not there, or holds no JSON object.
+        DamagedFileError: the file is not there, or holds no JSON object.
     """
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ConfigError(f"{file} is no JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise ConfigError(f"{file} holds no JSON object")
-    return content
+    return files.read_json(file, dict[str, Any])
 
 
 def _write_json(file: Path, content: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from albert_lab.report.statistics import estimate
 from albert_lab.report.table_scores import TableScores
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import scores
-from albert_lab.studies.table import Column, Row, intrinsic_columns, rows, task_columns
+from albert_lab.studies.table import Column, Row, fitting, intrinsic_columns, rows, task_columns
 
 SPEED = "tokens_per_second"
 # What two sets of results may differ in besides their numbers.
@@ -70,7 +70,14 @@ def compare(a: Path, b: Path) -> Sides:
     Raises:
         ConfigError: a folder that is no report, or two that have no row in common.
     """
-    left, right = _read(a), _read(b)
+    with fitting(a):
+        left = _read(a)
+    with fitting(b):
+        right = _read(b)
+        return _beside(a, left, b, right)
+
+
+def _beside(a: Path, left: "_Side", b: Path, right: "_Side") -> Sides:
     if not left.rows.keys() & right.rows.keys():
         had = ["; ".join(name(row.labels) for row in side.rows.values()) for side in (left, right)]
         raise ConfigError(f"no row in common: {a} has {had[0]}, and {b} has {had[1]}")

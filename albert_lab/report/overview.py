@@ -12,7 +12,7 @@ from albert_lab.report.markdown import MISSING, as_table, number, scores_table
 from albert_lab.report.report import REPORT
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import AVERAGE
-from albert_lab.studies.table import axes_of, intrinsic_columns, task_columns
+from albert_lab.studies.table import axes_of, fitting, intrinsic_columns, task_columns
 
 PAGE = "README.md"
 _TITLE = "# The paper on one page"
@@ -30,12 +30,15 @@ def write(root: Path) -> Path:
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
     """
-    sections = read(root)
-    for section in sections:
-        folder = root / f"{section.scale}-{section.corpus}"
-        if folder.is_dir():
-            write_atomically(folder / PAGE, render([section], folder))
-    write_atomically(root / PAGE, render(sections, root))
+    with fitting(root):
+        sections = read(root)
+        pages = {root / PAGE: render(sections, root)}
+        for section in sections:
+            folder = root / f"{section.scale}-{section.corpus}"
+            if folder.is_dir():
+                pages[folder / PAGE] = render([section], folder)
+    for file, text in pages.items():
+        write_atomically(file, text)
     return root / PAGE
 
 

@@ -2,19 +2,21 @@
 
 import json
 import math
-import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 from omegaconf import OmegaConf
 
 from albert_lab.figures import files as plots
+from albert_lab.files import csv_text
 from albert_lab.report import alarms, ensembles, finetuning, verdicts
 from albert_lab.report import layers as transitions
 from albert_lab.report.agreement import agreement
+from albert_lab.report.departures import departures, distinct, mean_percent
 from albert_lab.report.markdown import (
     MISSING,
     as_table,
@@ -37,6 +39,7 @@ from albert_lab.studies.table import (
     axes_of,
     axis_labels,
     axis_names,
+    fitting,
     intrinsic_columns,
     paper_cells,
     read_csv,
@@ -44,12 +47,9 @@ from albert_lab.studies.table import (
     task_columns,
 )
 
+T = TypeVar("T")
+
 REPORT, PAGE, EXPERIMENT = "report.md", "report.html", "experiment.yaml"
-PAPERS_SCALE = (
-    "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
-    " 0.00176, on Wikipedia and BookCorpus."
-)
-RELEASED_SHORT_SHARE = 0.1
 ALARMS = (
     "At chance, or not above: the 95 % interval of a run's answers reaches down to what constant answers score, or"
     " bags of tokens. Of the scores on held-out documents, those of a run's own objectives are looked at."
@@ -65,6 +65,17 @@ LOSSES = (
 )
 
 
+def _of_one_folder(function: Callable[[Path], T]) -> Callable[[Path], T]:
+    """The function of a report folder, with the errors of fitting()."""
+
+    @wraps(function)
+    def fitted(folder: Path) -> T:
+        with fitting(folder):
+            return function(folder)
+
+    return fitted
+
+
 def write(
     folder: Path,
     experiment: Experiment,
@@ -78,10 +89,10 @@ def write(
     content = experiment.model_dump(mode="json", exclude={"name"})
     files = {
         EXPERIMENT: OmegaConf.to_yaml(OmegaConf.create(content)),
-        POINTS: points.to_csv(index=False),
-        RESULTS: results.to_csv(index=False),
-        CURVES: curves.to_csv(index=False),
-        TUNINGS: tunings.to_csv(index=False),
+        POINTS: csv_text(points),
+        RESULTS: csv_text(results),
+        CURVES: csv_text(curves),
+        TUNINGS: csv_text(tunings),
     }
     for name, text in files.items():
         write_atomically(folder / name, text)
@@ -94,13 +105,15 @@ def rebuild(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    text = render(*read(folder), plots.section(folder), ensembles.lines(folder))
-    page = html.page(text, folder, *learning_curves.sections(folder))
+    with fitting(folder):
+        text = render(*read(folder), plots.section(folder), ensembles.lines(folder))
+        page = html.page(text, folder, *learning_curves.sections(folder))
     write_atomically(folder / REPORT, text)
     write_atomically(folder / PAGE, page)
     return folder / REPORT
 
 
+@_of_one_folder
 def scores(folder: Path) -> str:
     """The tables of scores of a report, as Markdown."""
     experiment, points, results, tunings = read(folder)
@@ -109,6 +122,7 @@ def scores(folder: Path) -> str:
     return "\n\n".join(scores_table(experiment, axes, table, some) for some in columns if some)
 
 
+@_of_one_folder
 def as_json(folder: Path) -> str:
     """The table of scores of a report as one JSON document; what is missing is null."""
     experiment, points, results, tunings = read(folder)
@@ -128,6 +142,7 @@ def as_json(folder: Path) -> str:
     return json.dumps(content, indent=2)
 
 
+@_of_one_folder
 def decisions(folder: Path) -> set[str]:
     """The different verdicts on the claims of a report."""
     experiment, points, results, tunings = read(folder)
@@ -143,7 +158,7 @@ def read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataF
         ConfigError: a file is missing or cannot be read.
     """
     # As text: a label such as 0.10 is printed as it was written.
-    points = read_csv(folder / POINTS, dtype=str)
+    points = read_csv(folder / POINTS, text=None)
     results, tunings = (read_csv(folder / name) for name in (RESULTS, TUNINGS))
     return read_experiment(folder / EXPERIMENT), points, transitions.joined(results, folder), tunings
 
@@ -199,7 +214,7 @@ def render(
     ]
     if missing:
         parts += ["## Missing", "\n".join(missing)]
-    notes = [*experiment.notes, *_departures(scale, finished), *finetuning.notes(experiment, tunings)]
+    notes = [*experiment.notes, *departures(scale, finished), *finetuning.notes(experiment, tunings)]
     parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
     if finished:
         parts += ["## Provenance", _provenance(finished)]
@@ -290,42 +305,8 @@ def _paper(experiment: Experiment) -> str:
     return as_table(header, body) + "\n\nAs printed; SQuAD cells are F1/EM."
 
 
-def _distinct(runs: Sequence[Run], column: str) -> str:
-    values = dict.fromkeys(run[column] for run in runs)
-    return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
-
-
-def _mean_percent(runs: Sequence[Run], column: str) -> str:
-    return f"{100 * statistics.fmean(run[column] for run in runs):.1f} %"
-
-
-def _departures(scale: str, runs: Sequence[Run]) -> list[str]:
-    if not runs or scale == "paper":
-        return []
-    values = partial(_distinct, runs)
-    epochs = statistics.fmean(run["epochs"] for run in runs)
-    shape = f"{values('num_layers')} layers, H = {values('hidden_size')}, V = {values('vocab_size')}"
-    batches = f"length {values('max_sequence_length')}, batches of {values('batch_size')}, {values('budget')}"
-    optimizer = f"{values('optimizer')} at a peak rate of {values('learning_rate')}"
-    notes = [
-        f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {values('train_documents')} documents read {epochs:.1f}"
-        f" times. {PAPERS_SCALE}",
-        f"Held-out sets: {values('dev_documents')} documents of the same corpus, chosen by a hash of the raw text; the"
-        " paper takes the development texts of SQuAD and RACE.",
-        f"Masking `{values('masking')}`: {_mean_percent(runs, 'mask_rate')} of the pieces were chosen for prediction.",
-    ]
-    if {run["short_sequence_probability"] for run in runs} != {RELEASED_SHORT_SHARE}:
-        notes.append(
-            f"Of the documents, {_mean_percent(runs, 'short_sequence_probability')} are cut into chunks of a shorter"
-            " length that is drawn for each, in training and in the held-out sets alike; as released,"
-            f" {100 * RELEASED_SHORT_SHARE:.0f} % are. Chunks of a single sentence are dropped, with"
-            f" {_mean_percent(runs, 'dropped_text_share')} of the text."
-        )
-    return notes
-
-
 def _provenance(runs: Sequence[Run]) -> str:
-    values = partial(_distinct, runs)
+    values = partial(distinct, runs)
 
     def total(column: str) -> str:
         return f"{sum(run[column] for run in runs):,.0f}"
@@ -345,9 +326,9 @@ def _provenance(runs: Sequence[Run]) -> str:
         "Pieces and seconds": f"{total('tokens')} pieces, {total('training_seconds')} s of training,"
         f" {total('total_seconds')} s in all, over {len(runs)} run{'s' if len(runs) > 1 else ''}",
         "Waiting for data": f"{100 * waiting:.2f} % of the training seconds at most",
-        "Padding": f"{_mean_percent(runs, 'padding_share')} of the positions",
-        "Dropped chunks of one sentence": f"{_mean_percent(runs, 'dropped_chunk_share')} of the chunks, with"
-        f" {_mean_percent(runs, 'dropped_text_share')} of the text",
+        "Padding": f"{mean_percent(runs, 'padding_share')} of the positions",
+        "Dropped chunks of one sentence": f"{mean_percent(runs, 'dropped_chunk_share')} of the chunks, with"
+        f" {mean_percent(runs, 'dropped_text_share')} of the text",
         "Label shares, smallest to largest": ", ".join(
             f"{kind} {min(of_runs):.3f} to {max(of_runs):.3f} ({len(of_runs)} run{'s' if len(of_runs) > 1 else ''})"
             for kind, of_runs in shares.items()

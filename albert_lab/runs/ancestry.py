@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
+from albert_lab import files
+from albert_lab.errors import DamagedFileError
 from albert_lab.runs.run import RUN_FILE
 
 
@@ -15,13 +15,16 @@ def has_weights(folder: Path) -> bool:
 
 
 def parents(folder: Path) -> dict[str, str]:
-    """Parent of each run under a folder that starts from another one, by name."""
+    """Parent of each run under a folder that starts from another one, by name; a damaged run.yaml names none."""
     found = {}
     for file in folder.glob(f"*/{RUN_FILE}"):
-        # As plain data: a run of an earlier version, with other keys, has its place in the tree too.
-        content: Any = OmegaConf.load(file)
-        if start_from := content.get("start_from"):
-            found[file.parent.name] = str(start_from.run)
+        try:
+            # As plain data: a run of an earlier version, with other keys, has its place in the tree too.
+            start_from: Any = files.read_yaml(file).get("start_from")
+        except DamagedFileError:
+            continue
+        if isinstance(start_from, dict) and "run" in start_from:
+            found[file.parent.name] = str(start_from["run"])
     return found
 
 

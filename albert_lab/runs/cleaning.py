@@ -1,12 +1,13 @@
 """What takes disk space and can be made again."""
 
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
-from albert_lab import paths
+from albert_lab import in_use, paths
 from albert_lab.runs import ancestry, states
 
 
@@ -19,17 +20,35 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
         cache: also prepared text and tokenizers.
         checkpoints: also the checkpoints of finished runs, without those that an unfinished one starts from.
     """
-    found = {
-        path for path in paths.cache().glob("*/*.partial-*") if not psutil.pid_exists(int(path.name.split("-")[-1]))
-    }
+    found = {path for path in paths.cache().glob("*/*.partial-*") if not _is_being_made(path)}
     wanted = {"failed", "done"} if checkpoints else {"failed"}
     needed = {parent for child, parent in ancestry.parents(paths.runs()).items() if _is_unfinished(child)}
-    for folder in paths.runs().glob("*/"):
+    for folder in paths.runs().glob("*/") if not in_use.is_used(paths.runs()) else ():
         if folder.name not in needed and (folder / "checkpoint").is_dir() and states.state(folder) in wanted:
             found.add(folder / "checkpoint")
     if cache:
-        found |= {path for path in paths.cache().glob("*/*") if path.suffix != ".lock" and ".partial-" not in path.name}
+        found |= {path for path in _cached() if not in_use.is_used(path)}
     return {path: _size(path) for path in sorted(found)}
+
+
+def kept(*, cache: bool, checkpoints: bool) -> list[Path]:
+    """What is left alone, because a process that runs uses it."""
+    found = [path for path in _cached() if in_use.is_used(path)] if cache else []
+    return [*found, *([paths.runs()] if checkpoints and in_use.is_used(paths.runs()) else [])]
+
+
+def _cached() -> list[Path]:
+    """Prepared text and tokenizers, whole ones."""
+    found = paths.cache().glob("*/*")
+    return [
+        path for path in found if path.suffix != ".lock" and ".partial-" not in path.name and not in_use.is_mark(path)
+    ]
+
+
+def _is_being_made(partial: Path) -> bool:
+    """Whether the process that a half-made folder is named for runs; who made one without a number has ended."""
+    number = partial.name.rpartition("-")[2]
+    return number.isdecimal() and psutil.pid_exists(int(number))
 
 
 def _is_unfinished(name: str) -> bool:
@@ -43,6 +62,7 @@ def _size(path: Path) -> int:
 
 
 def free(found: Iterable[Path]) -> None:
-    """Remove files and folders."""
+    """Remove files and folders; killed on the way, it leaves none by half under its own name."""
     for path in found:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        aside = path.rename(path.with_name(f"{path.name.split('.partial-')[0]}.partial-{os.getpid()}"))
+        shutil.rmtree(aside) if aside.is_dir() else aside.unlink()

@@ -6,7 +6,9 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from albert_lab import paths
+from pydantic import BaseModel
+
+from albert_lab import files, paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.messages import Say
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
 AVERAGE = "average"
 AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
 FAILURE = "failure.json"
+
+
+class Failure(BaseModel):
+    """What is noted of a run or a fine-tuning that failed; fixable: by what the user can do, without --retry-failed."""
+
+    error: str
+    fixable: bool = False
+
+
 # Fine-tuning seeds; None: those that each task's file has for the scale.
 Seeds = Sequence[int] | None
 
@@ -99,15 +110,19 @@ def failures(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> dict[str,
     for task, seed in missing(run, tasks, seeds):
         file = _failure_file(run.folder, task.name, seed)
         if file.exists():
-            found[f"{task.name}, seed {seed}"] = json.loads(file.read_text())["error"]
+            found[f"{task.name}, seed {seed}"] = _read_failure(file).error
     return found
 
 
 def forget_failures(folder: Path, *, fixable_only: bool = False) -> None:
     """Make failed fine-tunings be made again: all, or those for want of something that was the user's to mend."""
     for file in (folder / FOLDER).glob(f"*.{FAILURE}"):
-        if not fixable_only or json.loads(file.read_text()).get("fixable"):
+        if not fixable_only or _read_failure(file).fixable:
             file.unlink()
+
+
+def _read_failure(file: Path) -> Failure:
+    return files.read_json(file, Failure, "--retry-failed forgets it")
 
 
 def _failure_file(folder: Path, task: str, seed: int) -> Path:

@@ -5,10 +5,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from albert_lab import files
 from albert_lab.errors import ConfigError
+from albert_lab.messages import told
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
+
+# Of layers.csv, beside the choice of tokens.
+LAYER_COLUMNS = ("layer", "l2_distance", "cosine_similarity", "degrees")
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +35,10 @@ def table(folders: Iterable[Path], say: Callable[[str], None]) -> "pd.DataFrame"
         file = folder / results.LAYERS
         if not file.exists():
             say(f"measuring the layers of {folder.name}")
-            write_atomically(file, pd.DataFrame(asdict(change) for change in _measure(folder, say)).to_csv(index=False))
-        rows = pd.read_csv(file)
+            write_atomically(file, files.csv_text(pd.DataFrame(asdict(change) for change in _measure(folder, say))))
+        rows = files.read_csv(
+            file, text=("token",), numbers=LAYER_COLUMNS, remedy="remove it, and layers are measured again"
+        )
         rows.insert(0, "run", folder.name)
         rows.insert(1, "corpus", runs.read(folder).config.corpus.name)
         found.append(rows)
@@ -62,4 +69,6 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     checkpoints = folder / "checkpoint"
     load_weights(last_weights(checkpoints), model)
     held_out = make_sets(train, dev, tokenizer, config).mlm
-    return measure(hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device))
+    batches = hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device)
+    number = -(-len(held_out) // config.evaluation.batch_size)
+    return measure(told(batches, number, f"layers of {folder.name}: {{}} of {{}} batches", say))

@@ -6,8 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from albert_lab.config.schema import RunConfig
-from albert_lab.errors import ConfigError
+from albert_lab import files
+from albert_lab.config.schema import RESULTS_VERSION, RunConfig
+from albert_lab.naming import Name
 from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
 
@@ -19,8 +20,23 @@ LAYERS = "layers.csv"
 ENSEMBLES = "ensembles.csv"
 
 
+REMEDY = "put it back, or make the run again: remove its folder, or give --fresh"
+
+
+class _Line(BaseModel):
+    """A line of the log of a run, with more numbers under names of their own."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+    __pydantic_extra__: dict[str, str | float | None]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    event: str
+    step: int
+    share: float | None = None
+    loss: float | None = None
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Training(_Part):
@@ -86,7 +102,7 @@ class Provenance(_Part):
 class RunRecord(_Part):
     """Everything that is known of a finished run; its file is written last and means that the run is done."""
 
-    name: str
+    name: Name
     results_version: int
     config: RunConfig
     fingerprints: dict[str, str]
@@ -110,28 +126,32 @@ def read(folder: Path) -> RunRecord | None:
     """The record in a run's folder; None when the run is not finished.
 
     Raises:
-        ConfigError: a file that is no record.
+        DamagedFileError: a file that is no record.
     """
     file = folder / RECORD
-    if not file.exists():
-        return None
-    try:
-        return RunRecord.model_validate_json(file.read_text())
-    except ValueError as error:
-        raise ConfigError(f"{file} is not a record of a run: {error}") from error
+    return files.read_json(file, RunRecord, REMEDY) if file.exists() else None
+
+
+class _Version(BaseModel):
+    results_version: int
+
+
+def check(folder: Path) -> None:
+    """Raise DamagedFileError where a record cannot be read; one of another version of this package is left alone."""
+    file = folder / RECORD
+    if file.exists() and files.read_json(file, _Version, REMEDY).results_version == RESULTS_VERSION:
+        read(folder)
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's metrics.jsonl; a line cut short by a kill is left out."""
+    """The lines of a run's metrics.jsonl; a last line that was cut short by a kill is left out.
+
+    Raises:
+        DamagedFileError: another line is none of this log.
+    """
     file = folder / METRICS
-    lines = []
-    if file.exists():
-        for line in file.read_text().splitlines():
-            try:
-                lines.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-    return lines
+    lines = files.read_json_lines(file, _Line, REMEDY) if file.exists() else []
+    return [line.model_dump(exclude_unset=True) for line in lines]
 
 
 def as_row(record: RunRecord) -> dict[str, Any]:
@@ -155,6 +175,9 @@ def as_row(record: RunRecord) -> dict[str, Any]:
         "corpus": config.corpus.name,
         "added_corpus": config.added_corpus.name,
         "start_from": "{run} ({keep})".format(**record.start_from) if record.start_from else "",
+        "tokenizer": config.tokenizer.name,
+        "tokenizer_sentences": config.tokenizer.training_sentences,
+        "digit_commas": config.tokenizer.digit_commas,
         "vocab_size": config.tokenizer.vocab_size,
         "num_layers": config.model.num_layers,
         "hidden_size": config.model.hidden_size,

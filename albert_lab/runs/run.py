@@ -3,18 +3,22 @@
 import difflib
 import json
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 from omegaconf import OmegaConf
+from pydantic import BaseModel, ConfigDict, Field
 
-from albert_lab import paths
+from albert_lab import files, paths
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.machine import cores
+from albert_lab.naming import Name
 from albert_lab.storage import write_atomically
 
 RUN_FILE = "run.yaml"
@@ -23,6 +27,34 @@ FAILURE = "failure.json"
 MACHINE = "machine.json"
 LOCK = "lock"
 TRACEBACK = "traceback.txt"
+
+
+REMEDY = "remove the folder, and the command that it is of makes the run again"
+
+
+class _Start(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    run: Name
+    keep: Keep
+
+
+class _RunFile(BaseModel):
+    """What run.yaml holds; its configuration is checked by itself."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    results_version: int
+    fingerprints: dict[str, str]
+    start_from: _Start | None
+    config: dict[str, Any]
+
+
+class _Machine(BaseModel):
+    """What machine.json holds."""
+
+    threads: int = Field(gt=0, le=2**16)
 
 
 @dataclass(frozen=True)
@@ -133,17 +165,50 @@ def read(folder: Path) -> Run:
     """The run that a folder holds.
 
     Raises:
-        ConfigError: no run.yaml, or one that does not give the name it says.
+        ConfigError: no run.yaml.
+        DamagedFileError: one that cannot be read, or that does not give the name it says.
     """
     file = folder / RUN_FILE
     if not file.is_file():
         raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
-    content: Any = OmegaConf.to_container(OmegaConf.load(file))
-    start_from = StartFrom(**content["start_from"]) if content["start_from"] else None
-    run = Run(validate(content["config"]), content["fingerprints"], start_from)
-    if content["results_version"] == RESULTS_VERSION and run.name != content["name"]:
-        raise ConfigError(f"{file} was changed by hand: it says {content['name']}, its content is {run.name}")
+    content = read_file(folder)
+    start_from = StartFrom(content.start_from.run, content.start_from.keep) if content.start_from else None
+    try:
+        run = Run(validate(content.config), content.fingerprints, start_from)
+    except ConfigError as error:
+        raise DamagedFileError(file, str(error), REMEDY) from error
+    if content.results_version == RESULTS_VERSION and run.name != content.name:
+        raise DamagedFileError(file, f"changed by hand: it says {content.name}, its content is {run.name}", REMEDY)
     return run
+
+
+def read_file(folder: Path) -> _RunFile:
+    """What a run.yaml holds, its configuration unchecked: that of an earlier version has other keys.
+
+    Raises:
+        DamagedFileError: it cannot be read.
+    """
+    file = folder / RUN_FILE
+    return files.check(file, files.read_yaml(file, REMEDY), _RunFile, REMEDY)
+
+
+@contextmanager
+def locked(folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Within, no other process makes or fine-tunes the run; says so where it has to wait for one.
+
+    Raises:
+        filelock.Timeout: stopped while it waited.
+    """
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say("another process is making this run: waiting for it")
+        lock.acquire(cancel_check=is_stopped)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def is_locked(folder: Path) -> bool:
@@ -162,6 +227,8 @@ def use_threads(folder: Path, config: RunConfig) -> int:
     if not file.exists():
         threads = config.machine.threads or int(os.environ.get("ALBERT_LAB_THREADS") or cores())
         write_atomically(file, json.dumps({"threads": threads}) + "\n")
-    threads = json.loads(file.read_text())["threads"]
+    threads = files.read_json(
+        file, _Machine, "remove it: the run then resumes with the threads of this machine"
+    ).threads
     os.environ["OMP_NUM_THREADS"] = str(threads)
     return threads

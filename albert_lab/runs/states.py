@@ -1,11 +1,11 @@
 """How far a run is, why it failed, and how it is reset."""
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from albert_lab import files
 from albert_lab.errors import ConfigError
 from albert_lab.runs import finetunings, results
 from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, Run, is_locked, read
@@ -50,8 +50,12 @@ def check_finished(folder: Path) -> None:
 
 
 def failure(folder: Path) -> str:
-    """Why a run failed, in one line."""
-    return json.loads((folder / FAILURE).read_text())["error"]
+    """Why a run failed, in one line.
+
+    Raises:
+        DamagedFileError: the file that says so cannot be read.
+    """
+    return files.read_json(folder / FAILURE, finetunings.Failure, "--retry-failed forgets it").error
 
 
 def forget_failure(folder: Path) -> None:

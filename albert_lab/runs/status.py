@@ -5,6 +5,7 @@ from typing import Any
 
 from tabulate import tabulate
 
+from albert_lab.errors import DamagedFileError
 from albert_lab.runs import ancestry, results, states
 from albert_lab.runs import run as runs
 from albert_lab.tasks.records import FOLDER
@@ -19,8 +20,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     parents = ancestry.parents(folder)
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
-        state = states.state(run_folder)
-        last = next((line for line in reversed(results.read_metrics(run_folder)) if line["event"] == "training"), {})
+        state, last, reason = _read(run_folder)
         found[run_folder.name] = {
             "run": run_folder.name,
             "state": state,
@@ -29,9 +29,22 @@ def rows(folder: Path) -> list[dict[str, Any]]:
             "loss": last.get("loss"),
             "fine_tuned": sorted(file.stem for file in (run_folder / FOLDER).glob("*-seed*[0-9].json")),
             "start_from": parents.get(run_folder.name),
-            "reason": states.failure(run_folder) if state == "failed" else None,
+            "reason": reason,
         }
     return [found[name] | {"depth": depth} for name, depth in ancestry.tree(list(found), parents)]
+
+
+def _read(folder: Path) -> tuple[str, dict[str, Any], str | None]:
+    """State of a run, the last line of its training, and why it failed or what is damaged."""
+    state = states.state(folder)
+    try:
+        runs.read_file(folder)
+        results.check(folder)
+        lines = results.read_metrics(folder)
+        reason = states.failure(folder) if state == "failed" else None
+    except DamagedFileError as error:
+        return "damaged", {}, str(error)
+    return state, next((line for line in reversed(lines) if line["event"] == "training"), {}), reason
 
 
 def text(found: list[dict[str, Any]]) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
 from tabulate import tabulate
 
 from albert_lab import paths
@@ -76,7 +75,7 @@ def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
         for split in wanted.splits:
             task.file(paths.tasks_data(), split)
     runs.use_threads(run.folder, run.config)
-    with FileLock(run.folder / runs.LOCK):
+    with runs.locked(run.folder, say):
         return _finetune(run, tasks, wanted, say)
 
 

@@ -2,21 +2,20 @@
 
 import argparse
 import json
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
-from albert_lab import paths
-from albert_lab.errors import INTERRUPTED, STOPPED, ConfigError, MissingDataError
+from albert_lab import paths, signals
+from albert_lab.errors import FIXABLE, ConfigError, MissingDataError, WriteError
 from albert_lab.runs import finetunings, results
 from albert_lab.runs.progress import RunProgress
 from albert_lab.runs.recording import make_record, provenance
-from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, read, use_threads
+from albert_lab.runs.run import FAILURE, TRACEBACK, Run, locked, read, use_threads
 from albert_lab.runs.states import PRETRAINED, state
 from albert_lab.storage import write_atomically
 
@@ -30,45 +29,45 @@ def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = Non
     0 done (a fine-tuning that failed has left its reason); 1 failed; 2 a configuration that does not fit; 4 missing
     data; 75 stopped by SIGTERM and resumable; 130 stopped by Ctrl-C and resumable.
     """
-    stopped_by: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _frame: stopped_by.append(number))
-    try:
-        lock = FileLock(folder / LOCK).acquire(cancel_check=lambda: bool(stopped_by))
-    except Timeout:  # stopped while another process makes the run
-        return _exit_code(stopped_by)
-    with lock:
+    with signals.deferred() as stopped_by:
         progress = RunProgress(folder.name.rpartition("_")[0] or folder.name)
+
+        def is_stopped() -> bool:
+            return bool(stopped_by)
+
         try:
-            if _make(folder, tasks, seeds, progress, lambda: bool(stopped_by)):
-                return 0
-            progress.say("stopped; its state is saved, and the same command goes on from there")
-            return _exit_code(stopped_by)
-        except ConfigError as error:
-            return _fail(folder, progress, error, 2)
-        except MissingDataError as error:
-            return _fail(folder, progress, error, 4)
-        except Exception as error:
-            return _fail(folder, progress, error, 1)
+            with locked(folder, progress.say, is_stopped):
+                try:
+                    if _make(folder, tasks, seeds, progress, is_stopped):
+                        return 0
+                    progress.say("stopped; its state is saved, and the same command resumes from there")
+                except Exception as error:
+                    if not stopped_by:
+                        return _fail(folder, progress, error)
+                    # Processes that the same signal ended may be its cause; what is wrong without it comes up again.
+                    progress.say(f"stopped; the same command resumes from the last checkpoint ({_text(error)})")
+        except Timeout:  # stopped while another process makes the run
+            progress.say("stopped while it waited for the other process")
         finally:
             progress.close()
+        return signals.code_of(stopped_by[0])
 
 
-def _exit_code(stopped_by: Sequence[int]) -> int:
-    return INTERRUPTED if stopped_by[0] == signal.SIGINT else STOPPED
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
-def _fail(folder: Path, progress: RunProgress, error: Exception, code: int) -> int:
-    text = str(error) or type(error).__name__
+def _fail(folder: Path, progress: RunProgress, error: Exception) -> int:
+    text = _text(error)
     progress.say(f"failed: {text}")
-    if code != 1:  # the user's to mend, after which the same command is to go on
-        return code
+    if isinstance(error, FIXABLE):  # the same command then resumes
+        return 2 if isinstance(error, ConfigError) else 4
     try:
         (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
         write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
-    except OSError as unwritten:  # the disk may be what failed
+    except (OSError, WriteError) as unwritten:  # the disk may be what failed
         progress.say(f"the failure could not be noted: {unwritten}")
-    return code
+    return 1
 
 
 def _make(
@@ -160,4 +159,5 @@ def command(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    signals.end_with_parent()
     sys.exit(command(sys.argv[1:]))

@@ -44,7 +44,7 @@ class _Claim(BaseModel):
     Bounds and margins of scores are in points (percent), as the paper prints them; of other columns in their own unit.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     quote: str = Field(min_length=1)
     section: str = Field(min_length=1)

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from albert_lab.files import csv_text
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results
@@ -29,7 +30,7 @@ def keep(folder: Path, experiment: Experiment, planned: Sequence[PlannedPoint], 
 
         lines = table(planned, experiment.ensemble.members, say)
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / results.ENSEMBLES, pd.DataFrame(lines).to_csv(index=False))
+        write_atomically(folder / results.ENSEMBLES, csv_text(pd.DataFrame(lines)))
 
 
 def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[str, Any]]:

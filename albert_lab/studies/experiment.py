@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from yaml import YAMLError
 
 from albert_lab import paths
 from albert_lab.config.compose import axes, describe
-from albert_lab.config.schema import Keep
+from albert_lab.config.schema import SEEDS, Keep
 from albert_lab.errors import ConfigError
+from albert_lab.files import read_yaml
+from albert_lab.naming import Name
 from albert_lab.runs import results
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
@@ -27,7 +26,7 @@ LAYERS_FIGURE = "layer-similarity"
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class PaperTable(_Part):
@@ -71,7 +70,9 @@ class BeyondPaper(_Part):
     @model_validator(mode="before")
     @classmethod
     def _plain_lists(cls, content: Any) -> Any:
-        return content | {"values": _choices(content["values"])} if "values" in content else content
+        if isinstance(content, dict) and "values" in content:
+            return content | {"values": _choices("values", content["values"])}
+        return content
 
 
 class Link(_Part):
@@ -102,7 +103,7 @@ class Experiment(_Part):
     starts from.
     """
 
-    name: str
+    name: Name
     title: str
     source: str
     fixed: tuple[str, ...] = ()
@@ -113,7 +114,7 @@ class Experiment(_Part):
     speed_relative_to: dict[str, str] | None = None
     columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
-    finetuning_seeds: tuple[int, ...] | None = None
+    finetuning_seeds: tuple[Annotated[int, Field(ge=0, lt=SEEDS)], ...] | None = Field(default=None, min_length=1)
     ensemble: Ensemble | None = None
     claims: tuple[Claim, ...] = ()
     figures: tuple[str, ...] = ("learning-curves",)
@@ -124,7 +125,7 @@ class Experiment(_Part):
     @classmethod
     def _plain_lists(cls, content: Any) -> Any:
         if isinstance(content, dict) and isinstance(content.get("grid"), dict):
-            content = content | {"grid": {str(key): _choices(values) for key, values in content["grid"].items()}}
+            content = content | {"grid": {str(key): _choices(key, values) for key, values in content["grid"].items()}}
         return content
 
     @model_validator(mode="after")
@@ -145,9 +146,12 @@ class Experiment(_Part):
         places += [("start_from.row", link.row) for link in self.start_from]
         places += [("speed_relative_to", self.speed_relative_to or {})]
         for place, row in places:
-            for axis in row:
+            for axis, label in row.items():
                 if axis not in self.grid:
                     raise ValueError(f"{place}: {axis} is no axis of the grid ({', '.join(self.grid)})")
+                known = [*self.grid[axis], *self.values_beyond(axis)]
+                if label and label not in known:
+                    raise ValueError(f"{place}: {axis}={label} is not among {', '.join(known)}")
         return self
 
     @model_validator(mode="after")
@@ -179,6 +183,10 @@ class Experiment(_Part):
             raise ValueError("start_from and continues: a row starts from one run")
         return self
 
+    def values_beyond(self, axis: str) -> dict[str, Choice]:
+        """The values of an axis that the paper does not print."""
+        return self.beyond_paper[axis].values if axis in self.beyond_paper else {}
+
     @property
     def axes(self) -> tuple[str, ...]:
         """The axes that make the rows of the table; seeds are averaged over."""
@@ -194,16 +202,11 @@ def read(file: Path) -> Experiment:
     if not file.is_file():
         what = "a folder" if file.is_dir() else "not there"
         raise ConfigError(f"{file} is {what}: name an experiment file (.yaml)")
+    content = read_yaml(file)
     try:
-        # OmegaConf, since PyYAML reads 1e-4 as a string; interpolations belong to the configuration, not to this file.
-        content = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
-        if not isinstance(content, dict):
-            raise ConfigError(f"{file} holds no keys: an experiment has title, source and grid")
         return Experiment.model_validate({"name": file.stem} | _as_text(content))
     except ValidationError as error:
         raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors()))}") from error
-    except (OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read as YAML: {error}") from error
 
 
 def _as_text(value: Any) -> Any:
@@ -250,7 +253,9 @@ def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
     ]
 
 
-def _choices(values: Any) -> dict[str, Choice]:
+def _choices(axis: str, values: Any) -> dict[str, Choice]:
+    if not isinstance(values, dict | list | tuple) or not values:
+        raise ValueError(f"{axis}: {values} gives no values: a list of them, or of labels with overrides, is needed")
     pairs = values.items() if isinstance(values, dict) else ((value, value) for value in values)
     return {
         str(label): tuple(str(item) for item in value) if isinstance(value, list | tuple) else str(value)

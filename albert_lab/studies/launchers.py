@@ -1,14 +1,13 @@
 """Start the child processes that make runs: on this machine, one process a run."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from albert_lab import signals
 from albert_lab.errors import INTERRUPTED, STOPPED
 from albert_lab.machine import cores
 
@@ -25,7 +24,8 @@ def launch(
 ) -> int:
     """Make runs in child processes, at most `jobs` at a time, until none is left or on_end says stop.
 
-    SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end.
+    SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end. So they do where this process
+    ends without a word: a child does not outlive it.
 
     Args:
         folders: run folders in order, each with what its process is told besides: tasks to fine-tune on, seeds.
@@ -41,12 +41,17 @@ def launch(
     waiting = list(folders)
     failed: set[Path] = set()
     running: dict[Path, subprocess.Popen[bytes]] = {}
-    environment = os.environ | {"ALBERT_LAB_THREADS": str(max(1, cores() // jobs))}
+    environment = os.environ | {"ALBERT_LAB_THREADS": str(max(1, cores() // jobs)), signals.PARENT: str(os.getpid())}
     if jobs > 1:
         environment["ALBERT_LAB_PLAIN_PROGRESS"] = "1"
-    received: list[int] = []
     stopped = 0
-    with _passing_on_signals(running, received):
+
+    def pass_on(number: int) -> None:
+        for child in running.values():
+            if child.poll() is None:
+                child.send_signal(number)
+
+    with signals.deferred(pass_on) as received:
         while waiting or running:
             for folder in [folder for folder in waiting if parents.get(folder) in failed and not received]:
                 waiting.remove(folder)
@@ -56,13 +61,12 @@ def launch(
                 if len(running) >= jobs or received:
                     break
                 waiting.remove(folder)
-                running[folder] = subprocess.Popen(
-                    [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *folders[folder]],
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                )
-                if received:  # while the child was being started, so that it was not among those told
-                    running[folder].send_signal(received[-1])
+                with signals.held_back():  # until the child is among those that are told, and listens
+                    running[folder] = subprocess.Popen(
+                        [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *folders[folder]],
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                    )
             for folder, child in list(running.items()):
                 code = child.poll()
                 if code is not None:
@@ -78,20 +82,4 @@ def launch(
             time.sleep(POLL_SECONDS)
     if not received:
         return stopped
-    return INTERRUPTED if received[0] == signal.SIGINT else STOPPED
-
-
-@contextmanager
-def _passing_on_signals(running: dict[Path, subprocess.Popen[bytes]], received: list[int]) -> Iterator[None]:
-    def pass_on(number: int, _frame: object) -> None:
-        received.append(number)
-        for child in running.values():
-            if child.poll() is None:
-                child.send_signal(number)
-
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return signals.code_of(received[0])

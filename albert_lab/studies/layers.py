@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from albert_lab.files import csv_text
 from albert_lab.runs import layers, results, states
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
@@ -23,4 +24,4 @@ def keep(folder: Path, experiment: Experiment, planned: Sequence[PlannedPoint], 
     found = layers.table([item.run.folder for item in items if states.state(item.run.folder) == "done"], say)
     folder.mkdir(parents=True, exist_ok=True)
     found = pd.concat([found, pd.DataFrame(recorded)], ignore_index=True) if recorded else found
-    write_atomically(folder / results.LAYERS, found.to_csv(index=False))
+    write_atomically(folder / results.LAYERS, csv_text(found))

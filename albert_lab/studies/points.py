@@ -1,13 +1,15 @@
 """The points of an experiment: its grid under a command's overrides, each with its configuration and its start."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from albert_lab.config.compose import axes, expand, load
+from albert_lab.config.compose import MAX_POINTS, axes, expand, load
 from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
 from albert_lab.errors import ConfigError
+from albert_lab.messages import Say, quiet, told
 from albert_lab.studies.experiment import Choice, Experiment
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class Point:
             return label
 
 
-def points(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Point]:
+def points(experiment: Experiment, overrides: Sequence[str] = (), say: Say = quiet) -> list[Point]:
     """Every run that an experiment asks for, rows first and seeds moving fastest.
 
     Overrides win over the experiment: a swept key replaces or adds an axis, a single value fixes one. Seeds come from
@@ -69,15 +71,17 @@ def points(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Point]
     Raises:
         ConfigError: a configuration that does not fit, with the point it belongs to where it is not that of all.
     """
-    return _Points(experiment, axes(overrides)).all()
+    return _Points(experiment, axes(overrides), say).all()
 
 
 class _Points:
     """The points of an experiment under what the command line gives."""
 
-    def __init__(self, experiment: Experiment, given: dict[str, list[str]]) -> None:
+    def __init__(self, experiment: Experiment, given: dict[str, list[str]], say: Say) -> None:
+        self._say = say
         self._links = experiment.start_from
         self._made: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several is composed once
+        self._being_made: list[tuple[tuple[str, str], ...]] = []  # a row, its parent, that one's parent
         axes(experiment.fixed)  # what it gives has the braces of interpolations escaped; the texts have not
         fixed = dict(text.split("=", 1) for text in experiment.fixed)
         fixed |= {key: values[0] for key, values in given.items() if len(values) == 1 and key != "seed"}
@@ -115,7 +119,15 @@ class _Points:
                 )
 
     def all(self) -> list[Point]:
-        return [self._point(row, seed) for row in expand(self.rows) for seed in self._seeds]
+        number = math.prod(len(labels) for labels in self.rows.values()) * len(self._seeds)
+        if number > MAX_POINTS:
+            sizes = " x ".join(f"{len(labels):,} of {axis}" for axis, labels in self.rows.items())
+            raise ConfigError(
+                f"{sizes} x {len(self._seeds):,} seeds are {number:,} runs, and {MAX_POINTS:,} is the limit of a sweep:"
+                " make it as several"
+            )
+        asked = ((row, seed) for row in expand(self.rows) for seed in self._seeds)
+        return [self._point(row, seed) for row, seed in told(asked, number, "composed {} of {} runs", self._say)]
 
     def _overrides(self, axis: str, label: str) -> tuple[str, ...]:
         choice = self._choices.get(axis, {}).get(label, label)
@@ -123,8 +135,14 @@ class _Points:
 
     def _point(self, row: dict[str, str], seed: str, trunk: Mapping[str, str] | None = None) -> Point:
         key = (*row.items(), *(trunk or {}).items(), ("seed", seed))
+        if key in self._being_made:
+            circle = [*self._being_made[self._being_made.index(key) :], key]
+            words = (" ".join(f"{axis}={label}" for axis, label in each if axis != "seed") for each in circle)
+            raise ConfigError(f"start_from goes in a circle: {' starts from '.join(words)}")
         if key not in self._made:
+            self._being_made.append(key)
             self._made[key] = self._make(row, seed, trunk or {})
+            self._being_made.pop()
         return self._made[key]
 
     def _make(self, row: dict[str, str], seed: str, trunk: Mapping[str, str]) -> Point:

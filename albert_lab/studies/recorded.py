@@ -1,15 +1,17 @@
 """Runs whose numbers stand in reports: they count as done where their folders are not."""
 
-import csv
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from albert_lab import paths
+from albert_lab.errors import DamagedFileError
+from albert_lab.files import rows_of_csv
+from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
 from albert_lab.runs import states
@@ -44,42 +46,62 @@ class Records:
         return tuned.issuperset(identity_of(run.name, run.config, task, seed) for task, seed in wanted)
 
 
-def read(folder: Path) -> Records:
-    """The runs in the reports of a folder.
+def read(folder: Path, say: Say) -> Records:
+    """The runs in the reports of a folder; of one that is damaged none are taken, and that is said.
 
     Reports of other tasks have other columns and fine-tunings of a run, which are joined: a cell is empty where a
     report has no such score. Of everything else that several reports have, the first by name is taken.
     """
     found = Records()
     for report in sorted(folder.glob("*/")):
-        for run, rows in _lines(report / RESULTS).items():
+        try:
+            results, tunings, curves, layers = (_lines(report / name) for name in (RESULTS, TUNINGS, CURVES, LAYERS))
+            _check(report / RESULTS, results)
+        except DamagedFileError as error:
+            say(f"the runs of the report {report} are not taken from it: {error}")
+            continue
+        for run, rows in results.items():
             known = found.results.get(run, rows)
             found.results[run] = [row | _filled(was) for row, was in zip(rows, known, strict=True)]
-        for run, rows in _lines(report / TUNINGS).items():
+        for run, rows in tunings.items():
             known = {row.get("identity") for row in found.tunings[run]}
             found.tunings[run] += [row for row in rows if row.get("identity") not in known]
-        for name, kept in ((CURVES, found.curves), (LAYERS, found.layers)):
-            for run, rows in _lines(report / name).items():
+        for read_now, kept in ((curves, found.curves), (layers, found.layers)):
+            for run, rows in read_now.items():
                 kept.setdefault(run, rows)
     return found
 
 
-def set_aside(folder: Path, results: "pd.DataFrame", tunings: "pd.DataFrame", say: Callable[[str], None]) -> None:
+def _check(file: Path, results: dict[str, list[Row]]) -> None:
+    for run, rows in results.items():
+        if len(rows) > 1:
+            raise DamagedFileError(file, f"has {len(rows)} lines of the run {run}")
+
+
+def set_aside(folder: Path, results: "pd.DataFrame", tunings: "pd.DataFrame", say: Say) -> None:
     """Copy a report beside itself where these tables in its place would lose numbers that no run folder has.
 
     The copy counts as a record like the report itself.
     """
     lost: set[str] = set()
+    damage = ""
     for name, key, table in ((RESULTS, "run", results), (TUNINGS, "identity", tunings)):
         kept = {line[key] for line in table.to_dict("records")}
-        before = _lines(folder / name).items()
+        try:
+            before = _lines(folder / name).items()
+        except DamagedFileError as error:
+            damage = str(error)
+            continue
         lost |= {run for run, rows in before if not kept.issuperset(row.get(key) for row in rows)}
     lost = {run for run in lost if states.state(paths.runs() / run) != "done"}
-    if not lost:
+    if not lost and not damage:
         return
     copies = (folder.with_name(f"{folder.name}-before-{number}") for number in count(1))
     copy = next(copy for copy in copies if not copy.exists())
     shutil.copytree(folder, copy)
+    if damage:
+        say(f"the report before is damaged, and kept as {copy}: {damage}")
+        return
     what = "1 run of the report before has" if len(lost) == 1 else f"{len(lost)} runs of the report before have"
     say(f"{what} numbers that stand nowhere else: it is kept as {copy}")
 
@@ -90,10 +112,7 @@ def _filled(row: Row) -> Row:
 
 def _lines(file: Path) -> dict[str, list[Row]]:
     lines = _by_run()
-    if not file.is_file():
-        return lines
-    with file.open(newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            if "run" in row:
-                lines[row["run"]].append(row)
+    for row in rows_of_csv(file):
+        if "run" in row:
+            lines[row["run"]].append(row)
     return lines

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from albert_lab import errors, paths
+from albert_lab import errors, in_use, paths
 from albert_lab.config.schema import RunConfig
+from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
+from albert_lab.messages import told
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
@@ -87,12 +89,13 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
     """
     from albert_lab.data.pairs import check_kinds
 
-    found = points(experiment, overrides)
+    found = points(experiment, overrides, _say)
     if experiment.continues:
         found = continuing.start_from(found, experiment.continues, overrides)
     chosen = downstream.choose(experiment.columns, found[0].config, tasks)
-    records = recorded.read(paths.reports() / report_place(found[0].config))
-    planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in found]
+    records = recorded.read(paths.reports() / report_place(found[0].config), _say)
+    asked = told(found, len(found), "planned {} of {} runs", _say)
+    planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in asked]
     _check_one_evaluation_set(planned)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
@@ -147,7 +150,9 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     What failed before is left alone, but for what was the user's to mend.
     """
     items = family(planned)
+    in_use.mark(paths.runs())
     for folder in items:
+        results.check(folder)  # a damaged record is told before anything is made
         downstream.forget_failures(folder, fixable_only=True)
     outcome = Outcome()
     before = {folder: item.state for folder, item in items.items()}
@@ -169,10 +174,13 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     if there:
         _say(f"{len(there)} of those finished stand in reports alone; --fresh makes them again")
     if todo:
+        for item in todo:
+            _check_capacity(item)
         _prepare_data([item.run for item in todo if states.state(item.run.folder) != "done"])
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
-        outcome.code = SOME_FAILED if len(items) > 1 else 1
+        is_any_done = any(item.state in states.FINISHED for item in items.values())
+        outcome.code = SOME_FAILED if is_any_done else 1
     for name, error in outcome.failures.items():
         _say(f"FAILED {name}: {error}")
     return outcome
@@ -191,6 +199,13 @@ def _reopen_freed(items: Mapping[Path, PlannedPoint], needed: Collection[str]) -
         if item.run.name in needed and states.state(folder) == "done":
             _say(f"{item.run.name} is made again: its weights were freed, and an unfinished run starts from them")
             (folder / results.RECORD).unlink()
+
+
+def _check_capacity(item: PlannedPoint) -> None:
+    try:
+        capacity.check_training(item.run.config)
+    except ConfigError as error:
+        raise ConfigError(f"{item.point.words or item.run.name}: {error}") from error
 
 
 def _prepare_data(todo: Sequence[runs.Run]) -> None:

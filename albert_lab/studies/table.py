@@ -2,7 +2,8 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -10,13 +11,16 @@ from typing import Any
 
 import pandas as pd
 
-from albert_lab.errors import ConfigError
+from albert_lab import files
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.studies.experiment import Experiment
 
 INTRINSIC_HEADINGS = {"mlm_accuracy": "MLM", "nsp_accuracy": "NSP", "sop_accuracy": "SOP"}
 
 AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
+
+REMEDY = "put it back, or run the command of the report, which writes it again"
 
 Run = dict[str, Any]  # one line of results.csv
 
@@ -67,25 +71,31 @@ class Row:
         return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
 
 
-def read_csv(file: Path, dtype: type | None = None) -> pd.DataFrame:
-    """A table of a report folder; empty where nothing was recorded.
-
-    Args:
-        file: the CSV file.
-        dtype: of every cell; None: what each column looks like.
+def read_csv(file: Path, *, text: Collection[str] | None = (), numbers: Collection[str] = ()) -> pd.DataFrame:
+    """A table of a report folder; empty where nothing was recorded. Arguments and errors as in files.read_csv().
 
     Raises:
-        ConfigError: no such file, or one that is no table.
+        ConfigError: no such file.
     """
     if not file.is_file():
         raise ConfigError(f"{file} is not there: a report folder has experiment.yaml with its CSV files")
+    return files.read_csv(file, text=text, numbers=numbers, remedy=REMEDY)
+
+
+@contextmanager
+def fitting(folder: Path) -> Iterator[None]:
+    """Within, a report is made of the files in a folder, each of which can be read.
+
+    Raises:
+        DamagedFileError: what they say does not fit together: a column, a row or a number is missing or is another.
+    """
     try:
-        # `none` is the name of an option, not a missing value; an empty cell is missing.
-        return pd.read_csv(file, keep_default_na=False, na_values=[""], dtype=dtype)
-    except pd.errors.EmptyDataError:
-        return pd.DataFrame()
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is no CSV file of a report: {error}") from error
+        yield
+    except (ConfigError, MissingDataError):
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError) as error:
+        problem = f"its files do not fit together ({type(error).__name__}: {error})"
+        raise DamagedFileError(folder, problem, REMEDY) from error
 
 
 def intrinsic_columns(experiment: Experiment) -> list[Column]:

@@ -1,10 +1,13 @@
 """Files of scores and predictions: scores as they are averaged (npz), predictions in the official form."""
 
+import io
 from pathlib import Path
 
 import numpy as np
 
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab import files
+from albert_lab.errors import DamagedFileError, MissingDataError
+from albert_lab.storage import write_atomically
 from albert_lab.tasks.formats.squad import write_na_probs
 from albert_lab.tasks.kind import Outcome, Scores
 from albert_lab.tasks.task import TaskConfig
@@ -12,10 +15,9 @@ from albert_lab.tasks.task import TaskConfig
 
 def save_scores(scores: Scores, file: Path) -> None:
     """Writes the scores of examples, whole or not at all."""
-    temporary = file.with_name(f".{file.name}")
-    with temporary.open("wb") as stream:
-        np.savez_compressed(stream, **scores)  # pyright: ignore[reportArgumentType]
-    temporary.replace(file)
+    content = io.BytesIO()
+    np.savez_compressed(content, **scores)  # pyright: ignore[reportArgumentType]
+    write_atomically(file, content.getvalue())
 
 
 def load_scores(file: Path) -> Scores:
@@ -23,17 +25,14 @@ def load_scores(file: Path) -> Scores:
 
     Raises:
         MissingDataError: there is no such file.
-        ConfigError: it holds no scores.
+        DamagedFileError: it holds no scores.
     """
-    try:
-        with np.load(file, allow_pickle=False) as content:
-            scores = dict(content)
-    except FileNotFoundError as error:
-        raise MissingDataError(f"{file} is not there") from error
-    except ValueError as error:
-        raise ConfigError(f"{file} holds no scores: {error}") from error
+    if not file.exists():
+        raise MissingDataError(f"{file} is not there")
+    remedy = "remove its folder and the record beside that, and the same fine-tuning makes it again"
+    scores = files.read_arrays(file, remedy)
     if "ids" not in scores:
-        raise ConfigError(f"{file} holds no scores of examples: it has no ids")
+        raise DamagedFileError(file, "holds no scores of examples: it has no ids", remedy)
     return scores
 
 

@@ -8,8 +8,8 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
+from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
-from albert_lab.errors import ConfigError
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.task import TaskConfig, TaskSettings
@@ -20,7 +20,7 @@ FINETUNING_VERSION = 2
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ExampleSet(_Part):
@@ -148,15 +148,12 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
     """The record of a fine-tuning; None where it is not finished.
 
     Raises:
-        ConfigError: a file that is no record.
+        DamagedFileError: a file that is no record.
     """
     file = record_file(folder, task, seed)
     if not file.exists():
         return None
-    try:
-        return FinetuningRecord.model_validate_json(file.read_text())
-    except ValueError as error:
-        raise ConfigError(f"{file} is not a record of a fine-tuning: {error}") from error
+    return files.read_json(file, FinetuningRecord, "remove it, and the same command makes the fine-tuning again")
 
 
 def write_record(folder: Path, record: FinetuningRecord) -> None:

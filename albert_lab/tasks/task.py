@@ -9,15 +9,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field, ValidationError, model_validator
-from yaml import YAMLError
 
 from albert_lab import paths
 from albert_lab.config.compose import parse
 from albert_lab.config.schema import PositiveInt, RunConfig, Section
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.files import read_yaml
+from albert_lab.naming import Name
 from albert_lab.tasks.examples import Issue
 from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.formats.race import RaceFormat
@@ -95,7 +96,7 @@ class TaskConfig(Section):
     split, where there are any. version rises with every change of the file that moves numbers.
     """
 
-    name: str
+    name: Name
     title: str
     kind: str
     source: str
@@ -210,9 +211,7 @@ def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(f"task {name} is unknown{hint} (allowed: {', '.join(task_names())}, or a .yaml file)")
     try:
-        content = OmegaConf.load(file)
-        if not isinstance(content, DictConfig):
-            raise ConfigError(f"{file} holds no keys")
+        content = OmegaConf.create(read_yaml(file))
         for override in parse(overrides) if overrides else ():  # the parser takes a while to start
             if override.is_sweep_override():
                 raise ConfigError(f"{override.input_line} names several values, and a task takes one")
@@ -224,8 +223,8 @@ def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
         return TaskConfig.model_validate_json(json.dumps({"name": file.stem} | _with_defaults(plain)))
     except ValidationError as error:
         raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in error.errors())) from error
-    except (OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read as YAML: {error}") from error
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{file} cannot be used: {error}") from error
 
 
 @cache

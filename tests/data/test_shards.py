@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from albert_lab.data.corpus import Split
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, open_shards, read_meta, token_dtype
-from albert_lab.errors import MissingDataError
+from albert_lab.errors import DamagedFileError, MissingDataError
 
 # Batches of documents, as the lengths of their sentences in pieces; no sentence and no document is empty.
 BATCHES = st.lists(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), max_size=4), max_size=4)
@@ -66,7 +66,7 @@ def test_shards_that_are_not_whole_are_refused(tmp_path):
     write(tmp_path, [[[3, 4], [5]]])
     file = tmp_path / "dev.sentences"
     file.write_bytes(file.read_bytes()[:-8])
-    with pytest.raises(MissingDataError, match="dev.sentences has 24 bytes, not 32: delete"):
+    with pytest.raises(DamagedFileError, match=r"dev.sentences: has 24 bytes, not 32.*remove"):
         open_shards(tmp_path, "dev")
     assert open_shards(tmp_path, "train").num_documents == 2
 

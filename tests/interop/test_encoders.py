@@ -42,7 +42,7 @@ def albert(tmp_path):
 def test_every_layer_of_bert_and_albert_is_measured(bert, albert, corpus):
     config = toy_config(corpus, "evaluation.num_pairs=10", "evaluation.batch_size=4")
     for folder in (bert, albert):
-        found = encoders.layers(folder, config)
+        found = encoders.layers(folder, config, print)
         assert list(found["layer"]) == [1, 2, 3, 1, 2, 3]
         assert np.isfinite(found["degrees"]).all()
         assert found["degrees"].gt(0).to_numpy().all()
@@ -54,7 +54,7 @@ def test_every_layer_of_bert_and_albert_is_measured(bert, albert, corpus):
 def test_it_agrees_with_one_pass_over_each_sequence_alone(bert, corpus):
     """Batches, and so padding, change nothing; nor does taking sequences one by one."""
     config = toy_config(corpus, "evaluation.num_pairs=7", "evaluation.batch_size=3", "max_sequence_length=20")
-    found = encoders.layers(bert, config)
+    found = encoders.layers(bert, config, print)
     encoder, tokenizer = BertModel.from_pretrained(bert).eval(), BertTokenizer.from_pretrained(bert)
     windows = encoders._windows(tokenizer, config, 20)
     alone = []
@@ -85,14 +85,14 @@ def test_windows_are_of_held_out_documents_alone_and_of_all_of_them(bert, corpus
 
 
 def test_windows_are_no_longer_than_the_encoder_has_positions(bert, corpus):
-    found = encoders.layers(bert, toy_config(corpus, "max_sequence_length=64", "evaluation.num_pairs=4"))
+    found = encoders.layers(bert, toy_config(corpus, "max_sequence_length=64", "evaluation.num_pairs=4"), print)
     assert max(found["n"].tolist()) <= 4 * 24
 
 
 def test_without_transformers_the_package_is_named(bert, corpus, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingDataError, match=r"albert-lab\[transformers\]"):
-        encoders.layers(bert, toy_config(corpus))
+        encoders.layers(bert, toy_config(corpus), print)
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_a_folder_without_an_encoder_is_refused_and_named(bert, corpus, file, co
     if content is not None:
         (bert / file).write_text(content)
     with pytest.raises(ConfigError, match=str(bert)):
-        encoders.layers(bert, toy_config(corpus))
+        encoders.layers(bert, toy_config(corpus), print)
 
 
 def test_weights_that_are_missing_are_not_made_up(bert, corpus):
     tensors = load_file(bert / "model.safetensors")
     save_file({name: tensor for name, tensor in tensors.items() if "layer.2." not in name}, bert / "model.safetensors")
     with pytest.raises(ConfigError, match=r"lacks weights of its encoder: .*layer\.2\."):
-        encoders.layers(bert, toy_config(corpus))
+        encoders.layers(bert, toy_config(corpus), print)
 
 
 def test_an_encoder_without_a_pooler_is_measured(bert, corpus):
@@ -119,4 +119,4 @@ def test_an_encoder_without_a_pooler_is_measured(bert, corpus):
     kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("pooler")}
     assert len(kept) < len(tensors)
     save_file(kept, bert / "model.safetensors")
-    assert len(encoders.layers(bert, toy_config(corpus, "evaluation.num_pairs=2"))) == 6
+    assert len(encoders.layers(bert, toy_config(corpus, "evaluation.num_pairs=2"), print)) == 6

@@ -99,7 +99,7 @@ def test_a_row_starts_from_one_run():
 def test_a_fresh_start_makes_the_continued_run_again_but_not_the_one_it_continues(corpus, finished, monkeypatch):
     items = planned(finished, corpus)
     forgotten = []
-    monkeypatch.setattr(runs, "forget", lambda folder: forgotten.append(folder.name))
+    monkeypatch.setattr(states, "forget", lambda folder: forgotten.append(folder.name))
     monkeypatch.setattr(sweep, "_launch", lambda *_: None)
     sweep.execute(sweep.forget(items, fresh=True, retry_failed=False), sweep.Options())
     assert forgotten == [items[0].run.name]

@@ -4,20 +4,23 @@ import json
 import time
 from pathlib import Path
 
-from albert_lab import paths
+from pydantic import BaseModel
+
+from albert_lab import files, paths
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build, worker_pool
 from albert_lab.data.tokenizer.base import Tokenizer, digest_model, read_model
 from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.data.tokenizer.train import train_on_corpus, training_seconds
-from albert_lab.errors import ConfigError
+from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.messages import Say
 
 # Raise it with every change that gives other models from the same text and settings.
 TOKENIZER_VERSION = 1
 
 MODEL_FILE = "spiece.model"
+RECORD = "tokenizer.json"
 
 
 def load(file: Path, digit_commas: str = "keep") -> Tokenizer:
@@ -78,6 +81,7 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     Raises:
         ConfigError: the file is no fitting SentencePiece model, its size is not tokenizer.vocab_size, or the corpus
             does not give that many pieces.
+        DamagedFileError: the model in the cache is not the one that was trained.
         MissingDataError: the model file or the text is not there.
         DiskFullError: no space for the model.
     """
@@ -85,10 +89,24 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     file = find_tokenizer(config)
     if settings.model_file is None:
         find_or_build(file.parent, lambda folder: _build(config, folder, say), "the tokenizer", say)
+        _check_cached(file)
     size = load_tokenizer(config).vocab_size
     if size != settings.vocab_size:
         raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} pieces: set it to {size}")
     return file
+
+
+class _Record(BaseModel):
+    """What is read of the record beside a model that was trained here; it holds more."""
+
+    model_fingerprint: str
+
+
+def _check_cached(file: Path) -> None:
+    remedy = f"the cached tokenizer is damaged: remove {file.parent}, and the same command trains it again"
+    record = files.read_json(file.with_name(RECORD), _Record, remedy)
+    if digest_model(files.read_bytes(file, remedy)) != record.model_fingerprint:
+        raise DamagedFileError(file, f"is not what was trained, as {RECORD} says", remedy)
 
 
 def _build(config: RunConfig, folder: Path, say: Say) -> None:
@@ -111,5 +129,5 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         "model_fingerprint": digest_model(file.read_bytes()),
         "version": TOKENIZER_VERSION,
     }
-    (folder / "tokenizer.json").write_text(json.dumps(record, indent=2) + "\n")
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n")
     say(f"trained the tokenizer in {time.monotonic() - start:.0f} s")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from albert_lab.config.schema import CorpusConfig, TokenizerConfig
+from albert_lab.config.schema import MIN_VOCAB_SIZE, CorpusConfig, TokenizerConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS
 from albert_lab.errors import ConfigError
@@ -100,6 +100,11 @@ def training_seconds(corpus: CorpusConfig, settings: TokenizerConfig) -> float:
 def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:
     vocab_size = f"tokenizer.vocab_size={settings.vocab_size}"
     if largest := re.search(r"Vocabulary size too high .* <= (\d+)", str(error)):
+        if int(largest.group(1)) < MIN_VOCAB_SIZE:
+            return (
+                f"this corpus is too small for a tokenizer: it gives {largest.group(1)} tokens at most, and"
+                f" tokenizer.vocab_size must be {MIN_VOCAB_SIZE} or more: give more text"
+            )
         return f"{vocab_size} is too large for this corpus: the largest that works is {largest.group(1)}"
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
         needed = smallest.group(1)

@@ -1,0 +1,45 @@
+"""How the program ends: what becomes of an error, and the exit code."""
+
+import errno
+import os
+import sys
+from typing import NoReturn
+
+from albert_lab import signals
+from albert_lab.errors import ConfigError, MissingDataError
+
+
+def end(error: BaseException) -> NoReturn:
+    """End the process: every error that a user can cause in one line on stderr, with its exit code.
+
+    After a signal the exit code is the signal's, whatever the error: it may come of the signal itself.
+    """
+    code = signals.exit_code()
+    if os.environ.get("ALBERT_LAB_TRACEBACK") and isinstance(error, Exception):
+        raise error
+    if code is not None:
+        if not isinstance(error, SystemExit):
+            _say("stopped; the same command resumes from there")
+        sys.exit(code)
+    if isinstance(error, SystemExit):
+        raise error
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        _say(f"a path is too long for this system: {str(error.filename)[:200]}...")
+        sys.exit(2)
+    if isinstance(error, UnicodeEncodeError):
+        _say(f"{error.object[:200]!r} is not UTF-8")
+        sys.exit(2)
+    if isinstance(error, ConfigError | MissingDataError | RuntimeError | OSError):
+        _say(str(error))
+        sys.exit(2 if isinstance(error, ConfigError) else 4 if isinstance(error, MissingDataError) else 1)
+    raise error
+
+
+def _say(text: str) -> None:
+    try:
+        print(f"albert-lab: {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):  # nobody reads it any more
+        return

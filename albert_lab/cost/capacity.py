@@ -1,0 +1,50 @@
+"""Whether the machine can hold what a configuration needs, asked before anything of it is built."""
+
+from albert_lab.config.schema import RunConfig
+from albert_lab.cost.parameters import FLOAT32_BYTES, count_parameters, estimate_training_memory
+from albert_lab.errors import ConfigError
+from albert_lab.machine import has_gpu, memory_bytes
+
+# Of a batch on its way to the device: ids, mask, segments and labels, as the loader makes them.
+_LOADED_BYTES_PER_TOKEN = 26
+_LARGEST = ("model.hidden_size", "model.num_layers", "batch_size", "machine.micro_batch_size", "max_sequence_length")
+
+
+def check_training(config: RunConfig) -> None:
+    """Check that main memory holds what training takes: on a GPU the weights and a batch alone.
+
+    Raises:
+        ConfigError: it does not, with both numbers, unless machine.memory_check=false.
+    """
+    machine = config.machine
+    is_cpu = machine.device == "cpu" or (machine.device == "auto" and not has_gpu())
+    if is_cpu:
+        on_cpu = config.model_copy(update={"machine": machine.model_copy(update={"device": "cpu"})})
+        model = estimate_training_memory(on_cpu).total
+    else:
+        model = FLOAT32_BYTES * count_parameters(config).total
+    sequences = max(config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs)
+    data = sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
+    if machine.memory_check:
+        check(model + data, f"training ({_bytes(model)} for the model, {_bytes(data)} for its data)", _LARGEST)
+
+
+def check_weights(parameters: int, what: str) -> None:
+    """Check that main memory holds the weights of a model.
+
+    Raises:
+        ConfigError: it does not, with both numbers.
+    """
+    check(FLOAT32_BYTES * parameters, what)
+
+
+def check(needed: int, what: str, keys: tuple[str, ...] = ()) -> None:
+    """Raise ConfigError where something needs more bytes than there are, with both numbers and the keys to lower."""
+    there = memory_bytes()
+    if needed > there:
+        remedy = f": lower {', '.join(keys)}; or give machine.memory_check=false" if keys else ""
+        raise ConfigError(f"{what} needs about {_bytes(needed)}, and this machine has {_bytes(there)}{remedy}")
+
+
+def _bytes(number: int) -> str:
+    return f"{number / 2**30:,.1f} GiB"

@@ -1,0 +1,324 @@
+"""Files in forms of our own, read back: whatever is wrong with one becomes one error with file, place and remedy.
+
+JSON, lines of JSON, YAML, CSV and arrays of numbers. Written by this package or by hand, a file may be cut short,
+overwritten, or made to do harm: none of that is a traceback, and nothing in a file is run.
+"""
+
+import csv
+import io
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from albert_lab.errors import DamagedFileError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+T = TypeVar("T")
+
+# Far more than any file of ours has; a few lines of YAML with aliases of aliases can stand for billions.
+MAX_YAML_NODES = 100_000
+MAX_DEPTH = 64
+# What a spreadsheet takes for the beginning of a formula (OWASP, CSV injection).
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_GUARD = "'"
+
+
+def read_bytes(file: Path, remedy: str = "") -> bytes:
+    """The content of a file.
+
+    Raises:
+        DamagedFileError: it cannot be read.
+    """
+    try:
+        return file.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        raise DamagedFileError(file, f"cannot be read: {_reason(error)}", remedy) from error
+
+
+def read_text(file: Path, remedy: str = "") -> str:
+    """The text of a file in UTF-8.
+
+    Raises:
+        DamagedFileError: it cannot be read, or is no such text.
+    """
+    return _decode(file, read_bytes(file, remedy), remedy)
+
+
+def read_json(file: Path, form: type[T], remedy: str = "") -> T:
+    """What a JSON file holds, in its form: a pydantic model, or a type such as dict[str, int].
+
+    Raises:
+        DamagedFileError: it cannot be read, is cut short, or has another form.
+    """
+    return _validate(file, read_bytes(file, remedy), form, remedy)
+
+
+def read_json_lines(file: Path, form: type[T], remedy: str = "") -> list[T]:
+    """The lines of a file with JSON in each; a last one that was cut short, as a kill does, is left out.
+
+    Raises:
+        DamagedFileError: it cannot be read, or another line is no JSON of this form.
+    """
+    *lines, rest = read_bytes(file, remedy).split(b"\n")
+    found = [_validate(file, line, form, remedy, number) for number, line in enumerate(lines, 1)]
+    try:
+        return [*found, _adapter(form).validate_json(rest)] if rest else found
+    except ValidationError:
+        return found
+
+
+def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
+    """The keys of a YAML file as plain data; interpolations stay as they are written.
+
+    Read as OmegaConf reads it, since PyYAML takes 1e-4 for text.
+
+    Raises:
+        DamagedFileError: it cannot be read, is no YAML, holds no keys, or nests or repeats itself beyond all measure.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
+    text = read_text(file, remedy)
+    try:
+        _check_yaml(text)
+        content = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False) if text.strip() else None
+    except (YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
+        raise DamagedFileError(file, f"cannot be read as YAML: {_first_lines(error)}", remedy) from error
+    if not isinstance(content, dict):
+        raise DamagedFileError(file, "holds no keys", remedy)
+    return cast(dict[str, Any], content)
+
+
+def _check_yaml(text: str) -> None:
+    """Raise ValueError for what would take memory or stack without end: aliases of aliases, deep nesting."""
+    import yaml
+
+    sizes: dict[str, int] = {}  # of the content behind each anchor, with its aliases written out
+    # Anchor and number of nodes of each collection that is open.
+    stack: list[tuple[str | None, int]] = [(None, 0)]
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for event in yaml.parse(text, Loader=loader):
+        nodes, anchor = 0, None
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise ValueError(f"the alias *{event.anchor} stands inside what it names")
+            nodes = sizes[event.anchor]
+        elif isinstance(event, yaml.ScalarEvent):
+            nodes, anchor = 1, event.anchor
+        elif isinstance(event, yaml.CollectionStartEvent):
+            stack.append((event.anchor, 1))
+            if len(stack) > MAX_DEPTH:
+                raise ValueError(f"nested more than {MAX_DEPTH} deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, nodes = stack.pop()
+        if anchor:
+            sizes[anchor] = nodes
+        stack[-1] = (stack[-1][0], stack[-1][1] + nodes)
+        if stack[-1][1] > MAX_YAML_NODES:
+            raise ValueError(f"more than {MAX_YAML_NODES:,} values, with its aliases written out")
+
+
+def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
+    """The arrays of an .npz file by name; nothing in it is unpickled.
+
+    Raises:
+        DamagedFileError: it cannot be read, or holds anything else.
+    """
+    import numpy as np
+
+    content = io.BytesIO(read_bytes(file, remedy))
+    damage = (ValueError, TypeError, OSError, EOFError, KeyError, NotImplementedError, MemoryError, RuntimeError)
+    try:
+        found = np.load(content, allow_pickle=False)
+        if not isinstance(found, np.lib.npyio.NpzFile):
+            raise ValueError("a single array without a name")
+        return dict(found)
+    except (*damage, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
+        raise DamagedFileError(file, f"no .npz file of arrays: {_first_lines(error)}", remedy) from error
+
+
+def csv_text(table: "pd.DataFrame") -> str:
+    """A table as the text of a CSV file; no cell is a formula to a spreadsheet."""
+    texts = {name: table[name].map(_guard) for name in table.columns}
+    guarded = table.assign(**{str(name): column for name, column in texts.items()}) if texts else table
+    return guarded.rename(columns=_guard).to_csv(index=False)
+
+
+def _guard(cell: Any) -> Any:
+    return (
+        _GUARD + cell
+        if isinstance(cell, str) and cell.startswith((*_FORMULA, _GUARD)) and not _is_number(cell)
+        else cell
+    )
+
+
+def _unguard(cell: Any) -> Any:
+    return cell[1:] if isinstance(cell, str) and cell.startswith(_GUARD) else cell
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.IGNORECASE) is not None
+
+
+def read_csv(
+    file: Path,
+    *,
+    text: Collection[str] | None = (),
+    numbers: Collection[str] = (),
+    remedy: str = "",
+) -> "pd.DataFrame":
+    """A table from a CSV file; an empty cell is missing, and every other is what it says ("none" is a word).
+
+    Args:
+        file: the CSV file; an empty one is a table without columns.
+        text: columns that must be there and whose cells are text; None: all cells are text.
+        numbers: columns that must be there and hold finite numbers or nothing.
+        remedy: what the user can do where the file is damaged.
+
+    Raises:
+        DamagedFileError: it cannot be read, is no table, or lacks a column or holds something else in it.
+    """
+    import pandas as pd
+
+    dtype: Any = str if text is None else dict.fromkeys(text, str)
+    content = read_text(file, remedy)
+    if "\0" in content:
+        raise DamagedFileError(file, "no CSV file: it holds NUL characters", remedy)
+    if not content.strip():
+        return pd.DataFrame()
+    try:
+        found = pd.read_csv(io.StringIO(content), keep_default_na=False, na_values=[""], dtype=dtype)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError, csv.Error) as error:
+        raise DamagedFileError(file, f"no CSV file: {_first_lines(error)}", remedy) from error
+    found = found.rename(columns=_unguard)
+    if missing := [column for column in (*(text or ()), *numbers) if column not in found]:
+        raise DamagedFileError(file, f"has no column {missing[0]}", remedy)
+    for column in found.columns:
+        if found[column].dtype == object or pd.api.types.is_string_dtype(found[column]):
+            found[column] = found[column].map(_unguard)
+    for column in numbers:
+        _check_numbers(file, found[column], remedy)
+    return found
+
+
+def _check_numbers(file: Path, column: "pd.Series", remedy: str) -> None:
+    import numpy as np
+    import pandas as pd
+
+    values: Any = pd.to_numeric(column, errors="coerce")
+    is_number = np.isfinite(np.asarray(values, dtype=float)) | np.asarray(column.isna())
+    if not is_number.all():
+        row = int(np.argmin(is_number))
+        raise DamagedFileError(file, f"line {row + 2}: {column.name}={column.iloc[row]} is no number", remedy)
+
+
+def rows_of_csv(file: Path, remedy: str = "") -> list[dict[str, str]]:
+    """The lines of a CSV file as text, by column; empty where there is no file.
+
+    Raises:
+        DamagedFileError: it cannot be read, or a line has other columns than the first says.
+    """
+    if not file.is_file():
+        return []
+    try:
+        reader = csv.reader(io.StringIO(read_text(file, remedy), newline=""), strict=True)
+        header = [_unguard(name) for name in next(reader, [])]
+        found: list[dict[str, str]] = []
+        for cells in reader:
+            if cells and len(cells) != len(header):
+                raise DamagedFileError(
+                    file, f"line {reader.line_num}: {len(cells)} cells under {len(header)} columns", remedy
+                )
+            found += [dict(zip(header, map(_unguard, cells), strict=True))] if cells else []
+    except csv.Error as error:
+        raise DamagedFileError(file, f"no CSV file: {error}", remedy) from error
+    return found
+
+
+def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
+    """Plain data from a file, such as the keys of YAML, in its form.
+
+    Raises:
+        DamagedFileError: it has another form.
+    """
+    try:
+        return _adapter(form).validate_python(content)
+    except ValidationError as error:
+        raise DamagedFileError(file, _describe(error), remedy) from error
+
+
+def parse_json(text: str, form: type[T], file: Path, place: str, remedy: str = "") -> T:
+    """What a cell or a value of a file holds as JSON, in its form; place is where it stands.
+
+    Raises:
+        DamagedFileError: it is no JSON, or has another form.
+    """
+    try:
+        return _adapter(form).validate_json(text)
+    except ValidationError as error:
+        raise DamagedFileError(file, f"{place}: {_describe(error)}", remedy) from error
+
+
+def _validate(file: Path, content: bytes, form: type[T], remedy: str, line: int | None = None) -> T:
+    try:
+        return _adapter(form).validate_json(content)
+    except ValidationError as error:
+        place = "" if line is None else f"line {line}: "
+        raise DamagedFileError(file, place + _describe(error), remedy) from error
+
+
+@cache
+def _adapter(form: type[T]) -> TypeAdapter[T]:
+    return TypeAdapter(form)
+
+
+def _describe(error: ValidationError) -> str:
+    """The first of pydantic's errors in one line, with the place of its value; and how many there are."""
+    details = error.errors(include_url=False)
+    first: Mapping[str, Any] = dict(details[0])
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "json_invalid":
+        return f"no JSON, or cut short: {first['ctx']['error']}"
+    if first["type"] == "missing":
+        said = f"{key} is missing"
+    elif first["type"] == "extra_forbidden":
+        said = f"unknown key {key}"
+    elif first["type"] == "value_error":
+        said = f"{key + ': ' if key else ''}{first['ctx']['error']}"
+    else:
+        said = f"{key}={_shown(first['input'])}: {first['msg']}" if key else first["msg"]
+    return said + (f" (and {len(details) - 1} more)" if len(details) > 1 else "")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _decode(file: Path, content: bytes, remedy: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        bad = content[error.start]
+        raise DamagedFileError(file, f"line {line}: not UTF-8 (byte 0x{bad:02x})", remedy) from error
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _first_lines(error: Exception) -> str:
+    words = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    return words if len(words) <= 300 else words[:297] + "..."

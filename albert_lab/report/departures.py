@@ -1,0 +1,75 @@
+"""How a table's runs depart from the paper and its release: the footnotes that every scale prints."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+Run = dict[str, Any]  # one line of results.csv
+
+PAPERS_SCALE = (
+    "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
+    " 0.00176, on Wikipedia and BookCorpus."
+)
+RELEASED_SHORT_SHARE = 0.1
+RELEASED_SENTENCES = 10_000_000
+# What the code does otherwise at every scale; each stands at its place as "Differs from the ...".
+_ALWAYS = (
+    "At every scale, unlike the release: text is cut from the front and the back of a chunk by turns, so that lengths"
+    " do not tell the order of segments; a segment of another document begins where a sentence of it does; labels are"
+    " dealt out in their shares, not tossed for; an n-gram is masked within one segment."
+)
+
+
+def departures(scale: str, runs: Sequence[Run]) -> list[str]:
+    """The footnotes of a table; none where no run is finished."""
+    if not runs:
+        return []
+
+    def values(column: str) -> str:
+        return distinct(runs, column)
+
+    epochs = statistics.fmean(run["epochs"] for run in runs)
+    shape = f"{values('num_layers')} layers, H = {values('hidden_size')}, V = {values('vocab_size')}"
+    batches = f"length {values('max_sequence_length')}, batches of {values('batch_size')}, {values('budget')}"
+    optimizer = f"{values('optimizer')} at a peak rate of {values('learning_rate')}"
+    notes = [
+        f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {values('train_documents')} documents read {epochs:.1f}"
+        f" times. {PAPERS_SCALE}",
+        f"Held-out sets: {values('dev_documents')} documents of the same corpus, chosen by a hash of the raw text; the"
+        " paper takes the development texts of SQuAD and RACE.",
+        f"Masking `{values('masking')}`: {mean_percent(runs, 'mask_rate')} of the pieces were chosen for prediction.",
+    ]
+    if trained := [run for run in runs if _sentences(run)]:
+        most = max(int(_sentences(run)) for run in trained)
+        fewer = "" if most >= RELEASED_SENTENCES else f", where the release took {RELEASED_SENTENCES:,}"
+        as_released = {run["digit_commas"] for run in trained} == {"split"}
+        commas = "split off, as in the release" if as_released else "kept, where the release splits them off"
+        notes.append(
+            f"Tokenizer `{distinct(trained, 'tokenizer')}`: trained on at most {most:,} sentences of the corpus{fewer};"
+            f" commas after digits are {commas}."
+        )
+    if {run["short_sequence_probability"] for run in runs} != {RELEASED_SHORT_SHARE}:
+        notes.append(
+            f"Of the documents, {mean_percent(runs, 'short_sequence_probability')} are cut into chunks of a shorter"
+            " length that is drawn for each, in training and in the held-out sets alike; as released,"
+            f" {100 * RELEASED_SHORT_SHARE:.0f} % are. Chunks of a single sentence are dropped, with"
+            f" {mean_percent(runs, 'dropped_text_share')} of the text."
+        )
+    return [*notes, _ALWAYS]
+
+
+def _sentences(run: Run) -> float:
+    """Sentences that a run's tokenizer was trained on at most; 0 of a model file, and in tables of earlier versions."""
+    found = run.get("tokenizer_sentences") or 0
+    return found if found == found else 0  # an empty cell is not a number
+
+
+def distinct(runs: Sequence[Run], column: str) -> str:
+    """The different values of a column."""
+    values = dict.fromkeys(run[column] for run in runs)
+    return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+
+
+def mean_percent(runs: Sequence[Run], column: str) -> str:
+    """The mean of a column of shares, in percent."""
+    return f"{100 * statistics.fmean(run[column] for run in runs):.1f} %"

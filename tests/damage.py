@@ -1,0 +1,102 @@
+"""Damage to files: what a full disk, a kill, an editor or ill will leave behind, drawn by hypothesis."""
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+# What may stand where something else is expected.
+STRANGE = [None, True, -1, 0, 10**30, 1e308, float("nan"), float("inf"), "", "nan", "../x", "=1+1", "é\0", [], {}, [[]]]
+
+
+CELLS = ["", "x", "-1", "nan", "1e999", "9" * 400, "{", "[]", "7.5e9", "="]
+
+
+def _cut(content: bytes, at: int, other: int, junk: bytes) -> bytes:
+    return content[:at]
+
+
+def _overwritten(content: bytes, at: int, other: int, junk: bytes) -> bytes:
+    return content[:at] + junk + content[at + len(junk) :]
+
+
+def _inserted(content: bytes, at: int, other: int, junk: bytes) -> bytes:
+    return content[:at] + junk + content[at:]
+
+
+def _removed(content: bytes, at: int, other: int, junk: bytes) -> bytes:
+    return content[: min(at, other)] + content[max(at, other) :]
+
+
+def _doubled(content: bytes, at: int, other: int, junk: bytes) -> bytes:
+    return content[:at] + content[min(at, other) :]
+
+
+def _zeroed(content: bytes, at: int, other: int, junk: bytes) -> bytes:
+    return content[:at] + bytes(len(content) - at)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """A file's content after one to three accidents."""
+    for _ in range(draw(st.integers(1, 3))):
+        accident = draw(st.sampled_from([_cut, _overwritten, _inserted, _removed, _doubled, _zeroed]))
+        places = st.integers(0, len(content))
+        junk = draw(st.one_of(st.binary(max_size=8), st.sampled_from([b"[" * 9000, b"9" * 6000, b"\xff", b"\0", b","])))
+        content = accident(content, draw(places), draw(places), junk)
+    return content
+
+
+@st.composite
+def edited(draw: st.DrawFn, content: Any) -> Any:
+    """Plain data in which one to three values were replaced, removed or added."""
+    content = copy.deepcopy(content)
+    for _ in range(draw(st.integers(1, 3))):
+        place = content
+        while isinstance(place, dict | list) and place:
+            key = draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+            inner = place[key]
+            if not (isinstance(inner, dict | list) and inner and draw(st.booleans())):
+                _edit(draw, place, key)
+                break
+            place = inner
+    return content
+
+
+def _edit(draw: st.DrawFn, place: Any, key: Any) -> None:
+    what = draw(st.sampled_from(["replace", "replace", "remove", "add"]))
+    strange = copy.deepcopy(draw(st.sampled_from(STRANGE)))
+    if what == "remove":
+        del place[key]
+    elif what == "add" and isinstance(place, dict):
+        place["strange"] = strange
+    else:
+        place[key] = strange
+
+
+def as_json(content: Any) -> bytes:
+    """Plain data as a file of JSON."""
+    return json.dumps(content).encode()
+
+
+@st.composite
+def edited_table(draw: st.DrawFn, lines: list[list[str]]) -> list[list[str]]:
+    """Lines of cells in which cells, columns or lines were changed."""
+    lines = [list(line) for line in lines]
+    for _ in range(draw(st.integers(1, 3))):
+        row, column = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, max(0, len(lines[0]) - 1)))
+        what = draw(st.sampled_from(["cell", "cell", "no column", "no line", "short line", "twice"]))
+        if what == "cell" and column < len(lines[row]):
+            lines[row][column] = draw(
+                st.sampled_from(["", "x", "-1", "nan", "1e999", "9" * 400, "{", "[]", "7.5e9", "="])
+            )
+        elif what == "no column":
+            lines = [line[:column] + line[column + 1 :] for line in lines]
+        elif what == "no line" and len(lines) > 1:
+            del lines[row]
+        elif what == "short line":
+            lines[row] = lines[row][:column]
+        elif what == "twice":
+            lines.insert(row, list(lines[row]))
+    return lines
