@@ -109,9 +109,11 @@ def test_the_learning_rate_falls_with_the_width_and_a_given_one_stands():
         return [task.fitted(config.load([f"model={name}", "scale=laptop"])).learning_rate for name in widths]
 
     full = TASKS["sst2"].at("laptop").learning_rate
-    assert rates() == [full, full, full / 8]
+    assert rates() == pytest.approx([full, full, full / 8**1.5])
     assert rates("settings.laptop.learning_rate=0.01") == [0.01] * 3
-    assert rates("settings.laptop.learning_rate=0.01", "settings.laptop.rate_hidden_size=48") == [0.01, 0.005, 0.000625]
+    assert rates("settings.laptop.learning_rate=0.01", "settings.laptop.rate_hidden_size=48") == pytest.approx(
+        [0.01, 0.01 / 2**1.5, 0.01 / 16**1.5]
+    )
 
 
 def test_a_scale_that_a_task_does_not_know_is_refused():
