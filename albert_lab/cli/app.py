@@ -1,4 +1,4 @@
-"""The program: its commands, its signals, and what becomes of an error."""
+"""The program: its commands, its signals and its exit codes."""
 
 import os
 import signal
@@ -6,20 +6,35 @@ import sys
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from albert_lab import __version__
-from albert_lab.cli import data, downstream, interop, models, paper, plot, studies
-from albert_lab.cli import housekeeping as keeping
-from albert_lab.cli.options import note
+from albert_lab.cli import data, downstream, housekeeping, interop, models, paper, plot, reports, studies
+from albert_lab.cli.options import PANELS, note
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a run failed, 2 wrong usage or configuration, 3 some runs of a sweep failed, 4 data or a"
-    " package is missing, 5 a claim has the verdict of --fail-on, 75 stopped (SIGTERM) and resumable, 130 stopped by"
-    " Ctrl-C and resumable."
+    "Exit codes: 0 done, 1 a run failed, 2 wrong usage or configuration, 3 some runs of a study failed, 4 data or a"
+    " package is missing, 5 a claim has the verdict of --fail-on, 75 stopped by SIGTERM, 130 stopped by Ctrl-C. A"
+    " stopped command resumes when it is given again."
 )
+
+
+# The first commands of the help: what a newcomer needs.
+FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")
+
+
+class _Grouped(TyperGroup):
+    """Commands in the order of the help's groups, in each as they were added."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = [name for name in self.commands if name not in FIRST]
+        panel = {name: getattr(self.commands[name], "rich_help_panel", None) for name in names}
+        return [*FIRST, *sorted(names, key=lambda name: PANELS.index(panel[name]))]
+
 
 app = typer.Typer(
     name="albert-lab",
+    cls=_Grouped,
     help="Ablation studies of encoder pre-training: the experiments of ALBERT (arXiv 1909.11942) at any scale.",
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -27,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for _part in (studies, paper, plot, models, downstream, data, interop, keeping):
+for _part in (studies, paper, reports, plot, models, downstream, data, interop, housekeeping):
     app.add_typer(_part.app)
 
 
@@ -75,7 +90,7 @@ def main() -> None:
         _fail(error, 1)
     except _SignalledError as signalled:
         interrupted = signalled.args[0] == signal.SIGINT
-        _fail("stopped; the same command goes on from there", 130 if interrupted else 75)
+        _fail("stopped; the same command resumes", 130 if interrupted else 75)
 
 
 def _fail(error: object, code: int) -> NoReturn:

@@ -42,7 +42,7 @@ def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = Non
         try:
             if _make(folder, tasks, seeds, progress, lambda: bool(stopped_by)):
                 return 0
-            progress.say("stopped; its state is saved, and the same command goes on from there")
+            progress.say("stopped; its state is saved, and the same command resumes it")
             return _exit_code(stopped_by)
         except ConfigError as error:
             return _fail(folder, progress, error, 2)

@@ -44,14 +44,14 @@ class Records:
         return tuned.issuperset(identity_of(run.name, run.config, task, seed) for task, seed in wanted)
 
 
-def read(folder: Path) -> Records:
-    """The runs in the reports of a folder.
+def read(*folders: Path) -> Records:
+    """The runs in the reports of folders.
 
     Reports of other tasks have other columns and fine-tunings of a run, which are joined: a cell is empty where a
     report has no such score. Of everything else that several reports have, the first by name is taken.
     """
     found = Records()
-    for report in sorted(folder.glob("*/")):
+    for report in (report for folder in folders for report in sorted(folder.glob("*/"))):
         for run, rows in _lines(report / RESULTS).items():
             known = found.results.get(run, rows)
             found.results[run] = [row | _filled(was) for row, was in zip(rows, known, strict=True)]

@@ -91,7 +91,8 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
     if experiment.continues:
         found = continuing.start_from(found, experiment.continues, overrides)
     chosen = downstream.choose(experiment.columns, found[0].config, tasks)
-    records = recorded.read(paths.reports() / report_place(found[0].config))
+    place = report_place(found[0].config)
+    records = recorded.read(paths.reports() / place, paths.published() / place)
     planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in found]
     _check_one_evaluation_set(planned)
     for item in planned:
@@ -127,9 +128,18 @@ def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
     return [replace(item, tasks=tasks) for item in planned]
 
 
-def forget(planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool) -> list[PlannedPoint]:
-    """The points, now to be made again: all of them where fresh, or gone on with what failed where retry_failed."""
-    if fresh:
+def forget(
+    planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool, remake_recorded: bool = False
+) -> list[PlannedPoint]:
+    """The points, with what is to be made again or resumed no longer counted as finished or failed.
+
+    Args:
+        planned: the points.
+        fresh: make all of them again.
+        retry_failed: resume those that failed.
+        remake_recorded: make those whose numbers are in reports alone.
+    """
+    if fresh or remake_recorded:
         planned = [replace(item, records=Records()) for item in planned]
     for item in family(planned).values():
         if item.point.run:  # what was there before the sweep is not the sweep's to make again
@@ -154,7 +164,7 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     for folder, state in before.items():
         if state == "failed":
             for name, reason in _failures(items[folder]).items():
-                outcome.failures[name] = f"{reason} (--retry-failed makes it again)"
+                outcome.failures[name] = f"{reason} (--retry-failed resumes it)"
     there = {item.run.name for item in items.values() if before[item.run.folder] == "recorded"}
     needed = graph.needed((item.lineage for item in planned), outcome.failures, there)
     _note_orphans(items.values(), outcome)
@@ -167,7 +177,7 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     noun = "run" if len(items) == 1 else "runs"
     _say(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
     if there:
-        _say(f"{len(there)} of those finished stand in reports alone; --fresh makes them again")
+        _say(f"{len(there)} of the finished runs are recorded in reports alone; --remake-recorded makes them again")
     if todo:
         _prepare_data([item.run for item in todo if states.state(item.run.folder) != "done"])
         _launch(todo, options, outcome)
@@ -262,9 +272,7 @@ def _words(item: PlannedPoint) -> list[str]:
 
 def _describe_exit(code: int) -> str:
     if code < 0:
-        return (
-            f"its process was killed by signal {-code} (9 may mean out of memory); the same command goes on from there"
-        )
+        return f"its process was killed by signal {-code} (9 may mean out of memory); the same command resumes it"
     return f"its process ended with exit code {code}; what it said stands above"
 
 
