@@ -32,7 +32,7 @@ def reports() -> Path:
 
 
 def published() -> Path:
-    """Folder of published reports, which only `albert-lab publish` writes: $ALBERT_LAB_PUBLISHED, else reports/ here."""
+    """Folder of reports that were published on purpose: $ALBERT_LAB_PUBLISHED, else reports/ in the current folder."""
     return Path(os.environ.get("ALBERT_LAB_PUBLISHED") or "reports").expanduser().absolute()
 
 

@@ -101,9 +101,10 @@ def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
     if found := layers.measurable(paths.runs(), most=MOST_RUNS):
         note(f"no report has layers; drawing the newest finished runs: {', '.join(run.name for run in found)}")
         return files.compare_layers([layers.table(found, note)], out or paths.figures())
+    command = " ".join(["albert-lab", LAYERS, *settings])
     raise MissingDataError(
-        f"no report and no finished run has layers to draw. `albert-lab {LAYERS}{''.join(f' {word}' for word in settings)}`"
-        f" makes ALBERT and BERT and their report: {_price(settings)}. --make makes them now"
+        f"no report and no finished run has layers to draw. `{command}` makes ALBERT and BERT and their report:"
+        f" {_price(settings)}. --make makes them now"
     )
 
 

@@ -1,4 +1,4 @@
-"""Commands that make runs and reports: one model, sweeps, experiment files, and a command for each table of the paper."""
+"""Commands that make runs and reports: one model, sweeps, experiment files, and each table of the paper."""
 
 import json
 import re

@@ -1,12 +1,12 @@
-"""What a study prints when it ends: its table, verdicts, what each row learnt, alarms, and where report and figures are."""
+"""What a study prints when it ends: table, verdicts, what each row learnt, alarms, and where the report is."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from albert_lab.report import alarms, report, verdicts
-from albert_lab.report.markdown import scores_table
 from albert_lab.report.learnt import learnt
+from albert_lab.report.markdown import scores_table
 from albert_lab.studies.table import axes_of, intrinsic_columns, rows, task_columns
 
 
