@@ -248,14 +248,6 @@ def test_a_closed_pipe_is_no_traceback():
     assert "Traceback" not in done.stderr
 
 
-def test_every_command_in_the_readme_is_a_command():
-    readme = (Path(paths.PACKAGE).parent / "README.md").read_text()
-    commands = set(re.findall(r"^\| `albert-lab ([a-z-]+)", readme, re.MULTILINE))
-    shown = here("-h").stdout
-    assert commands
-    assert all(re.search(rf"\b{command}\b", shown) for command in commands)
-
-
 def test_a_corpus_brings_tasks_and_their_predictions_are_scored(corpus, own_home):
     overrides = toy_overrides(corpus)
     made = json.loads(here("data", "make-tasks", str(own_home / "tasks"), *overrides, "--json").stdout)

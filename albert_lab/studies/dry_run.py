@@ -60,7 +60,8 @@ def costs(planned: Sequence[PlannedPoint]) -> Listing:
                 "memory MiB": parameters.estimate_training_memory(config).total / 2**20,
             }
         )
-    data = {item.run.evaluation_set: describe(item.point.config) for item in planned}
+    configs = {item.run.evaluation_set: item.point.config for item in planned}
+    data = {evaluation_set: describe(config) for evaluation_set, config in configs.items()}
     shards = sum(found["disk_bytes"] or 0 for found in data.values() if not found["is_prepared"])
     free = shutil.disk_usage(_existing(paths.home())).free
     tuned = finetuning_seconds(planned, speed)

@@ -85,8 +85,17 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
         ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
         MissingDataError: text, or the data of a task given by its name, is not there.
     """
+    from albert_lab.data.corpus import fingerprints_taken_once
     from albert_lab.data.pairs import check_kinds
 
+    with fingerprints_taken_once():
+        planned = _plan(experiment, overrides, tasks)
+    for item in planned:
+        check_kinds(item.point.config.inter_sentence)
+    return planned
+
+
+def _plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None) -> list[PlannedPoint]:
     found = points(experiment, overrides)
     if experiment.continues:
         found = continuing.start_from(found, experiment.continues, overrides)
@@ -95,8 +104,6 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
     records = recorded.read(paths.reports() / place, paths.published() / place)
     planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in found]
     _check_one_evaluation_set(planned)
-    for item in planned:
-        check_kinds(item.point.config.inter_sentence)
     return planned
 
 
