@@ -13,7 +13,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
-from albert_lab.studies import continuing, graph, launchers, recorded
+from albert_lab.studies import continuing, graph, launchers, recorded, workload
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, points
 from albert_lab.studies.recorded import Records
@@ -266,15 +266,17 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
     jobs = 1 if any(item.run.config.budget.unit == "seconds" for item in todo) else options.jobs
     if jobs < options.jobs:
         _say("a budget in seconds: runs go one at a time, whatever --jobs says")
-    words = {folder: _words(item) for folder, item in items.items()}
+    works = [workload.of(item.run, item.point, item.tasks.values(), item.seeds) for item in items.values()]
+    places = workload.places(works, jobs)
+    words = {folder: _words(item, place) for (folder, item), place in zip(items.items(), places, strict=True)}
     parents = graph.parents_among([item.run for item in todo])
     outcome.code = launchers.launch(words, jobs=jobs, on_end=on_end, parents=parents)
 
 
-def _words(item: PlannedPoint) -> list[str]:
+def _words(item: PlannedPoint, place: str) -> list[str]:
     """What the child process of a run is told besides its folder."""
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
-    return [*item.tasks.values(), *seeds]
+    return [*item.tasks.values(), *seeds, "--place", place]
 
 
 def _describe_exit(code: int) -> str:
