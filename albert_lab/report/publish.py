@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+import pandas as pd
+
 from albert_lab.errors import ConfigError
 from albert_lab.report import overview, report
 
@@ -22,8 +24,8 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     target = root / f"{points['scale'].iloc[0]}-{points['corpus'].iloc[0]}" / folder.resolve().name
     if target.resolve() != folder.resolve():
         if target.exists():
-            published = set(report.read(target)[2].get("run", ()))
-            lost = published - set(results.get("run", ()))
+            published = report.read(target)[2]
+            lost = _runs(published) - _runs(results)
             if lost and not replace:
                 raise ConfigError(
                     f"{target} has {len(lost)} runs that {folder} lacks; --replace publishes it all the same"
@@ -33,3 +35,7 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     written = report.rebuild(target)
     overview.write(root)
     return written
+
+
+def _runs(results: pd.DataFrame) -> set[str]:
+    return {str(row["run"]) for row in results.to_dict("records")}

@@ -32,7 +32,8 @@ class Place:
         if text is None:
             return cls(1, 1, 0.0, 0.0)
         place, finetuning, later = text.split(":")
-        return cls(*map(int, place.split("/")), float(finetuning), float(later))
+        number, of = place.split("/")
+        return cls(int(number), int(of), float(finetuning), float(later))
 
     @property
     def words(self) -> str:
