@@ -1,5 +1,6 @@
-# Set-up, checks and the demonstration. `make help` lists the targets.
+# Installation, demo, tests and checks. `make help` lists the targets.
 PYTHON ?= python3
+SCALE ?= laptop
 VENV := .venv
 BIN := $(VENV)/bin
 # Empty files that are newer than what the last installation was made from.
@@ -12,10 +13,10 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) ## install, then reproduce the SOP-vs-NSP table at laptop scale (at most 15 minutes on 2 CPU cores)
-	$(BIN)/albert-lab sop-vs-nsp seed=0 --jobs 2
+demo: $(INSTALLED) ## install, then run Table 5 (no loss, NSP, SOP) at SCALE, laptop by default: at most 15 minutes on 2 CPU cores
+	$(BIN)/albert-lab sop-vs-nsp scale=$(SCALE) seed=0 --jobs 2 --remake-recorded
 
-paper-smoke: $(INSTALLED) ## install, then re-make every table and figure at smoke scale, in full, and reports/README.md
+paper-smoke: $(INSTALLED) ## install, then run every table and figure at smoke scale, and write the paper on one page
 	$(BIN)/albert-lab paper scale=smoke --jobs 2
 
 test: $(INSTALLED_DEV) ## install, then run the test suite
@@ -27,7 +28,7 @@ browser-test: $(INSTALLED_DEV) ## open reports in a headless Chromium, at the wi
 kill-test: $(INSTALLED_DEV) ## kill and stop at random moments what is being written, some 300 times
 	$(BIN)/python tests/kills
 
-golden: $(INSTALLED_DEV) ## write the golden reports of the tests anew; `git diff` then shows what moved
+golden: $(INSTALLED_DEV) ## rewrite the golden reports of the tests; `git diff` then shows what changed
 	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report tests/test_architecture.py -k "golden or map"
 
 check: $(INSTALLED_DEV) ## format, lint, types and tests: what must hold before a change goes in
@@ -36,7 +37,7 @@ check: $(INSTALLED_DEV) ## format, lint, types and tests: what must hold before 
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(MAKE) test
 
-format: $(INSTALLED_DEV) ## put the code into its one form and mend what the linter can mend
+format: $(INSTALLED_DEV) ## format the code and apply the linter's fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

@@ -208,7 +208,7 @@ def read_csv(
         if found[column].dtype == object or pd.api.types.is_string_dtype(found[column]):
             found[column] = found[column].map(_unguard)
     for column in numbers:
-        _check_numbers(file, found[column], remedy)
+        _check_numbers(file, pd.Series(found[column]), remedy)
     return found
 
 

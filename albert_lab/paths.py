@@ -17,8 +17,8 @@ EXPERIMENTS = _shipped("experiments")
 
 
 def home() -> Path:
-    """Folder under which everything is written: $ALBERT_LAB_HOME, else the current folder."""
-    return Path(os.environ.get("ALBERT_LAB_HOME") or Path.cwd()).expanduser().absolute()
+    """Folder under which commands write: $ALBERT_LAB_HOME, else lab/ in the current folder."""
+    return Path(os.environ.get("ALBERT_LAB_HOME") or "lab").expanduser().absolute()
 
 
 def runs() -> Path:
@@ -29,6 +29,16 @@ def runs() -> Path:
 def reports() -> Path:
     """Folder of the written reports: $ALBERT_LAB_REPORTS, else reports/ at home."""
     return Path(os.environ.get("ALBERT_LAB_REPORTS") or home() / "reports").expanduser().absolute()
+
+
+def published() -> Path:
+    """Folder of reports that were published on purpose: $ALBERT_LAB_PUBLISHED, else reports/ in the current folder."""
+    return Path(os.environ.get("ALBERT_LAB_PUBLISHED") or "reports").expanduser().absolute()
+
+
+def figures() -> Path:
+    """Folder of figures that belong to no report."""
+    return home() / "figures"
 
 
 def tasks_data() -> Path:

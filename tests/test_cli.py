@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,7 +22,7 @@ from albert_lab.studies.figure import FIGURES
 
 COMMANDS = ["sweep", "run", "params", "speed", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "data make-tasks", "tokenizer train", "config show"]
-COMMANDS += ["export", "import", "evaluate", "lint", "paper"]
+COMMANDS += ["export", "import", "evaluate", "lint", "paper", "pretrain", "continue", "publish"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
@@ -64,13 +65,14 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "batch_size"], "KEY=VALUE"),
         (["sop-vs-nsp", "model.num_attention_heads=7"], "does not divide"),
         (["sop-vs-nsp", "corpus=files"], "corpus.path must be given"),
-        (["sweep"], "several values"),
+        (["pretrain", "seed=0,1"], "seed=0,1: pretrain makes one model"),
         (["speed", "scale=smoke", "--memory=12cards"], "--memory=12cards is no size"),
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
         (["run", "."], ". is a folder"),
         (["report", "nowhere"], "experiment.yaml"),
         (["report", __file__], "is a file"),
+        (["publish", "nowhere"], "experiment.yaml"),
         (["compare", "nowhere", "nowhere"], "experiment.yaml"),
         (
             ["sop-vs-nsp", "inter_sentence.labels=[{kind: reversed, share: 0.5}, {kind: swapped, share: 0.5}]"],
@@ -136,11 +138,16 @@ def test_a_dry_run_of_every_experiment_prints_its_points_and_writes_nothing(expe
     assert not list(own_home.iterdir())
 
 
+def first_cells(text: str) -> list[str]:
+    """The first cell of each row of the tables in a text, without their headings."""
+    return [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")][2:]
+
+
 def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home):
     overrides = toy_overrides(corpus, "budget.value=3")
     done = there("sop-vs-nsp", *overrides, "--tasks", "none")
     assert done.returncode == 0, done.stderr
-    assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["none", "nsp", "sop"]
+    assert first_cells(done.stdout) == ["none", "nsp", "sop"]
     folder = own_home / "reports" / "smoke-files" / "sop-vs-nsp"
     forms = [folder / "report.md", folder / "report.html"]
     written = [file.read_bytes() for file in forms]
@@ -160,7 +167,7 @@ def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home, runs
     done = here("sweep", "embedding_size=64,128,256,768", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert (own_home / "reports" / "smoke-files" / "sweep-embedding_size" / "report.md").is_file()
-    assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["64", "128", "256", "768"]
+    assert first_cells(done.stdout) == ["64", "128", "256", "768"]
 
 
 def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path, runs_here):
@@ -241,14 +248,6 @@ def test_a_closed_pipe_is_no_traceback():
     assert "Traceback" not in done.stderr
 
 
-def test_every_command_in_the_readme_is_a_command():
-    readme = (Path(paths.PACKAGE).parent / "README.md").read_text()
-    commands = set(re.findall(r"^\| `albert-lab ([a-z-]+)", readme, re.MULTILINE))
-    shown = here("-h").stdout
-    assert commands
-    assert all(re.search(rf"\b{command}\b", shown) for command in commands)
-
-
 def test_a_corpus_brings_tasks_and_their_predictions_are_scored(corpus, own_home):
     overrides = toy_overrides(corpus)
     made = json.loads(here("data", "make-tasks", str(own_home / "tasks"), *overrides, "--json").stdout)
@@ -277,25 +276,72 @@ def test_plot_has_a_command_for_each_figure_with_two_examples():
         assert len(re.findall(rf"albert-lab plot {name}", examples)) >= 2
 
 
-def test_layers_are_drawn_of_a_study_then_of_its_runs_and_a_figure_of_the_newest_report(corpus, own_home, runs_here):
+def test_layers_are_drawn_from_what_is_there_and_a_study_is_run_only_on_request(corpus, own_home, runs_here):
     overrides = toy_overrides(corpus, "budget.value=2")
-    done = here("plot", "layer-similarity", *overrides)
+    drawn = own_home / "figures"
+    files = [str(drawn / f"layer-similarity.{kind}") for kind in ("png", "svg")]
+    assert here("pretrain", *overrides).returncode == 0
+    of_runs = here("plot", "layer-similarity")
+    assert of_runs.stdout.split() == [str(drawn / "layers.csv"), *files], of_runs.stderr
+    done = here("plot", "layer-similarity", "--make", *overrides)
     assert done.returncode == 0, done.stderr
     folder = own_home / "reports" / "smoke-files" / "layer-similarity"
     header, *lines = (folder / "layers.csv").read_text().splitlines()
     assert header.startswith("run,corpus,layer,token,l2_distance,")
     assert len(lines) == 2 * 2 * 4  # runs, token choices, layers
     assert "![layer-similarity](layer-similarity.svg)" in (folder / "report.md").read_text()
+    of_report = here("plot", "layer-similarity", "scale=smoke", "corpus=files", f"corpus.path={corpus}")
+    assert f"layers of the report {folder}" in of_report.stderr
+    assert of_report.stdout.split() == files
     runs = sorted(path.name for path in (own_home / "runs").iterdir())
-    again = here("plot", "layer-similarity", "--run", runs[0], "--run", str(own_home / "runs" / runs[1]))
-    assert again.returncode == 0, again.stderr
-    assert "measuring" not in again.stderr
-    drawn = own_home / "reports" / "layer-similarity"
-    assert again.stdout.split() == [
-        str(drawn / f"layer{end}") for end in ("s.csv", "-similarity.png", "-similarity.svg")
-    ]
-    newest = here("plot", "learning-curves")
+    both = here("plot", "layer-similarity", runs[0], str(own_home / "runs" / runs[1]), str(folder), "--out", str(drawn))
+    assert both.returncode == 0, both.stderr
+    assert "measuring" not in both.stderr
+    newest = here("plot", "learning-curves", str(folder))
     assert newest.stdout.split() == [str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")]
+
+
+def test_one_model_gets_a_report_of_its_own_and_a_sweep_of_one_point_makes_it(corpus, own_home, runs_here):
+    done = here("pretrain", *toy_overrides(corpus, "budget.value=2"))
+    assert done.returncode == 0, done.stderr
+    (run,) = (own_home / "runs").iterdir()
+    report = own_home / "reports" / "smoke-files" / run.name / "report.md"
+    assert f"report: {report}" in done.stdout
+    assert re.search(r"^- MLM|^- NSP .* SOP ", done.stdout, re.MULTILINE), done.stdout
+    swept = here("sweep", *toy_overrides(corpus, "budget.value=2", "seed=0"), "--tasks", "none")
+    assert swept.returncode == 0, swept.stderr
+    assert "1 run: 1 finished before, 0 to make" in swept.stderr
+
+
+def test_a_published_report_is_a_copy_that_later_studies_read_and_never_write(corpus, own_home, runs_here, monkeypatch):
+    published = own_home / "published"
+    monkeypatch.setenv("ALBERT_LAB_PUBLISHED", str(published))
+    study = ["sweep", "embedding_size=8,16", *toy_overrides(corpus, "budget.value=1", "seed=0"), "--tasks", "none"]
+    assert here(*study).returncode == 0
+    report = own_home / "reports" / "smoke-files" / "sweep-embedding_size"
+    copy = published / "smoke-files" / "sweep-embedding_size"
+    assert here("publish", str(report)).stdout.split() == [str(copy / "report.md")]
+    for folder in ("runs", "reports"):
+        shutil.rmtree(own_home / folder)
+    before = {file: file.read_bytes() for file in published.rglob("*.*")}
+    again = here(*study)
+    assert "2 finished before, 0 to make" in again.stderr
+    assert (report / "results.csv").read_bytes() == (copy / "results.csv").read_bytes()
+    assert here("plot", "learning-curves").returncode == 0
+    assert {file: file.read_bytes() for file in published.rglob("*.*")} == before
+    remade = here(*study, "--remake-recorded")
+    assert "0 finished before, 2 to make" in remade.stderr
+
+
+def test_publishing_does_not_remove_published_runs_unless_told_to(corpus, own_home, runs_here):
+    study = ["sweep", "embedding_size=8", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none"]
+    report, to = str(own_home / "reports" / "smoke-files" / "sweep"), ["--to", str(own_home / "published")]
+    assert here(*study, "seed=0,1").returncode == 0
+    assert here("publish", report, *to).returncode == 0
+    assert here(*study, "seed=0").returncode == 0
+    refused = here("publish", report, *to)
+    assert (refused.returncode, "1 runs that" in refused.stderr) == (2, True), refused.stderr
+    assert here("publish", report, *to, "--replace").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -303,9 +349,10 @@ def test_layers_are_drawn_of_a_study_then_of_its_runs_and_a_figure_of_the_newest
     [
         (["plot", "sharing-tradeoff"], 4, "`albert-lab sharing`"),
         (["plot", "speed", "nowhere"], 2, "nowhere"),
-        (["plot", "layer-similarity", "--run", "nobody"], 2, "nobody"),
-        (["plot", "layer-similarity", "--model", "nowhere"], 2, "config.json"),
-        (["plot", "layer-similarity", "--model", "nowhere", "corpus=files"], 2, "corpus.path must be given"),
+        (["plot", "layer-similarity", "nobody"], 2, "nobody is neither a folder nor a run"),
+        (["plot", "layer-similarity", str(Path(__file__).parent)], 2, "config.json"),
+        (["plot", "layer-similarity", str(Path(__file__).parent), "corpus=files"], 2, "corpus.path must be given"),
+        (["plot", "layer-similarity", "scale=smoke"], 4, "`albert-lab layer-similarity scale=smoke` makes"),
     ],
 )
 def test_what_cannot_be_drawn_is_told_and_nothing_is_written(arguments, code, said, own_home):

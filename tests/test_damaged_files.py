@@ -33,8 +33,8 @@ from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
 
-EXAMPLES = settings(max_examples=60, suppress_health_check=list(HealthCheck))
-FEWER = settings(max_examples=15, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=60, suppress_health_check=[*HealthCheck])
+FEWER = settings(max_examples=15, suppress_health_check=[*HealthCheck])
 
 
 @contextmanager
@@ -239,7 +239,7 @@ def test_a_damaged_table_of_a_report_is_named(whole_report, tuned_report, data, 
             report.as_json(folder)
             with fitting(folder):
                 report.render(*report.read(folder), "")
-        recorded.read(folder.parent, str)
+        recorded.read([folder.parent], lambda _line: None)
     finally:
         file.write_bytes(before)
 

@@ -10,7 +10,7 @@ VARIABLES = {"reports": "ALBERT_LAB_REPORTS", "cache": "ALBERT_LAB_CACHE", "data
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch, tmp_path):
-    for name in ("ALBERT_LAB_HOME", *VARIABLES.values()):
+    for name in ("ALBERT_LAB_HOME", "ALBERT_LAB_PUBLISHED", *VARIABLES.values()):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
@@ -20,9 +20,16 @@ def test_configuration_and_experiments_are_found_from_any_folder():
     assert paths.EXPERIMENTS.is_dir()
 
 
-def test_everything_is_written_under_the_current_folder(tmp_path):
-    assert paths.home() == tmp_path
-    assert {name: folder() for name, folder in FOLDERS.items()} == {name: tmp_path / name for name in FOLDERS}
+def test_everything_is_written_under_one_folder_of_the_current_one(tmp_path):
+    assert paths.home() == tmp_path / "lab"
+    assert {name: folder() for name, folder in FOLDERS.items()} == {name: tmp_path / "lab" / name for name in FOLDERS}
+
+
+def test_published_reports_lie_beside_what_commands_write(monkeypatch, tmp_path):
+    assert paths.published() == tmp_path / "reports"
+    assert not paths.published().is_relative_to(paths.home())
+    monkeypatch.setenv("ALBERT_LAB_PUBLISHED", str(tmp_path / "elsewhere"))
+    assert paths.published() == tmp_path / "elsewhere"
 
 
 def test_home_moves_all_that_is_written(monkeypatch, tmp_path):
@@ -34,13 +41,13 @@ def test_home_moves_all_that_is_written(monkeypatch, tmp_path):
 def test_one_folder_can_lie_elsewhere(monkeypatch, tmp_path, name):
     monkeypatch.setenv(VARIABLES[name], str(tmp_path / "elsewhere"))
     assert FOLDERS[name]() == tmp_path / "elsewhere"
-    assert all(folder() == tmp_path / other for other, folder in FOLDERS.items() if other != name)
+    assert all(folder() == tmp_path / "lab" / other for other, folder in FOLDERS.items() if other != name)
 
 
 def test_variables_may_be_relative_empty_or_start_at_the_users_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("ALBERT_LAB_HOME", "there")
     assert paths.home() == tmp_path / "there"
     monkeypatch.setenv("ALBERT_LAB_HOME", "")
-    assert paths.home() == tmp_path
-    monkeypatch.setenv("ALBERT_LAB_HOME", "~/lab")
-    assert paths.home() == Path.home() / "lab"
+    assert paths.home() == tmp_path / "lab"
+    monkeypatch.setenv("ALBERT_LAB_HOME", "~/there")
+    assert paths.home() == Path.home() / "there"

@@ -56,7 +56,9 @@ def test_the_wheel_carries_the_licence_and_the_command(wheel):
 def test_an_installed_wheel_composes_from_its_own_configuration_in_any_folder(run_installed):
     target, run_python = run_installed
     printed = run_python(
-        "-c", "from albert_lab import config, paths; print(config.load([]).scale.name, paths.CONF, paths.EXPERIMENTS)"
+        "-c",
+        "from albert_lab import paths; from albert_lab.config.compose import load;"
+        " print(load([]).scale.name, paths.CONF, paths.EXPERIMENTS)",
     )
     assert printed.split() == ["laptop", str(target / "albert_lab/conf"), str(target / "albert_lab/experiments")]
 

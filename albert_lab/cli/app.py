@@ -2,23 +2,39 @@
 
 import io
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from albert_lab import __version__
-from albert_lab.cli import data, downstream, interop, models, paper, plot, power, studies
-from albert_lab.cli import housekeeping as keeping
+from albert_lab.cli import data, downstream, housekeeping, interop, models, paper, plot, power, reports, studies
+from albert_lab.cli.options import PANELS
 from albert_lab.errors import ConfigError
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a run failed, or all of a sweep, 2 wrong usage or configuration, or a damaged file, 3 some"
-    " runs of a sweep failed, 4 data or a package is missing, 5 a claim has the verdict of --fail-on, 75 stopped"
-    " (SIGTERM) and resumable, 130 stopped by Ctrl-C and resumable."
+    "Exit codes: 0 done, 1 a run failed, or all of a study, 2 wrong usage or configuration, or a damaged file, 3 some"
+    " runs of a study failed, 4 data or a package is missing, 5 a claim has the verdict of --fail-on, 75 stopped by"
+    " SIGTERM, 130 stopped by Ctrl-C. A stopped command resumes when it is given again."
 )
+
+
+# The first commands of the help: what a newcomer needs.
+FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")
+
+
+class _Grouped(TyperGroup):
+    """Commands in the order of the help's groups, in each as they were added."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = [name for name in self.commands if name not in FIRST]
+        panel = {name: getattr(self.commands[name], "rich_help_panel", None) for name in names}
+        return [*FIRST, *sorted(names, key=lambda name: PANELS.index(panel[name]))]
+
 
 app = typer.Typer(
     name="albert-lab",
+    cls=_Grouped,
     help="Ablation studies of encoder pre-training: the experiments of ALBERT (arXiv 1909.11942) at any scale.",
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -26,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for _part in (studies, paper, plot, power, models, downstream, data, interop, keeping):
+for _part in (studies, paper, reports, plot, power, models, downstream, data, interop, housekeeping):
     app.add_typer(_part.app)
 
 

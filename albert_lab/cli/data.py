@@ -1,4 +1,4 @@
-"""Commands that prepare text ahead of the runs and bring the data of the tasks."""
+"""Commands that prepare text ahead of runs and fetch the data of downstream tasks."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ from albert_lab import paths
 from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
 
 app = typer.Typer()
-data_app = typer.Typer(help="Prepare text ahead of the runs; bring the tasks' data.", no_args_is_help=True)
-tokenizer_app = typer.Typer(help="Train a tokenizer by itself.", no_args_is_help=True)
+data_app = typer.Typer(help="Prepare text ahead of runs; fetch data of downstream tasks.", no_args_is_help=True)
+tokenizer_app = typer.Typer(help="Train a tokenizer.", no_args_is_help=True)
 app.add_typer(data_app, name="data", rich_help_panel=MODELS)
 app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=MODELS)
 
@@ -21,7 +21,7 @@ app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=MODELS)
     epilog=examples("albert-lab data prepare", "albert-lab data prepare corpus=files corpus.path=my-texts"),
 )
 def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
-    """Read, clean and tokenize a corpus into shards on disk; nothing is done twice."""
+    """Clean and tokenize a corpus into shards on disk; finished work is reused."""
     from albert_lab.config.compose import load
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import read_meta
@@ -37,10 +37,10 @@ def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
 def data_fetch(
     name: Annotated[str, typer.Argument(help="glue, squad, race, a single task, or a corpus of the Hub.")],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Of the tasks' files, or of the corpus.")
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the task's file or of the corpus.")
     ] = None,
 ) -> None:
-    """Bring data sets from the Hugging Face Hub into the official file forms; what is there stays."""
+    """Download data sets from the Hugging Face Hub into the official file formats."""
     from albert_lab.tasks.fetch import fetch
 
     for file in fetch(name, paths.tasks_data(), note, overrides or []):
@@ -49,7 +49,7 @@ def data_fetch(
 
 @data_app.command("status", epilog=examples("albert-lab data status", "albert-lab data status --json"))
 def data_status(as_json: Json = False) -> None:
-    """Which tasks have their data, what is missing, and where it is looked for."""
+    """Show which tasks have their data, what is missing, and where it is expected."""
     from albert_lab.tasks.fetch import status, status_text
 
     found = status(paths.tasks_data())
@@ -63,11 +63,11 @@ def data_status(as_json: Json = False) -> None:
     ),
 )
 def data_make_tasks(
-    folder: Annotated[Path, typer.Argument(help="Where to write them, in the official file forms.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write, in the official file formats.")],
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
-    """Write the tasks that a corpus brings: made of its held-out documents, under names of their own."""
+    """Write downstream tasks made from a corpus's held-out documents."""
     from albert_lab.config.compose import load
     from albert_lab.tasks.corpus_tasks import make_tasks
 
@@ -84,7 +84,7 @@ def data_make_tasks(
     ),
 )
 def tokenizer_train(overrides: Overrides = None) -> None:
-    """Train the SentencePiece model of a configuration, and print where it is."""
+    """Train the SentencePiece model of a configuration and print its path."""
     from albert_lab.config.compose import load
     from albert_lab.data.tokenizer.cache import find_or_train
 

@@ -1,4 +1,4 @@
-"""Commands that keep house: what was begun, what could be freed."""
+"""Housekeeping commands: the state of runs, and disk space that can be freed."""
 
 import json
 import sys
@@ -7,32 +7,32 @@ from typing import Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import KEEPING, Json, examples, note
+from albert_lab.cli.options import HOUSEKEEPING, Json, examples, note
 
 app = typer.Typer()
 
 
-@app.command(rich_help_panel=KEEPING, epilog=examples("albert-lab status", "albert-lab status --json"))
+@app.command(rich_help_panel=HOUSEKEEPING, epilog=examples("albert-lab status", "albert-lab status --json"))
 def status(as_json: Json = False) -> None:
-    """Every run that was begun here, and how far it is."""
+    """List all runs with their progress."""
     from albert_lab.runs.status import rows, text
 
     found = rows(paths.runs())
     print(json.dumps(found, indent=2) if as_json else text(found))
 
 
-@app.command(rich_help_panel=KEEPING, epilog=examples("albert-lab clean", "albert-lab clean --cache --yes"))
+@app.command(rich_help_panel=HOUSEKEEPING, epilog=examples("albert-lab clean", "albert-lab clean --cache --yes"))
 def clean(
     cache: Annotated[
-        bool, typer.Option("--cache", help="Also prepared text and tokenizers (made again when needed).")
+        bool, typer.Option("--cache", help="Also prepared text and tokenizers (remade when needed).")
     ] = False,
     checkpoints: Annotated[
         bool, typer.Option("--checkpoints", help="Also the weights of finished runs (scores and curves stay).")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what could be freed, then ask, then free it."""
+    """List what can be deleted to free disk space, ask, then delete it."""
     from albert_lab.errors import ConfigError
     from albert_lab.runs import cleaning
 

@@ -9,8 +9,8 @@ import typer
 from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
 
 app = typer.Typer()
-RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run (albert-lab status), or a folder.")]
-Source = Annotated[Path, typer.Argument(metavar="DIR", help="ALBERT or BERT in the Hugging Face layout.")]
+RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run (see `albert-lab status`) or a folder.")]
+Source = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an ALBERT or BERT in the Hugging Face layout.")]
 
 
 @app.command(
@@ -19,12 +19,12 @@ Source = Annotated[Path, typer.Argument(metavar="DIR", help="ALBERT or BERT in t
 )
 def export(
     run: RunOrFolder,
-    target: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; not there yet, or empty.")],
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; must not exist yet or be empty.")],
     layout: Annotated[
-        str, typer.Option("--layout", help="auto (albert or bert, by the sharing), albert, bert, or albert-lab.")
+        str, typer.Option("--layout", help="auto (albert or bert, depending on sharing), albert, bert or albert-lab.")
     ] = "auto",
 ) -> None:
-    """Write a run as a folder that transformers loads, with a model card; print the folder."""
+    """Export a run as a folder that transformers loads, with a model card."""
     from albert_lab.interop.export import export
 
     note(f"written in the layout {export(run, target, layout)}")
@@ -40,10 +40,10 @@ def import_(
     source: Source,
     overrides: Overrides = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Of the model, in the run's name; else the folder's.")
+        str | None, typer.Option("--name", help="Model name to use in the run's name; by default the folder's.")
     ] = None,
 ) -> None:
-    """Make a run folder of a published or exported model, and print it."""
+    """Import a published or exported model as a run."""
     from albert_lab.interop.importing import import_folder
 
     print(import_folder(source, overrides or [], name, note))
@@ -57,11 +57,11 @@ def evaluate(
     run: RunOrFolder,
     overrides: Overrides = None,
     corpus: Annotated[
-        str | None, typer.Option("--corpus", help="An option of the group corpus, or files; else the run's own.")
+        str | None, typer.Option("--corpus", help="A corpus by name, or text files; by default the run's own corpus.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """MLM, NSP and SOP accuracy of any run or folder on the held-out documents of a corpus."""
+    """Score a run or model folder on held-out text: MLM, NSP and SOP accuracy."""
     from albert_lab.config.compose import groups, quoted
     from albert_lab.interop.evaluation import evaluate
 
@@ -77,7 +77,7 @@ def evaluate(
     rich_help_panel=MODELS, epilog=examples("albert-lab lint albert-base-v2", "albert-lab lint exported --json")
 )
 def lint(source: Source, as_json: Json = False) -> None:
-    """What can go wrong with a folder in the Hugging Face layout: heads, GELU, dropout, tokenizer, special ids."""
+    """Check a model folder for known problems: heads, GELU, dropout, tokenizer, special ids."""
     from dataclasses import asdict
 
     from albert_lab.interop.lint import lint

@@ -1,4 +1,4 @@
-"""Commands that show configurations and what they would cost."""
+"""Commands that show configurations and what they cost."""
 
 import json
 from typing import Annotated
@@ -18,10 +18,12 @@ app.add_typer(config_app, name="config", rich_help_panel=MODELS)
 )
 def params(
     overrides: Overrides = None,
-    paper: Annotated[bool, typer.Option("--paper", help="Every count that the paper prints, beside ours.")] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="All parameter counts that the paper prints, beside ours.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Parameters, FLOPs and memory of a configuration, without building it."""
+    """Show parameters, FLOPs and memory of a configuration without building it."""
     from albert_lab.cost import estimate
 
     found = estimate.paper_counts() if paper else estimate.sizes(overrides or [])
@@ -34,17 +36,17 @@ def params(
 )
 def speed(
     overrides: Overrides = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often each configuration is measured.")] = 7,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each configuration.")] = 7,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.01, help="Of training and of inference, in each round.")
+        float, typer.Option("--seconds", min=0.01, help="Seconds of training and of inference per round.")
     ] = 0.5,
-    memory: Annotated[str, typer.Option("--memory", help="For the largest batch that fits: 12GB, 11GiB.")] = "12GB",
+    memory: Annotated[str, typer.Option("--memory", help="Memory for the largest batch: 12GB, 11GiB.")] = "12GB",
     as_json: Json = False,
 ) -> None:
-    """Training and inference throughput, utilisation and memory of configurations, measured by turns.
+    """Measure throughput, utilisation and memory of configurations, taking turns.
 
-    Without a sweep: BERT-base and ALBERT-base, as the scale has them; others by their names, as in
-    `model=BERT-large,ALBERT-large`. All are held in memory at once. Where a step is slow, lower batch_size.
+    Without a sweep: BERT-base and ALBERT-base at the sizes of the scale; other models by name, as in
+    `model=BERT-large,ALBERT-large`. All are in memory at once. If a step is slow, lower batch_size.
     """
     from albert_lab.cost import benchmark
     from albert_lab.studies import sweep
@@ -58,7 +60,7 @@ def speed(
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))
 def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
-    """The whole configuration of one run, resolved."""
+    """Show the whole configuration of one run."""
     from omegaconf import OmegaConf
 
     from albert_lab.config.compose import load
@@ -69,7 +71,7 @@ def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
 
 @config_app.command("list", epilog=examples("albert-lab config list", "albert-lab config list --json"))
 def config_list(as_json: Json = False) -> None:
-    """Every group of options, as `group=option`."""
+    """List all groups and their options (`group=option`)."""
     from albert_lab.config.compose import groups
 
     found = groups()

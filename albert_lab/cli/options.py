@@ -7,7 +7,15 @@ import typer
 
 from albert_lab.errors import ConfigError
 
-STUDIES, MODELS, DOWNSTREAM, KEEPING = "Studies", "Models and data", "Downstream", "Keeping house"
+# The groups of the help, in its order.
+START, TABLES, STUDIES, MODELS, DOWNSTREAM, HOUSEKEEPING = PANELS = (
+    "Start here",
+    "The paper's tables",
+    "Studies and reports",
+    "Models and data",
+    "Downstream tasks",
+    "Housekeeping",
+)
 
 
 def _complete_override(incomplete: str) -> list[str]:
@@ -20,30 +28,33 @@ Overrides = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KEY=VALUE]...",
-        help="Configuration in Hydra's grammar: scale=smoke, seed=0,1,2, optimizer.learning_rate=0.01. A value is"
-        " meant as it stands (embedding_size=64 is 64 at every scale), unless it names a row that sets several keys"
+        help="Settings in Hydra's grammar: scale=smoke, seed=0,1,2, optimizer.learning_rate=0.01. Values are taken"
+        " literally (embedding_size=64 is 64 at every scale), except names of rows that set several keys"
         " (model=BERT-large).",
         autocompletion=_complete_override,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Tasks = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,...",
-        help="Fine-tune on these tasks instead of those of the table; `none` on no task.",
+        help="Fine-tune on these tasks instead of the study's own; `none` skips fine-tuning.",
         show_default=False,
     ),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Runs at a time; the cores are shared out among them.")]
-FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="After a failed run, start no other.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Make finished runs again, from the start.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Make runs again that failed before.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the runs and what they would cost; write nothing.")]
-ListFolders = Annotated[bool, typer.Option("--list", help="Print the run folders with their states; write nothing.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of runs at a time; they share the cores.")]
+FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Start no further run after one failed.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start all runs again from scratch, finished ones too.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Resume failed runs from their last checkpoint.")]
+RemakeRecorded = Annotated[
+    bool, typer.Option("--remake-recorded", help="Also make runs that are only recorded in reports.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the runs and their cost; write nothing.")]
+ListFolders = Annotated[bool, typer.Option("--list", help="Print run folders and their states; write nothing.")]
 FailOn = Annotated[
     Literal["not-supported"] | None,
-    typer.Option("--fail-on", help="Exit with code 5 where a claim of the paper gets this verdict."),
+    typer.Option("--fail-on", help="Exit with code 5 if a claim of the paper gets this verdict."),
 ]
 
 
@@ -68,7 +79,7 @@ def check_views(*, dry_run: bool, list_folders: bool) -> None:
 
 
 def note(line: str) -> None:
-    """Say a line on stderr; stdout is for data."""
+    """Print a line to stderr; stdout is for data."""
     print(line, file=sys.stderr, flush=True)
 
 

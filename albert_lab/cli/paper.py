@@ -1,4 +1,4 @@
-"""The command that re-makes the whole paper."""
+"""The command that runs the whole paper."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ import typer
 from albert_lab import paths
 from albert_lab.cli import studies
 from albert_lab.cli.options import (
-    STUDIES,
+    TABLES,
     DryRun,
     FailFast,
     FailOn,
@@ -17,6 +17,7 @@ from albert_lab.cli.options import (
     Json,
     ListFolders,
     Overrides,
+    RemakeRecorded,
     RetryFailed,
     Tasks,
     check_views,
@@ -29,7 +30,7 @@ app = typer.Typer()
 
 
 @app.command(
-    rich_help_panel=STUDIES, epilog=examples("albert-lab paper --dry-run", "albert-lab paper scale=smoke --jobs 2")
+    rich_help_panel=TABLES, epilog=examples("albert-lab paper --dry-run", "albert-lab paper scale=smoke --jobs 2")
 )
 def paper(
     overrides: Overrides = None,
@@ -39,14 +40,15 @@ def paper(
     fail_fast: FailFast = False,
     fresh: Fresh = False,
     retry_failed: RetryFailed = False,
+    remake_recorded: RemakeRecorded = False,
     dry_run: DryRun = False,
     list_folders: ListFolders = False,
     as_json: Json = False,
     fail_on: FailOn = None,
 ) -> None:
-    """Run or resume every table and figure of the paper, and write them with all claims on one page.
+    """Run or resume all tables and figures, and write them with all claims on one page.
 
-    A dry run prices each experiment at the scale, and all of them at every scale.
+    With --dry-run: the cost of each experiment at this scale, and of all of them at every scale.
     """
     from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
     from albert_lab.report import collection as chapters
@@ -66,9 +68,8 @@ def paper(
         studies.print_folders(list({item.run.name: item for item in together}.values()), as_json=as_json)
         return
     # Ahead of all: a run that several tables share is made again once.
-    found = [
-        replace(study, planned=sweep.forget(study.planned, fresh=fresh, retry_failed=retry_failed)) for study in found
-    ]
+    again = {"fresh": fresh, "retry_failed": retry_failed, "remake_recorded": remake_recorded}
+    found = [replace(study, planned=sweep.forget(study.planned, **again)) for study in found]
     code = 0
     for number, study in enumerate(found, 1):
         note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")

@@ -1,73 +1,137 @@
 """Commands that draw figures: of reports, of runs, and of encoders from elsewhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import STUDIES, Jobs, Overrides, examples, note
+from albert_lab import paths
+from albert_lab.cli.options import STUDIES, Jobs, examples, note
 from albert_lab.studies.figure import FIGURES
 
+LAYERS = "layer-similarity"
+MOST_RUNS = 4
+
 app = typer.Typer()
-plot_app = typer.Typer(help="Draw the figures: PNG and SVG.", no_args_is_help=True)
+plot_app = typer.Typer(help="Draw figures as PNG and SVG.", no_args_is_help=True)
 app.add_typer(plot_app, name="plot", rich_help_panel=STUDIES)
+
+Out = Annotated[Path | None, typer.Option("--out", help="Folder to draw into.")]
 
 
 @plot_app.command(
-    "layer-similarity",
+    LAYERS,
+    help="Figure 1: what each layer changes, of reports, runs and models.",
     epilog=examples(
-        "albert-lab plot layer-similarity scale=smoke",
-        "albert-lab plot layer-similarity --model my-bert --model my-albert corpus=files corpus.path=texts",
+        "albert-lab plot layer-similarity",
+        "albert-lab plot layer-similarity RUN my-bert my-albert corpus=files corpus.path=texts",
+        "albert-lab plot layer-similarity scale=smoke --make",
     ),
 )
 def layer_similarity(
-    overrides: Overrides = None,
-    run: Annotated[list[str] | None, typer.Option("--run", help="A finished run: its name or folder.")] = None,
-    model: Annotated[
-        list[Path] | None, typer.Option("--model", help="A folder in the Hugging Face layout (needs transformers).")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN|FOLDER|KEY=VALUE",
+            help="Runs, reports and model folders (Hugging Face layout) to draw; settings, such as the corpus to"
+            " measure models on. Without runs and folders: the newest report or finished runs.",
+        ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Where to draw runs and models; layer-similarity/ in reports.")
-    ] = None,
+    out: Out = None,
+    make: Annotated[
+        bool, typer.Option("--make", help="Run the study `layer-similarity` first: ALBERT and BERT.")
+    ] = False,
     jobs: Jobs = 1,
 ) -> None:
-    """Figure 1: what each layer changes. Of runs and models; with neither, makes ALBERT and BERT and their report.
-
-    Settings say on which corpus models are measured; runs are measured on their own held-out set, once.
-    """
-    from albert_lab import paths
-    from albert_lab.runs import layers
-    from albert_lab.studies import experiment
-
-    if not run and not model:
+    """Draw Figure 1 from what is there, or, with --make, run the study that it belongs to."""
+    sources = [word for word in words or [] if "=" not in word]
+    settings = [word for word in words or [] if "=" in word]
+    if make:
         from albert_lab.cli.studies import execute
+        from albert_lab.studies import experiment
 
-        execute(experiment.named(experiment.LAYERS_FIGURE), overrides or [], jobs=jobs)
-    from albert_lab.config.compose import load
-    from albert_lab.figures.files import compare_layers
-    from albert_lab.interop import encoders
-    from albert_lab.runs import run as runs
-
-    config = load(overrides or [])
-    tables = [layers.table([runs.find(name) for name in run], note)] if run else []
-    tables += [encoders.layers(folder, config, note) for folder in model or []]
-    for file in compare_layers(tables, out or paths.reports() / experiment.LAYERS_FIGURE):
+        execute(experiment.named(LAYERS), settings, jobs=jobs)
+    for file in _compare(sources, settings, out) if sources else _newest_layers(settings, out):
         print(file)
 
 
-def _drawing(name: str) -> Callable[[Path | None], None]:
+def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) -> list[Path]:
+    """Draws the layers of the named runs, reports and model folders in one figure."""
+    from albert_lab.config.compose import load
+    from albert_lab.figures.files import compare_layers, draw
+    from albert_lab.interop import encoders
+    from albert_lab.report.report import EXPERIMENT
+    from albert_lab.runs import layers
+    from albert_lab.runs import run as runs
+    from albert_lab.studies.table import read_csv
+
+    folders = [runs.find(source) for source in sources]
+    reports = [folder for folder in folders if (folder / EXPERIMENT).is_file()]
+    if reports and len(folders) == 1:
+        return draw(reports[0], LAYERS, out)
+    config = load(settings)
+    tables = []
+    for folder in folders:
+        if folder in reports:
+            tables.append(read_csv(folder / "layers.csv"))
+        elif (folder / runs.RUN_FILE).is_file():
+            tables.append(layers.table([folder], note))
+        else:
+            tables.append(encoders.layers(folder, config, note))
+    return compare_layers(tables, out or paths.figures())
+
+
+def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
+    """Draws the newest report that has layers, or else the newest finished runs.
+
+    Raises:
+        MissingDataError: there is neither; names the command that makes them, and its cost.
+    """
+    from albert_lab.config.compose import load
+    from albert_lab.errors import MissingDataError
+    from albert_lab.figures import files
+    from albert_lab.runs import layers
+    from albert_lab.studies import sweep
+
+    place = sweep.report_place(load(settings)) if settings else "*"
+    if folder := files.newest_with_layers(place):
+        note(f"layers of the report {folder}")
+        return files.draw(folder, LAYERS, out or paths.figures())
+    if found := layers.measurable(paths.runs(), most=MOST_RUNS):
+        note(f"no report has layers; drawing the newest finished runs: {', '.join(run.name for run in found)}")
+        return files.compare_layers([layers.table(found, note)], out or paths.figures())
+    command = " ".join(["albert-lab", LAYERS, *settings])
+    raise MissingDataError(
+        f"no report and no finished run has layers to draw. `{command}` makes ALBERT and BERT and their report:"
+        f" {_price(settings)}. --make makes them now"
+    )
+
+
+def _price(settings: Sequence[str]) -> str:
+    from albert_lab.cost.estimate import duration
+    from albert_lab.studies import dry_run, experiment, paper, sweep
+
+    speed, _ = dry_run.flops_per_second()
+    cost = paper.cost_of(sweep.plan(experiment.named(LAYERS), settings), set(), speed)
+    return f"{cost.runs} runs, about {duration(cost.seconds + cost.finetuning_seconds)} (see --dry-run)"
+
+
+def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:
     def command(
         folder: Annotated[
             Path | None,
-            typer.Argument(file_okay=False, help="A report folder; the newest that has this figure unless given."),
+            typer.Argument(file_okay=False, help="A report folder; by default the newest with this figure."),
         ] = None,
+        out: Out = None,
     ) -> None:
         from albert_lab.errors import ConfigError
         from albert_lab.figures import files as plots
 
         chosen = folder or plots.newest(name)
-        files = plots.draw(chosen, name)
+        note(f"{name} of the report {chosen}")
+        # A report that was not named may be a published one, which is left as it is.
+        files = plots.draw(chosen, name, out or (None if folder else paths.figures()))
         if not files:
             raise ConfigError(f"{chosen} holds nothing that the figure {name} could show")
         for file in files:
@@ -77,9 +141,9 @@ def _drawing(name: str) -> Callable[[Path | None], None]:
 
 
 for _name, _figure in FIGURES.items():
-    if _name != "layer-similarity":  # a command of its own, above
+    if _name != LAYERS:  # a command of its own, above
         plot_app.command(
             _name,
             help=_figure.title,
-            epilog=examples(f"albert-lab plot {_name}", f"albert-lab plot {_name} reports/laptop-sotu/sharing"),
+            epilog=examples(f"albert-lab plot {_name}", f"albert-lab plot {_name} lab/reports/laptop-sotu/sharing"),
         )(_drawing(_name))

@@ -1,6 +1,7 @@
-"""Commands that make runs and reports: sweeps, experiment files, and one command for each table of the paper."""
+"""Commands that make runs and reports: one model, sweeps, experiment files, and each table of the paper."""
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -12,7 +13,9 @@ import typer
 
 from albert_lab import paths
 from albert_lab.cli.options import (
+    START,
     STUDIES,
+    TABLES,
     DryRun,
     FailFast,
     FailOn,
@@ -21,6 +24,7 @@ from albert_lab.cli.options import (
     Json,
     ListFolders,
     Overrides,
+    RemakeRecorded,
     RetryFailed,
     Tasks,
     check_views,
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from albert_lab.studies.sweep import Options, PlannedPoint
 
 NOT_SUPPORTED = 5
+# Options that say how runs are made again; a report's command is without them.
+ONCE = ("--fresh", "--retry-failed", "--remake-recorded")
 
 app = typer.Typer()
 
@@ -63,29 +69,32 @@ def execute(
     fail_fast: FailFast = False,
     fresh: Fresh = False,
     retry_failed: RetryFailed = False,
+    remake_recorded: RemakeRecorded = False,
     dry_run: DryRun = False,
     list_folders: ListFolders = False,
     as_json: Json = False,
     fail_on: FailOn = None,
 ) -> None:
-    """Make the runs of an experiment that are missing, write its report and print its table; exits with its code."""
-    from albert_lab.report import report
+    """Make the missing runs of an experiment, write its report and print what came of it; exits with its code."""
     from albert_lab.studies import sweep
-    from albert_lab.studies.dry_run import costs
 
     check_views(dry_run=dry_run, list_folders=list_folders)
     planned = sweep.plan(experiment, overrides, task_names(tasks))
     if dry_run:
+        from albert_lab.studies.dry_run import costs
+
         found = costs(planned)
         print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
         return
     if list_folders:
         print_folders(planned, as_json=as_json)
         return
-    planned = sweep.forget(planned, fresh=fresh, retry_failed=retry_failed)
+    planned = sweep.forget(planned, fresh=fresh, retry_failed=retry_failed, remake_recorded=remake_recorded)
     code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast))
     if folder:
-        print(report.as_json(folder) if as_json else report.scores(folder))
+        from albert_lab.report import closing, report
+
+        print(report.as_json(folder) if as_json else closing.text(folder))
         exit_on(fail_on, report.decisions(folder), code)
     raise typer.Exit(code)
 
@@ -103,7 +112,7 @@ def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Opti
 
     planned = sweep.with_available_tasks(planned)
     outcome = sweep.execute(planned, options)
-    command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ("--fresh", "--retry-failed"))])
+    command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ONCE)])
     points = sweep.points_table(planned, outcome, command)
     if not any(points["state"] == "done"):
         note("no run is finished: no report")
@@ -114,8 +123,7 @@ def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Opti
     recorded.set_aside(folder, runs, tunings, note)
     layers.keep(folder, experiment, planned, note)
     ensembles.keep(folder, experiment, planned, note)
-    file = report.write(folder, experiment, points, *tables)
-    note(f"report: {file}, and as a page {file.with_name(report.PAGE)}")
+    report.write(folder, experiment, points, *tables)
     return outcome.code, folder
 
 
@@ -126,8 +134,15 @@ def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
         raise typer.Exit(NOT_SUPPORTED)
 
 
+def _pretrain(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
+    """Pre-train one model and score it on held-out text."""
+    from albert_lab.studies.pretraining import one_model
+
+    return one_model(overrides or [])
+
+
 def _sweep(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
-    """Run every combination of the given values and write their table."""
+    """Run all combinations of the given values and report them in one table."""
     from albert_lab.studies.experiment import from_overrides
 
     return from_overrides(overrides or [])
@@ -147,7 +162,7 @@ def _continue(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A finished or imported run, by name or folder.")],
     overrides: Overrides = None,
 ) -> "tuple[Experiment, Sequence[str]]":
-    """Go on with the pre-training of a run, an import for one, from its weights with fresh moments."""
+    """Continue the pre-training of a run or an imported model, with a fresh optimizer state."""
     from albert_lab.studies.continuing import experiment
 
     return experiment(run, overrides or []), overrides or []
@@ -162,23 +177,49 @@ def _named(name: str) -> "Callable[..., tuple[Experiment, Sequence[str]]]":
     return choose
 
 
-def _title(file: Path) -> str:
-    """The title line of an experiment file, without the cost of parsing YAML before every --help."""
+def _line(file: Path, key: str) -> str:
+    """A line of an experiment file, without the cost of parsing YAML before every --help."""
     for line in file.read_text(encoding="utf-8").splitlines():
-        if line.startswith("title:"):
-            return line.removeprefix("title:").strip().strip("\"'")
-    return file.stem
+        if line.startswith(f"{key}:"):
+            return line.removeprefix(f"{key}:").strip().strip("\"'")
+    return ""
 
 
-def _add(name: str, choose: "Callable[..., tuple[Experiment, Sequence[str]]]", *lines: str, **options: str) -> None:
-    app.command(name, rich_help_panel=STUDIES, epilog=examples(*lines), **options)(_study(choose))  # pyright: ignore[reportArgumentType]
+def _help(file: Path) -> str:
+    places = re.search(r"(Table|Figure).*", _line(file, "source"))
+    return f"{places.group() + ': ' if places else ''}{_line(file, 'title') or file.stem}."
 
 
+def _place(file: Path) -> tuple[bool, int]:
+    """Where an experiment stands among the commands: by its table in the paper, then what is a figure alone."""
+    table, figure = (re.search(rf"{kind}s? (\d+)", _line(file, "source")) for kind in ("Table", "Figure"))
+    number = table or figure
+    return table is None, int(number.group(1)) if number else 0
+
+
+def _add(
+    name: str,
+    choose: "Callable[..., tuple[Experiment, Sequence[str]]]",
+    *lines: str,
+    panel: str = STUDIES,
+    help: str | None = None,
+) -> None:
+    app.command(name, rich_help_panel=panel, epilog=examples(*lines), help=help)(_study(choose))
+
+
+_add(
+    "pretrain",
+    _pretrain,
+    "albert-lab pretrain",
+    "albert-lab pretrain sharing=not-shared corpus=files corpus.path=my-texts --tasks sst2",
+    panel=START,
+)
 _add(
     "sweep",
     _sweep,
     "albert-lab sweep embedding_size=64,128,256,768",
     "albert-lab sweep sharing=all-shared,not-shared seed=0,1,2 --jobs 2",
+    panel=START,
 )
 _add("run", _run, "albert-lab run my-study.yaml", "albert-lab run my-study.yaml scale=smoke --dry-run")
 _add(
@@ -187,61 +228,12 @@ _add(
     "albert-lab continue RUN corpus=files corpus.path=my-texts budget.value=1000",
     "albert-lab continue RUN optimizer.learning_rate=1e-4,1e-3 seed=0,1,2",
 )
-for _file in sorted(paths.EXPERIMENTS.glob("*.yaml")):
+for _file in sorted(paths.EXPERIMENTS.glob("*.yaml"), key=_place):
     _add(
         _file.stem,
         _named(_file.stem),
         f"albert-lab {_file.stem}",
         f"albert-lab {_file.stem} scale=smoke seed=0,1,2 --jobs 2",
-        help=f"{_title(_file)}.",
+        panel=START if _file.stem == "sop-vs-nsp" else TABLES,
+        help=_help(_file),
     )
-
-
-@app.command(
-    rich_help_panel=STUDIES,
-    epilog=examples("albert-lab report reports/laptop-sotu/sop-vs-nsp", "albert-lab report reports/*/*/ reports"),
-)
-def report(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(
-            file_okay=False,
-            help="Folders with the CSV files of a report; a folder of such folders gets the page of all.",
-        ),
-    ],
-) -> None:
-    """Rebuild reports, as Markdown and as HTML, from the CSV files beside them, and the paper on one page from them."""
-    from albert_lab.report import collection as chapters
-    from albert_lab.report import overview
-    from albert_lab.report.report import PAGE, rebuild
-
-    for folder in folders:
-        if chapters.holds_reports(folder):
-            print(overview.write(folder))
-        else:
-            file = rebuild(folder)
-            print(file, file.with_name(PAGE), sep="\n")
-
-
-@app.command(
-    rich_help_panel=STUDIES,
-    epilog=examples(
-        "albert-lab compare reports/laptop-sotu/sop-vs-nsp reports/gpu-files/sop-vs-nsp",
-        "albert-lab compare before/sop-vs-nsp reports/laptop-sotu/sop-vs-nsp --json",
-    ),
-)
-def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", file_okay=False, help="Folder of a report.")],
-    b: Annotated[
-        Path,
-        typer.Argument(metavar="B", file_okay=False, help="Folder of another: a scale, a machine, after a change."),
-    ],
-    as_json: Json = False,
-) -> None:
-    """Put two sets of results side by side, with intervals and differences."""
-    from albert_lab.report import compare as sides
-
-    found = sides.compare(a, b)
-    print(sides.as_json(found) if as_json else sides.as_text(found))
-    if not found.has_one_set:
-        note("the held-out sets differ: compare directions, not values")

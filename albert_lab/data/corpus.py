@@ -8,6 +8,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from glob import glob, has_magic
 from itertools import chain
@@ -347,6 +349,7 @@ def _unreachable(dataset: HubDataset, error: Exception) -> MissingDataError:
 
 # Digests of content that this process knows: of a file by its path, size and time of change; of a data set by its path.
 _digests: dict[str, str] = {}
+_taken: ContextVar[dict[CorpusConfig, str] | None] = ContextVar("_taken", default=None)
 
 
 def fingerprint(corpus: CorpusConfig) -> str:
@@ -355,11 +358,31 @@ def fingerprint(corpus: CorpusConfig) -> str:
     Raises:
         MissingDataError: nothing is at the path, or a package or data set cannot be had.
     """
+    known = _taken.get()
+    if known is None:
+        return _take_fingerprint(corpus)
+    if corpus not in known:
+        known[corpus] = _take_fingerprint(corpus)
+    return known[corpus]
+
+
+def _take_fingerprint(corpus: CorpusConfig) -> str:
     if not _digests:
         _digests.update(remembered_fingerprints())
     if corpus.source == "hub":
         return digest([[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in _datasets(corpus)])
     return _digest_files(_files(corpus))
+
+
+@contextmanager
+def fingerprints_taken_once() -> Iterator[None]:
+    """While it lasts, the files of a corpus are looked at once for all of its fingerprints."""
+    known = _taken.get()
+    token = _taken.set({} if known is None else known)
+    try:
+        yield
+    finally:
+        _taken.reset(token)
 
 
 def remember_fingerprints() -> None:

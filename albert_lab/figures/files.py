@@ -24,14 +24,21 @@ from albert_lab.studies.figure import FIGURES
 from albert_lab.studies.table import fitting, intrinsic_columns
 
 
-def draw(folder: Path, name: str) -> list[Path]:
-    """Draw a figure into a report folder; the PNG and the SVG, or none where the report has nothing for it.
+def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
+    """Draw a figure of a report; the PNG and the SVG, or none where the report has nothing for it.
+
+    Args:
+        folder: the report.
+        name: the figure.
+        out: the folder to draw into; None: the report's.
 
     Raises:
         ConfigError: a folder that is no report.
     """
+    target = out or folder
+    target.mkdir(parents=True, exist_ok=True)
     with fitting(folder):
-        return drawing.write(partial(_function(name), study.read(folder)), folder, name)
+        return drawing.write(partial(_function(name), study.read(folder)), target, name)
 
 
 def _function(name: str) -> Callable[[Study], Figure | None]:
@@ -74,20 +81,34 @@ def _errors(found: Study) -> list[str]:
 
 
 def newest(name: str) -> Path:
-    """The report folder written last that a figure belongs to.
+    """The report folder written last that a figure belongs to; a published one where there is no other.
 
     Raises:
-        MissingDataError: there is none; says what to run.
+        MissingDataError: there is none; names the command that makes one.
     """
-    found = []
-    for file in paths.reports().glob("*/*/experiment.yaml"):
-        if FIGURES[name].is_of_any or name in experiments.read(file).figures:
-            found.append(file)
-    if not found:
-        makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]
-        commands = " or ".join(f"`albert-lab {maker}`" for maker in makers)
-        raise MissingDataError(f"no report in {paths.reports()} has the figure {name}: {commands} makes one")
-    return max(found, key=lambda file: file.stat().st_mtime).parent
+    for root in (paths.reports(), paths.published()):
+        files = [file for file in sorted(root.glob("*/*/experiment.yaml")) if _is_figure_of(name, file)]
+        if files:
+            return max(files, key=lambda file: file.stat().st_mtime).parent
+    makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]
+    commands = " or ".join(f"`albert-lab {maker}`" for maker in makers)
+    raise MissingDataError(f"no report in {paths.reports()} has the figure {name}: {commands} makes one")
+
+
+def _is_figure_of(name: str, file: Path) -> bool:
+    return FIGURES[name].is_of_any or name in experiments.read(file).figures
+
+
+def newest_with_layers(place: str = "*") -> Path | None:
+    """The report folder written last in which layers were measured, a published one where there is no other.
+
+    Args:
+        place: `<scale>-<corpus>`; any unless given.
+    """
+    for root in (paths.reports(), paths.published()):
+        if files := sorted(root.glob(f"{place}/*/{LAYERS}")):
+            return max(files, key=lambda file: file.stat().st_mtime).parent
+    return None
 
 
 def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:

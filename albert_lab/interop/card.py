@@ -103,13 +103,14 @@ def _provenance(record: RunRecord) -> str:
 
 
 def _reports(name: str) -> list[str]:
-    """Reports that hold a run, as paths under the folder of reports."""
+    """Reports that hold a run, as paths under the folders of reports."""
     found = []
-    for file in sorted(paths.reports().glob("*/*/results.csv")):
-        report = file.with_name("report.md")
-        if report.is_file() and name in file.read_text(encoding="utf-8"):
-            found.append(report.relative_to(paths.reports()).as_posix())
-    return found
+    for folder in (paths.reports(), paths.published()):
+        for file in sorted(folder.glob("*/*/results.csv")):
+            report = file.with_name("report.md")
+            if report.is_file() and name in file.read_text(encoding="utf-8"):
+                found.append(report.relative_to(folder).as_posix())
+    return list(dict.fromkeys(found))
 
 
 def _imported(folder: Path) -> str:

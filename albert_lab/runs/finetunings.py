@@ -147,10 +147,18 @@ def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "Start":
     return Start(run.name, run.config, tokenizer, last_weights(run.folder / "checkpoint"), run.folder)
 
 
-def make(run: "Run", tasks: Iterable[str], say: Say, is_stopped: Callable[[], bool], seeds: Seeds = None) -> bool:
+def make(
+    run: "Run",
+    tasks: Iterable[str],
+    say: Say,
+    is_stopped: Callable[[], bool],
+    seeds: Seeds = None,
+    show: Callable[[str, int, int], None] = lambda _title, _done, _total: None,
+) -> bool:
     """Fine-tune a finished run on what is missing, but not on what has failed before; False when stopped.
 
-    A fine-tuning that fails leaves its reason beside the records, and the others are made.
+    A fine-tuning that fails leaves its reason beside the records, and the others are made. Before each, show is called
+    with its title, how many are done, and how many there are.
     """
     todo = [
         (task, seed)
@@ -163,7 +171,8 @@ def make(run: "Run", tasks: Iterable[str], say: Say, is_stopped: Callable[[], bo
 
     start = start_of(run, say)
     starts = {task.start_from for task, _ in todo}  # fine-tuned once, with weights that the others begin from
-    for task, seed in todo:
+    for done, (task, seed) in enumerate(todo):
+        show(f"{task.title}, seed {seed}", done, len(todo))
         try:
             data = data_folder(task, run.config, say)
             is_start = task.name in starts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from albert_lab import files
 from albert_lab.errors import ConfigError
 from albert_lab.messages import told
-from albert_lab.runs import results, states
+from albert_lab.runs import ancestry, results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
 
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from albert_lab.training.layer_similarity import LayerChange
+
+
+def measurable(folder: Path, *, most: int) -> list[Path]:
+    """Folders of the runs, newest first, whose layers were measured or can be: finished or imported, with weights."""
+    found = [
+        run
+        for run in folder.glob("*/")
+        if states.state(run) in states.PRETRAINED and ((run / results.LAYERS).exists() or ancestry.has_weights(run))
+    ]
+    return sorted(found, key=lambda run: (run / runs.RUN_FILE).stat().st_mtime, reverse=True)[:most]
 
 
 def table(folders: Iterable[Path], say: Callable[[str], None]) -> "pd.DataFrame":

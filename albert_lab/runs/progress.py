@@ -1,8 +1,11 @@
 """Progress of a run on stderr: a bar on a terminal, plain lines elsewhere."""
 
+import math
 import os
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -11,13 +14,44 @@ from rich.progress import BarColumn, Progress, TextColumn
 PLAIN_SECONDS = 10
 
 
-class RunProgress:
-    """Shows step, share of the budget, loss, MLM and pair accuracy, pieces a second and the time left."""
+@dataclass(frozen=True)
+class Place:
+    """The place of a run in a study: its number of how many, and work in units of the run's whole budget.
 
-    def __init__(self, name: str):
-        self._name = name
+    finetuning is the work of its own fine-tunings, later that of the study after the run.
+    """
+
+    number: int
+    of: int
+    finetuning: float
+    later: float
+
+    @classmethod
+    def read(cls, text: str | None) -> "Place":
+        """A place as the process is told it, NUMBER/OF:FINETUNING:LATER; None: a run by itself."""
+        if text is None:
+            return cls(1, 1, 0.0, 0.0)
+        place, finetuning, later = text.split(":")
+        number, of = place.split("/")
+        return cls(int(number), int(of), float(finetuning), float(later))
+
+    @property
+    def words(self) -> str:
+        """Before the run's name; empty where it is the only one."""
+        return f"[{self.number}/{self.of}] " if self.of > 1 else ""
+
+
+class RunProgress:
+    """One bar a run: what is being made, how far it is, and the time left for the run and for the whole study."""
+
+    def __init__(self, name: str, place: Place, clock: Callable[[], float] = time.monotonic):
+        self._name = f"{place.words}{name}"
+        self._place = place
+        self._clock = clock
         self._console = Console(stderr=True)
-        self._last_plain = 0.0
+        self._last_plain = -math.inf
+        self._budget_seconds: float | None = None
+        self._finetuning_since: float | None = None
         self._bar: Progress | None = None
         if self._console.is_terminal and not os.environ.get("ALBERT_LAB_PLAIN_PROGRESS"):
             self._bar = Progress(
@@ -27,24 +61,50 @@ class RunProgress:
                 console=self._console,
                 transient=False,
             )
-            self._task = self._bar.add_task(name, total=1.0, text="starting")
+            self._task = self._bar.add_task(self._name, total=1.0, text="starting")
             self._bar.start()
 
     def show(self, line: dict[str, Any]) -> None:
         """Show a line of metrics."""
         if line["event"] == "evaluation":
             accuracies = {key: value for key, value in line.items() if key.endswith("_accuracy")}
-            self.say(f"step {line['step']:,}, held out: " + _words(accuracies))
+            self.say(f"step {line['step']:,}, held out: {_words(accuracies)}")
             return
-        text = (
-            f"step {line['step']:,}  loss {line['loss']:.3f}  {_words(line)}  {line['tokens_per_second']:,.0f} pieces/s"
-        )
-        text += f"  {_duration(line['seconds_left'])} left"
+        if line["share"]:
+            self._budget_seconds = line["training_seconds"] / line["share"]
+        after = self._seconds(self._place.finetuning)
+        text = f"step {line['step']:,}  loss {line['loss']:.3f}  {_words(line)}"
+        text += f"  {line['tokens_per_second']:,.0f} tokens/s  {self._left(line['seconds_left'] + after)}"
+        self._update(line["share"], text)
+
+    def show_finetuning(self, title: str, done: int, total: int) -> None:
+        """Show which fine-tuning begins, how many are done and how many there are."""
+        if self._finetuning_since is None:
+            self._finetuning_since = self._clock()
+        own = self._seconds(self._place.finetuning)
+        if done:
+            taken = self._clock() - self._finetuning_since
+            own = taken / done * (total - done)
+            if self._budget_seconds is None and self._place.finetuning:
+                # A run that was pre-trained before: its fine-tunings tell the speed.
+                self._budget_seconds = taken / done * total / self._place.finetuning
+        left = f"  {self._left(own)}" if done or self._budget_seconds else ""
+        self._update(done / total, f"fine-tuning {done + 1} of {total}: {title}{left}")
+
+    def _seconds(self, work: float) -> float:
+        return work * (self._budget_seconds or 0.0)
+
+    def _left(self, own: float) -> str:
+        """The time left, of the run and, where there are more, of the whole study."""
+        text = f"{_duration(own)} left"
+        return f"{text}, study {_duration(own + self._seconds(self._place.later))}" if self._place.of > 1 else text
+
+    def _update(self, share: float, text: str) -> None:
         if self._bar:
-            self._bar.update(self._task, completed=line["share"], text=text)
-        elif time.monotonic() - self._last_plain >= PLAIN_SECONDS or line["share"] >= 1:
-            self._last_plain = time.monotonic()
-            self.say(f"{line['share']:>4.0%}  {text}")
+            self._bar.update(self._task, completed=share, text=text)
+        elif self._clock() - self._last_plain >= PLAIN_SECONDS or share >= 1:
+            self._last_plain = self._clock()
+            self.say(f"{share:>4.0%}  {text}")
 
     def say(self, text: str) -> None:
         """Print a line of text, above the bar where there is one."""

@@ -13,7 +13,7 @@ from filelock import Timeout
 from albert_lab import paths, signals
 from albert_lab.errors import FIXABLE, ConfigError, MissingDataError, WriteError
 from albert_lab.runs import finetunings, results
-from albert_lab.runs.progress import RunProgress
+from albert_lab.runs.progress import Place, RunProgress
 from albert_lab.runs.recording import make_record, provenance
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, locked, read, use_threads
 from albert_lab.runs.states import PRETRAINED, state
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from albert_lab.training.start import Start
 
 
-def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = None) -> int:
-    """Make one run and its fine-tunings on tasks, or finish them, and return the exit code.
+def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = None, place: str | None = None) -> int:
+    """Make one run and its fine-tunings on tasks, or finish them, and return the exit code; place is that in a study.
 
     0 done (a fine-tuning that failed has left its reason); 1 failed; 2 a configuration that does not fit; 4 missing
     data; 75 stopped by SIGTERM and resumable; 130 stopped by Ctrl-C and resumable.
     """
     with signals.deferred() as stopped_by:
-        progress = RunProgress(folder.name.rpartition("_")[0] or folder.name)
+        progress = RunProgress(folder.name.rpartition("_")[0] or folder.name, Place.read(place))
 
         def is_stopped() -> bool:
             return bool(stopped_by)
@@ -82,7 +82,7 @@ def _make(
     use_threads(folder, run.config)
     if state(folder) not in PRETRAINED and not _pretrain(run, folder, progress, is_stopped):
         return False
-    return finetunings.make(run, tasks, progress.say, is_stopped, seeds)
+    return finetunings.make(run, tasks, progress.say, is_stopped, seeds, progress.show_finetuning)
 
 
 def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
@@ -155,6 +155,7 @@ def command(words: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("tasks", nargs="*")
     parser.add_argument("--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given")
+    parser.add_argument("--place", help="in a study: see runs/progress.py")
     return main(**vars(parser.parse_args(words)))
 
 

@@ -11,14 +11,14 @@ from albert_lab.cost.estimate import MEASURED_UTILISATION, MEMORY, Price, durati
 from albert_lab.cost.estimate import price as price_of
 from albert_lab.cost.listing import Listing
 from albert_lab.errors import ConfigError
-from albert_lab.runs import ancestry, finetunings, results, states
+from albert_lab.runs import ancestry, results, states
+from albert_lab.studies import workload
 from albert_lab.studies.sweep import PlannedPoint
-from albert_lab.tasks.formats.race import LETTERS
 
 
 def price(item: PlannedPoint, speed: float) -> Price:
     """What a point's run takes at so many FLOPs a second; of an arm its own part alone."""
-    return price_of(item.point.config, speed, _own_share(item))
+    return price_of(item.point.config, speed, workload.own_share(item.point))
 
 
 def costs(planned: Sequence[PlannedPoint]) -> Listing:
@@ -60,7 +60,8 @@ def costs(planned: Sequence[PlannedPoint]) -> Listing:
                 "memory MiB": parameters.estimate_training_memory(config).total / 2**20,
             }
         )
-    data = {item.run.evaluation_set: describe(item.point.config) for item in planned}
+    configs = {item.run.evaluation_set: item.point.config for item in planned}
+    data = {evaluation_set: describe(config) for evaluation_set, config in configs.items()}
     shards = sum(found["disk_bytes"] or 0 for found in data.values() if not found["is_prepared"])
     free = shutil.disk_usage(_existing(paths.home())).free
     tuned = finetuning_seconds(planned, speed)
@@ -79,20 +80,11 @@ def costs(planned: Sequence[PlannedPoint]) -> Listing:
 
 def finetuning_seconds(planned: Sequence[PlannedPoint], speed: float) -> dict[tuple[str, str, int], float]:
     """Seconds of each fine-tuning that is not done, by run, task and seed, at the length of its settings."""
-    found = {}
-    for item in {item.run.name: item for item in planned}.values():
-        config = item.run.config
-        flops = parameters.count_flops(config)
-        for task, seed in finetunings.missing(item.run, item.tasks.values(), item.seeds):
-            settings = task.fitted(config)
-            # A multiple-choice example is a sequence for each option.
-            sequences = settings.batch_size * (len(LETTERS) if task.format.name == "race" else 1)
-            trained = settings.steps * sequences * settings.max_sequence_length
-            evaluated = settings.steps // settings.checkpoint_steps * (settings.dev_examples or 0)
-            found[item.run.name, task.name, seed] = (
-                trained * flops.training + evaluated * settings.max_sequence_length * flops.inference
-            ) / speed
-    return found
+    return {
+        (item.run.name, task, seed): flops / speed
+        for item in {item.run.name: item for item in planned}.values()
+        for (task, seed), flops in workload.finetuning_flops(item.run, item.tasks.values(), item.seeds).items()
+    }
 
 
 def _with_ancestors(planned: Sequence[PlannedPoint]) -> Iterator[tuple[PlannedPoint, int]]:
@@ -106,14 +98,6 @@ def _with_ancestors(planned: Sequence[PlannedPoint]) -> Iterator[tuple[PlannedPo
             seen.add(ancestor.run.name)
         seen.add(item.run.name)
         yield item, len(item.ancestors)
-
-
-def _own_share(item: PlannedPoint) -> float:
-    """The share of the budget that the run itself makes: what its trunk made is not made again."""
-    start, budget = item.point.start, item.point.config.budget
-    if start is None or start.keep != "training":
-        return budget.stop_at
-    return budget.stop_at - start.point.config.budget.stop_at
 
 
 def _existing(path: Path) -> Path:

@@ -236,17 +236,14 @@ def named(name: str) -> Experiment:
 
 
 def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
-    """The experiment that a bare sweep asks for, and the overrides that are left fixed.
+    """The experiment that a bare sweep asks for, and the overrides that are left fixed; one row where no key is swept.
 
     Raises:
-        ConfigError: no axis has more than one value, or a text is no override.
+        ConfigError: a text is no override.
     """
     grid = {key: values for key, values in axes(overrides).items() if len(values) > 1 and key != "seed"}
-    if not grid:
-        example = "albert-lab sweep embedding_size=64,128,256,768"
-        raise ConfigError(f"nothing to sweep over: give a key other than seed several values, as in `{example}`")
-    name = "sweep-" + "-".join(grid)
-    title = "Sweep over " + " and ".join(grid)
+    name = "-".join(["sweep", *grid])
+    title = "Sweep over " + " and ".join(grid) if grid else "One configuration"
     content = {"name": name, "title": title, "source": "no table of the paper", "grid": grid}
     return Experiment.model_validate(content), [
         text for text in overrides if text.split("=")[0].lstrip("+") not in grid

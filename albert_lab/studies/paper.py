@@ -74,7 +74,7 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> Li
     made: dict[str, TotalCost] = {}
     seen: set[str] = set()
     for study in chosen:
-        made[study.experiment.name] = _cost(study.planned, seen, speed)
+        made[study.experiment.name] = cost_of(study.planned, seen, speed)
     totals = {name: sum(made.values(), TotalCost())}
     # A seed changes no price: one stands for all of them, since composing a configuration takes a tenth of a second.
     seeds = axes(overrides).get("seed")
@@ -85,7 +85,7 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> Li
             seen = set()
             found = plan([*rest, f"scale={scale}", "seed=0"], tasks)
             of_scale = seeds or found[0].planned[0].point.config.scale.seeds
-            totals[scale] = sum((_cost(study.planned, seen, speed) for study in found), TotalCost()).times(
+            totals[scale] = sum((cost_of(study.planned, seen, speed) for study in found), TotalCost()).times(
                 len(of_scale)
             )
     rows = [{"scale": name, "experiment": key} | cost.as_row() for key, cost in made.items()]
@@ -135,7 +135,7 @@ class TotalCost:
         }
 
 
-def _cost(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> TotalCost:
+def cost_of(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> TotalCost:
     """What the runs and fine-tunings of a table take that were not seen before; they are added to what was seen."""
     cost = TotalCost()
     for item in sweep.family(planned).values():

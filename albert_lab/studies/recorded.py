@@ -46,14 +46,14 @@ class Records:
         return tuned.issuperset(identity_of(run.name, run.config, task, seed) for task, seed in wanted)
 
 
-def read(folder: Path, say: Say) -> Records:
-    """The runs in the reports of a folder; of one that is damaged none are taken, and that is said.
+def read(folders: Iterable[Path], say: Say) -> Records:
+    """The runs in the reports of folders; of one that is damaged none are taken, and that is said.
 
     Reports of other tasks have other columns and fine-tunings of a run, which are joined: a cell is empty where a
     report has no such score. Of everything else that several reports have, the first by name is taken.
     """
     found = Records()
-    for report in sorted(folder.glob("*/")):
+    for report in (report for folder in folders for report in sorted(folder.glob("*/"))):
         try:
             results, tunings, curves, layers = (_lines(report / name) for name in (RESULTS, TUNINGS, CURVES, LAYERS))
             _check(report / RESULTS, results)

@@ -15,7 +15,7 @@ from albert_lab.messages import told
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
-from albert_lab.studies import continuing, graph, launchers, recorded
+from albert_lab.studies import continuing, graph, launchers, recorded, workload
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, points
 from albert_lab.studies.recorded import Records
@@ -87,18 +87,26 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
         ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
         MissingDataError: text, or the data of a task given by its name, is not there.
     """
+    from albert_lab.data.corpus import fingerprints_taken_once
     from albert_lab.data.pairs import check_kinds
 
+    with fingerprints_taken_once():
+        planned = _plan(experiment, overrides, tasks)
+    for item in planned:
+        check_kinds(item.point.config.inter_sentence)
+    return planned
+
+
+def _plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None) -> list[PlannedPoint]:
     found = points(experiment, overrides, _say)
     if experiment.continues:
         found = continuing.start_from(found, experiment.continues, overrides)
     chosen = downstream.choose(experiment.columns, found[0].config, tasks)
-    records = recorded.read(paths.reports() / report_place(found[0].config), _say)
+    place = report_place(found[0].config)
+    records = recorded.read((paths.reports() / place, paths.published() / place), _say)
     asked = told(found, len(found), "planned {} of {} runs", _say)
     planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in asked]
     _check_one_evaluation_set(planned)
-    for item in planned:
-        check_kinds(item.point.config.inter_sentence)
     return planned
 
 
@@ -130,9 +138,18 @@ def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
     return [replace(item, tasks=tasks) for item in planned]
 
 
-def forget(planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool) -> list[PlannedPoint]:
-    """The points, now to be made again: all of them where fresh, or gone on with what failed where retry_failed."""
-    if fresh:
+def forget(
+    planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool, remake_recorded: bool = False
+) -> list[PlannedPoint]:
+    """The points, with what is to be made again or resumed no longer counted as finished or failed.
+
+    Args:
+        planned: the points.
+        fresh: make all of them again.
+        retry_failed: resume those that failed.
+        remake_recorded: make those whose numbers are in reports alone.
+    """
+    if fresh or remake_recorded:
         planned = [replace(item, records=Records()) for item in planned]
     for item in family(planned).values():
         if item.point.run:  # what was there before the sweep is not the sweep's to make again
@@ -159,7 +176,7 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     for folder, state in before.items():
         if state == "failed":
             for name, reason in _failures(items[folder]).items():
-                outcome.failures[name] = f"{reason} (--retry-failed makes it again)"
+                outcome.failures[name] = f"{reason} (--retry-failed resumes it)"
     there = {item.run.name for item in items.values() if before[item.run.folder] == "recorded"}
     needed = graph.needed((item.lineage for item in planned), outcome.failures, there)
     _note_orphans(items.values(), outcome)
@@ -172,7 +189,7 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     noun = "run" if len(items) == 1 else "runs"
     _say(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
     if there:
-        _say(f"{len(there)} of those finished stand in reports alone; --fresh makes them again")
+        _say(f"{len(there)} of the finished runs are recorded in reports alone; --remake-recorded makes them again")
     if todo:
         for item in todo:
             _check_capacity(item)
@@ -264,22 +281,22 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
     jobs = 1 if any(item.run.config.budget.unit == "seconds" for item in todo) else options.jobs
     if jobs < options.jobs:
         _say("a budget in seconds: runs go one at a time, whatever --jobs says")
-    words = {folder: _words(item) for folder, item in items.items()}
+    works = [workload.of(item.run, item.point, item.tasks.values(), item.seeds) for item in items.values()]
+    places = workload.places(works, jobs)
+    words = {folder: _words(item, place) for (folder, item), place in zip(items.items(), places, strict=True)}
     parents = graph.parents_among([item.run for item in todo])
     outcome.code = launchers.launch(words, jobs=jobs, on_end=on_end, parents=parents)
 
 
-def _words(item: PlannedPoint) -> list[str]:
+def _words(item: PlannedPoint, place: str) -> list[str]:
     """What the child process of a run is told besides its folder."""
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
-    return [*item.tasks.values(), *seeds]
+    return [*item.tasks.values(), *seeds, "--place", place]
 
 
 def _describe_exit(code: int) -> str:
     if code < 0:
-        return (
-            f"its process was killed by signal {-code} (9 may mean out of memory); the same command goes on from there"
-        )
+        return f"its process was killed by signal {-code} (9 may mean out of memory); the same command resumes it"
     return f"its process ended with exit code {code}; what it said stands above"
 
 

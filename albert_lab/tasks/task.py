@@ -213,6 +213,11 @@ def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
         near = difflib.get_close_matches(name, task_names(), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(f"task {name} is unknown{hint} (allowed: {', '.join(task_names())}, or a .yaml file)")
+    return _load(file, file.stat().st_mtime_ns, tuple(overrides))
+
+
+@cache  # a plan asks for each task many times
+def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
     try:
         content = OmegaConf.create(read_yaml(file))
         for override in parse(overrides) if overrides else ():  # the parser takes a while to start

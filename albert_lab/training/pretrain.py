@@ -305,7 +305,6 @@ class Pretrainer:
                 score = scores[name]
                 alarm = f"{name} {score.value:.1f} % (n = {score.n:,}) is {lack} after {self.steps:,} steps"
                 self.alarms.append(alarm)
-                self.say(f"ALARM: {alarm}")
 
     def _peak_memory(self) -> int:
         return max(self.peak_memory_bytes, peak_memory_bytes(self.device))

@@ -392,3 +392,16 @@ def test_raw_bytes_are_those_of_the_text(files, folder):
     files.mkdir()
     (files / "a.txt.gz").write_bytes(gzip.compress(b"The same line again.\n" * 100))
     assert texts.raw_bytes(corpus(files)) > (files / "a.txt.gz").stat().st_size
+
+
+def test_fingerprints_taken_once_walk_a_folder_once_and_see_changes_afterwards(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("one\n")
+    folder = corpus(tmp_path)
+    walks = []
+    walk = texts._walk
+    monkeypatch.setattr(texts, "_walk", lambda root: walks.append(root) or walk(root))
+    with texts.fingerprints_taken_once():
+        found = {texts.fingerprint(folder) for _ in range(5)}
+    assert (len(found), len(walks)) == (1, 1)
+    (tmp_path / "b.txt").write_text("two\n")
+    assert texts.fingerprint(folder) not in found

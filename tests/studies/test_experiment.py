@@ -228,6 +228,17 @@ def test_a_number_that_stands_for_one_of_the_paper_is_told_with_it_and_one_that_
     assert points_of("model-sizes", "smoke", "model=BERT-base")[0].words == "model=BERT-base"
 
 
+def test_a_seed_changes_nothing_else_of_a_configuration():
+    overrides = ["scale=smoke", "seed=3,7"]
+    found = grid_points.points(experiment.named("sharing"), overrides)
+    assert {point.config.seed for point in found} == {3, 7}
+    for point in found:
+        chosen = [f"{axis}={point.value(axis)}" for axis in point.row]
+        assert point.config == load(
+            [*experiment.named("sharing").fixed, "scale=smoke", *chosen, f"seed={point.config.seed}"]
+        )
+
+
 def test_seeds_come_from_the_scale_unless_given():
     assert len(grid_points.points(toy(grid={"sharing": ["all-shared"]}))) == 1
     given = grid_points.points(toy(grid={"sharing": ["all-shared"]}), ["seed=3,4"])
@@ -250,9 +261,9 @@ def test_a_bare_sweep_has_the_keys_with_several_values_as_axes():
     assert len(grid_points.points(found, rest)) == 4
 
 
-def test_a_sweep_over_nothing_is_refused():
-    with pytest.raises(ConfigError, match="several values"):
-        experiment.from_overrides(["embedding_size=8"])
+def test_a_sweep_over_nothing_is_one_row():
+    found = grid_points.points(*experiment.from_overrides(["scale=smoke", "embedding_size=4", "seed=0,1"]))
+    assert [(point.row, point.config.embedding_size, point.config.seed) for point in found] == [({}, 4, 0), ({}, 4, 1)]
 
 
 def test_an_error_names_the_point_it_belongs_to():

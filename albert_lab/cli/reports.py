@@ -1,0 +1,87 @@
+"""Commands on reports that are there: rebuild, publish, compare."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from albert_lab import paths
+from albert_lab.cli.options import START, STUDIES, Json, examples, note
+
+app = typer.Typer()
+
+
+@app.command(
+    rich_help_panel=START,
+    epilog=examples("albert-lab report lab/reports/laptop-sotu/sop-vs-nsp", "albert-lab report lab/reports"),
+)
+def report(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            file_okay=False,
+            help="Report folders; for a folder of reports, the page of all of them is rebuilt.",
+        ),
+    ],
+) -> None:
+    """Rebuild reports (Markdown and HTML) and figures from the records beside them."""
+    from albert_lab.report import collection, overview
+    from albert_lab.report.report import PAGE, rebuild
+
+    for folder in folders:
+        if collection.holds_reports(folder):
+            print(overview.write(folder))
+        else:
+            file = rebuild(folder)
+            print(file, file.with_name(PAGE), sep="\n")
+
+
+@app.command(
+    rich_help_panel=STUDIES,
+    epilog=examples(
+        "albert-lab publish lab/reports/laptop-sotu/sop-vs-nsp",
+        "albert-lab publish lab/reports/laptop-sotu/sop-vs-nsp --to ../results/reports",
+    ),
+)
+def publish(
+    folders: Annotated[list[Path], typer.Argument(file_okay=False, help="Report folders.")],
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Folder of published reports; by default reports/ in the current folder."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Also replace a published report that has further runs.")
+    ] = False,
+) -> None:
+    """Copy reports to the folder that is committed, and rebuild the page of all reports there.
+
+    Runs of published reports count as finished in later studies.
+    """
+    from albert_lab.report.publish import publish
+
+    for folder in folders:
+        print(publish(folder, to or paths.published(), replace=replace))
+
+
+@app.command(
+    rich_help_panel=STUDIES,
+    epilog=examples(
+        "albert-lab compare reports/laptop-sotu/sop-vs-nsp lab/reports/laptop-sotu/sop-vs-nsp",
+        "albert-lab compare before/sop-vs-nsp lab/reports/laptop-sotu/sop-vs-nsp --json",
+    ),
+)
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", file_okay=False, help="A report folder.")],
+    b: Annotated[
+        Path,
+        typer.Argument(metavar="B", file_okay=False, help="Another: of another scale, machine or version."),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Compare two reports side by side, with differences and intervals."""
+    from albert_lab.report import compare as sides
+
+    found = sides.compare(a, b)
+    print(sides.as_json(found) if as_json else sides.as_text(found))
+    if not found.has_one_set:
+        note("the held-out sets differ: compare directions, not values")

@@ -1,0 +1,48 @@
+"""What a study prints when it ends: table, verdicts, what each row learnt, alarms, and where the report is."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from albert_lab.report import alarms, report, verdicts
+from albert_lab.report.learnt import learnt
+from albert_lab.report.markdown import scores_table
+from albert_lab.studies.table import axes_of, intrinsic_columns, rows, task_columns
+
+
+def text(folder: Path) -> str:
+    """The closing lines of the study that a report folder holds, as Markdown.
+
+    Raises:
+        ConfigError: a file of the report is missing or cannot be read.
+    """
+    experiment, points, results, tunings = report.read(folder)
+    table, axes = rows(experiment, points, results), axes_of(experiment, points)
+    columns = [intrinsic_columns(experiment), task_columns(experiment, tunings)]
+    parts = [scores_table(experiment, axes, table, some) for some in columns if some]
+    parts += _list("What the rows learnt:", learnt(experiment, axes, table))
+    parts += _list(
+        "Claims of the paper:", [_claim(verdict) for verdict in verdicts.as_data(experiment, table, tunings)]
+    )
+    if raised := alarms.section(experiment, table, tunings):
+        parts.append(f"Alarms:\n{raised}")
+    parts.append("\n".join(_places(folder, experiment.figures)))
+    return "\n\n".join(parts)
+
+
+def _list(heading: str, lines: Sequence[str]) -> list[str]:
+    return ["\n".join([heading, *(f"- {line}" for line in lines)])] if lines else []
+
+
+def _claim(verdict: dict) -> str:
+    return f"{verdict['verdict']}: “{verdict['quote']}” ({verdict['metric']}: {verdict['check']})"
+
+
+def _places(folder: Path, figures: Sequence[str]) -> list[str]:
+    """Where report, page and the first figure are, from the current folder where they lie below it."""
+    files = {"report": folder / report.REPORT, "page": folder / report.PAGE}
+    drawn = [folder / f"{name}.png" for name in figures if (folder / f"{name}.png").is_file()]
+    files |= {"figure": drawn[0]} if drawn else {}
+    below = Path.cwd()
+    shown = {name: Path(os.path.relpath(file)) if file.is_relative_to(below) else file for name, file in files.items()}
+    return [f"{name}: {file}" for name, file in shown.items()]

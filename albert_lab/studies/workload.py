@@ -1,0 +1,71 @@
+"""How much work a run is, in FLOPs: what is left of its pre-training, and its missing fine-tunings."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from albert_lab.cost import parameters
+from albert_lab.cost.estimate import price
+from albert_lab.runs import finetunings, states
+from albert_lab.runs.run import Run
+from albert_lab.studies.points import Point
+from albert_lab.tasks.formats.race import LETTERS
+
+# What turns a budget in seconds into FLOPs where only proportions count.
+ASSUMED_SPEED = 2e10
+
+
+@dataclass(frozen=True)
+class Work:
+    """FLOPs of a run: of its whole budget, of what it makes of it itself (none where done), of its fine-tunings."""
+
+    budget: float
+    pretraining: float
+    finetuning: float
+
+    @property
+    def total(self) -> float:
+        """What is to be made of it."""
+        return self.pretraining + self.finetuning
+
+
+def of(run: Run, point: Point, tasks: Iterable[str], seeds: finetunings.Seeds) -> Work:
+    """The work that a run with its fine-tunings is; one that stopped counts whole."""
+    budget = price(run.config, ASSUMED_SPEED).flops
+    own = 0.0 if states.state(run.folder) in states.PRETRAINED else budget * own_share(point)
+    return Work(budget, own, sum(finetuning_flops(run, tasks, seeds).values()))
+
+
+def own_share(point: Point) -> float:
+    """The share of the budget that a point's run makes itself: what its trunk made is not made again."""
+    start, budget = point.start, point.config.budget
+    if start is None or start.keep != "training":
+        return budget.stop_at
+    return budget.stop_at - start.point.config.budget.stop_at
+
+
+def finetuning_flops(run: Run, tasks: Iterable[str], seeds: finetunings.Seeds) -> dict[tuple[str, int], float]:
+    """FLOPs of each fine-tuning that is not done, by task and seed, at the full length of every example."""
+    found = {}
+    flops = parameters.count_flops(run.config)
+    for task, seed in finetunings.missing(run, tasks, seeds):
+        settings = task.fitted(run.config)
+        # A multiple-choice example is a sequence for each option.
+        sequences = settings.batch_size * (len(LETTERS) if task.format.name == "race" else 1)
+        trained = settings.steps * sequences * settings.max_sequence_length
+        evaluated = settings.steps // settings.checkpoint_steps * (settings.dev_examples or 0)
+        tokens = evaluated * settings.max_sequence_length
+        found[task.name, seed] = trained * flops.training + tokens * flops.inference
+    return found
+
+
+def places(works: Sequence[Work], jobs: int) -> list[str]:
+    """What each process of a study is told of its place in it: number, of how many, its fine-tunings, what comes after.
+
+    Work is in units of the whole budget of the run itself, which its process measures in seconds; what comes after is
+    shared among the jobs.
+    """
+    after = [sum(work.total for work in works[number:]) / jobs for number in range(1, len(works) + 1)]
+    return [
+        f"{number}/{len(works)}:{work.finetuning / work.budget:.4g}:{later / work.budget:.4g}"
+        for number, (work, later) in enumerate(zip(works, after, strict=True), 1)
+    ]

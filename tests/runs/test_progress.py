@@ -1,0 +1,69 @@
+import pytest
+
+from albert_lab.runs.progress import Place, RunProgress
+
+
+class FakeClock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def line(share: float, training_seconds: float) -> dict:
+    left = training_seconds / share * (1 - share)
+    numbers = {"step": 10, "loss": 2.5, "mlm_accuracy": 12.5, "tokens_per_second": 1000}
+    return {"event": "training", "share": share, "training_seconds": training_seconds, "seconds_left": left} | numbers
+
+
+def last(capfd) -> str:
+    return capfd.readouterr().err.splitlines()[-1]
+
+
+def test_the_time_left_is_of_the_run_with_its_fine_tunings_and_of_the_whole_study(capfd):
+    # Fine-tunings take half of a budget, what comes after three budgets.
+    progress = RunProgress("sop", Place.read("2/4:0.5:3"), FakeClock())
+    progress.show(line(share=0.25, training_seconds=30))
+    shown = last(capfd)
+    assert shown.startswith("[2/4] sop:  25%  step 10  loss 2.500  MLM 12.5 %  1,000 tokens/s")
+    assert shown.endswith("2:30 left, study 8:30"), "90 s of training, 60 s of fine-tuning, 360 s of later runs"
+
+
+@pytest.mark.parametrize("place", [None, "1/1:0.5:0"])
+def test_a_run_by_itself_shows_its_own_time_alone(capfd, place):
+    RunProgress("sop", Place.read(place), FakeClock()).show(line(share=0.5, training_seconds=30))
+    shown = last(capfd)
+    assert shown.startswith("sop: ")
+    assert "study" not in shown
+
+
+def test_fine_tunings_go_on_in_the_same_bar_at_their_own_speed(capfd):
+    clock = FakeClock()
+    progress = RunProgress("sop", Place.read("1/2:0.5:1"), clock)
+    progress.show(line(share=1.0, training_seconds=100))
+    clock.now = 20
+    progress.show_finetuning("SST-2, seed 0", 0, 4)
+    assert last(capfd).endswith("0%  fine-tuning 1 of 4: SST-2, seed 0  0:50 left, study 2:30")
+    clock.now = 60
+    progress.show_finetuning("RTE, seed 0", 1, 4)
+    assert last(capfd).endswith("25%  fine-tuning 2 of 4: RTE, seed 0  2:00 left, study 3:40")
+
+
+def test_a_run_that_was_trained_before_learns_the_speed_from_its_fine_tunings(capfd):
+    clock = FakeClock()
+    progress = RunProgress("sop", Place.read("1/2:0.5:1"), clock)
+    progress.show_finetuning("SST-2, seed 0", 0, 2)
+    assert "left" not in last(capfd)
+    clock.now = 30
+    progress.show_finetuning("RTE, seed 0", 1, 2)
+    assert last(capfd).endswith("0:30 left, study 2:30"), "two fine-tunings of 30 s are half a budget"
+
+
+def test_plain_lines_come_seldom_and_one_at_the_end(capfd):
+    clock = FakeClock()
+    progress = RunProgress("sop", Place.read(None), clock)
+    for second in range(1, 21):
+        clock.now = second
+        progress.show(line(share=second / 20, training_seconds=second))
+    assert capfd.readouterr().err.count("step 10") == 3
