@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import DOWNSTREAM, Json, Overrides, examples, note, task_names
+from albert_lab.cli.options import DOWNSTREAM, TABLES, Json, Overrides, examples, note, task_names
 
 app = typer.Typer()
 
@@ -119,7 +119,7 @@ def ensemble(
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
 
 
-@app.command(rich_help_panel=DOWNSTREAM, epilog=examples("albert-lab table14", "albert-lab table14 --json"))
+@app.command(rich_help_panel=TABLES, epilog=examples("albert-lab table14", "albert-lab table14 --json"))
 def table14(as_json: Json = False) -> None:
     """Table 14: the fine-tuning settings as configured, beside the paper's."""
     from albert_lab.studies.table14 import compare, text
