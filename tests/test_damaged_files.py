@@ -33,8 +33,9 @@ from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
 
-EXAMPLES = settings(max_examples=60, suppress_health_check=[*HealthCheck])
-FEWER = settings(max_examples=15, suppress_health_check=[*HealthCheck])
+CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
+EXAMPLES = settings(max_examples=60, suppress_health_check=CHECKS)
+FEWER = settings(max_examples=15, suppress_health_check=CHECKS)
 
 
 @contextmanager
