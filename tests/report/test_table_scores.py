@@ -26,8 +26,8 @@ def rows(*of_rows: dict[str, float], n: int = 1_000) -> list[Row]:
     return found
 
 
-ALL: dict[str, float] = dict.fromkeys(AVERAGED, 20.0)
-NONE: dict[str, float] = dict.fromkeys(AVERAGED, 0.0)
+ALL: dict[str, float] = dict.fromkeys(map(str, AVERAGED), 20.0)
+NONE: dict[str, float] = dict.fromkeys(map(str, AVERAGED), 0.0)
 
 
 def test_a_row_whose_interval_reaches_down_to_constant_answers_is_at_the_floor():
