@@ -4,10 +4,13 @@ import hashlib
 import json
 import math
 import re
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
+from omegaconf import OmegaConf
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from albert_lab import paths
 from albert_lab.naming import Name
 
 # Raise it with every change that moves numbers: it is part of every run's name.
@@ -262,6 +265,19 @@ class MachineConfig(Section):
     checkpoint_seconds: float = Field(ge=0)
     log_every_steps: int = PositiveInt
     tensorboard: bool
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, content: Any) -> Any:
+        """What a run was made with before a key was added; such a key changes no number, so its default serves."""
+        return _machine_defaults() | content if isinstance(content, dict) else content
+
+
+@cache
+def _machine_defaults() -> dict[str, Any]:
+    content = OmegaConf.to_container(OmegaConf.load(paths.CONF / "config.yaml")["machine"])
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}
 
 
 class ScaleBudget(Section):

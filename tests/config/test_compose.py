@@ -372,3 +372,12 @@ def test_the_last_axis_of_a_grid_moves_fastest():
         ("not-shared", "0"),
         ("not-shared", "1"),
     ]
+
+
+def test_a_run_of_before_a_machine_key_was_added_is_read_with_its_default():
+    content = config.load(["scale=smoke"]).model_dump(mode="json")
+    del content["machine"]["memory_check"]
+    assert config.validate(content).machine.memory_check
+    content["machine"]["unheard_of"] = 1
+    with pytest.raises(ConfigError, match=r"machine\.unheard_of"):
+        config.validate(content)
