@@ -275,9 +275,9 @@ class MachineConfig(Section):
 
 @cache
 def _machine_defaults() -> dict[str, Any]:
-    content = OmegaConf.to_container(OmegaConf.load(paths.CONF / "config.yaml")["machine"])
+    content = OmegaConf.to_container(OmegaConf.load(paths.CONF / "config.yaml"))
     assert isinstance(content, dict)
-    return {str(key): value for key, value in content.items()}
+    return dict(content["machine"])
 
 
 class ScaleBudget(Section):
