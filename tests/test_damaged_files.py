@@ -251,7 +251,7 @@ def test_a_damaged_report_does_not_stop_the_sweeps_beside_it(tmp_path):
     (tmp_path / "whole").mkdir()
     (tmp_path / "whole" / results.RESULTS).write_text("run,mnli\nx,40\n")
     said = []
-    assert recorded.read(tmp_path, said.append).results == {"x": [{"run": "x", "mnli": "40"}]}
+    assert recorded.read([tmp_path], said.append).results == {"x": [{"run": "x", "mnli": "40"}]}
     assert len(said) == 1
     assert "broken" in said[0]
 

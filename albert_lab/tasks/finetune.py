@@ -37,7 +37,7 @@ from albert_lab.tasks.task import TaskConfig, TaskSettings, load_task
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.device import autocast, choose_device, choose_precision
-from albert_lab.training.pretrain import DivergedError
+from albert_lab.training.evaluate import DivergedError
 from albert_lab.training.schedule import learning_rate_factor
 
 WEIGHTS = "model.safetensors"

@@ -1,5 +1,6 @@
 """Intrinsic evaluation: masked language modelling, NSP and SOP on held-out documents, as accuracy and as loss."""
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -135,7 +136,11 @@ class Evaluator:
     def scores(
         self, model: PretrainingModel, num_pairs: int | None = None, only: Collection[str] = ACCURACIES
     ) -> dict[str, Score]:
-        """mlm_accuracy, nsp_accuracy and sop_accuracy of a model, or only some, on all pairs or the first num_pairs."""
+        """mlm_accuracy, nsp_accuracy and sop_accuracy of a model, or only some, on all pairs or the first num_pairs.
+
+        Raises:
+            DivergedError: a loss that is not a finite number.
+        """
         sets = self.sets if num_pairs is None else self.sets.head(num_pairs)
         was_training = model.training
         model.eval()
@@ -179,6 +184,7 @@ class Evaluator:
             # The logarithm of the sum alone: no second tensor of all log-probabilities is kept.
             logits = output.mlm_logits.float()
             loss += float((logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0]).sum())
+        _require_finite(loss)
         _, counts = np.unique(batch.masked_labels, return_counts=True)
         n = len(batch.masked_labels)
         return share(correct, n, floor=100 * float(counts.max()) / n, by="head", loss=loss / n)
@@ -223,6 +229,11 @@ def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.T
     return other - consecutive
 
 
+def _require_finite(loss: float) -> None:
+    if not math.isfinite(loss):
+        raise DivergedError(f"the loss is {loss} on held-out documents; a lower learning rate may help")
+
+
 def _of_pairs(margins: np.ndarray, labels: np.ndarray, by: str, lexical_floor: float | None) -> Score:
     """The score of log-odds of label 1 [pairs] beside the labels [pairs]."""
     correct = int(((margins > 0) == labels).sum())
@@ -230,8 +241,13 @@ def _of_pairs(margins: np.ndarray, labels: np.ndarray, by: str, lexical_floor: f
     right = np.where(labels == 1, margins, -margins).astype(np.float64)
     floor = 100 * max(positive, 1 - positive)
     loss = float(np.mean(np.logaddexp(0, -right)))
+    _require_finite(loss)
     return share(correct, len(labels), floor=floor, by=by, loss=loss, lexical_floor=lexical_floor)
 
 
 class StoppedError(Exception):
     """The process was asked to stop while it evaluated; nothing is lost."""
+
+
+class DivergedError(RuntimeError):
+    """The loss is no longer a finite number: the run has failed and makes no row."""

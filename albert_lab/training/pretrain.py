@@ -17,7 +17,7 @@ from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.score import Score, loss_name, shortfall
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
-from albert_lab.training.evaluate import PAIR_ACCURACIES, Evaluator, Forwarded, StoppedError
+from albert_lab.training.evaluate import PAIR_ACCURACIES, DivergedError, Evaluator, Forwarded, StoppedError
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
@@ -27,10 +27,6 @@ from albert_lab.training.step import Step, total
 
 # The steps whose mean training loss a run is recorded with.
 FINAL_STEPS = 100
-
-
-class DivergedError(RuntimeError):
-    """The loss is no longer a finite number: the run has failed and makes no row."""
 
 
 @dataclass

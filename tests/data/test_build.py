@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 
+from albert_lab import in_use
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
 
 
@@ -21,7 +22,7 @@ def write(folder):
 
 
 def left(folder):
-    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lock")
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lock" and not in_use.is_mark(path))
 
 
 def test_a_folder_is_built_once(tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from albert_lab import paths
+from albert_lab import in_use, paths
 from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError
@@ -60,7 +60,8 @@ def run(tmp_path, monkeypatch, model):
 
 
 def built():
-    return [folder for folder in (paths.cache() / "shards").glob("*") if folder.suffix != ".lock"]
+    found = (paths.cache() / "shards").glob("*")
+    return [folder for folder in found if folder.suffix != ".lock" and not in_use.is_mark(folder)]
 
 
 def contents(folder):

@@ -110,7 +110,7 @@ def test_no_config_no_folder(tmp_path):
     with pytest.raises(ConfigError, match=r"has no config\.json"):
         read_model(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ConfigError, match="is no JSON"):
+    with pytest.raises(ConfigError, match="no JSON, or cut short"):
         read_model(tmp_path)
 
 

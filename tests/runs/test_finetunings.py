@@ -13,7 +13,7 @@ from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.studies import sweep
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.tasks.records import output_folder, read_record, record_file
-from albert_lab.training.pretrain import DivergedError
+from albert_lab.training.evaluate import DivergedError
 
 
 def test_a_column_is_filled_by_the_official_task_where_its_data_is_there(tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ def test_a_folder_without_a_record_is_not_finished(tmp_path):
 
 def test_a_record_cut_short_is_named(tmp_path):
     (tmp_path / results.RECORD).write_text('{"name": "a"')
-    with pytest.raises(ConfigError, match=r"results\.json is not a record"):
+    with pytest.raises(ConfigError, match=r"results\.json: no JSON, or cut short"):
         results.read(tmp_path)
 
 

@@ -98,13 +98,13 @@ def test_a_run_without_the_fine_tuning_that_is_asked_for_is_made(corpus, own_hom
     folder.mkdir(parents=True)
     for name, text in rows.items():
         (folder / name).write_text(text)
-    records = recorded.read(tmp_path / "reports", print)
+    records = recorded.read([tmp_path / "reports"], print)
     assert records.has(item.run, [])
     assert not records.has(item.run, ["sst2"])
     ((task, seed),) = downstream.wanted(item.run.config, ["sst2"])
     identity = identity_of(item.run.name, item.run.config, task, seed)
     (folder / "finetuning.csv").write_text(f"run,identity\n{item.run.name},{identity}\n")
-    assert recorded.read(tmp_path / "reports", print).has(item.run, ["sst2"])
+    assert recorded.read([tmp_path / "reports"], print).has(item.run, ["sst2"])
 
 
 def test_a_parent_that_is_only_recorded_is_made_again_for_its_child(corpus, own_home, runs_here):
@@ -121,7 +121,7 @@ def test_of_a_curve_in_several_reports_one_is_taken(tmp_path):
     for place in ("b", "a"):
         (tmp_path / place).mkdir()
         (tmp_path / place / "curves.csv").write_text(f"run,from\nx,{place}\nx,{place}\n")
-    assert recorded.read(tmp_path, print).curves["x"] == [{"run": "x", "from": "a"}] * 2
+    assert recorded.read([tmp_path], print).curves["x"] == [{"run": "x", "from": "a"}] * 2
 
 
 def test_the_tasks_of_a_run_in_several_reports_are_joined(tmp_path):
@@ -129,7 +129,7 @@ def test_the_tasks_of_a_run_in_several_reports_are_joined(tmp_path):
         (tmp_path / place).mkdir()
         (tmp_path / place / "results.csv").write_text(f"run,sop_accuracy,{task}\nx,0.5,0.25\n")
         (tmp_path / place / "finetuning.csv").write_text(f"run,task,identity\nx,{task},{task}-0\nx,rte,rte-0\n")
-    found = recorded.read(tmp_path, print)
+    found = recorded.read([tmp_path], print)
     assert found.results["x"] == [{"run": "x", "sop_accuracy": "0.5", "mnli": "0.25", "race": "0.25"}]
     assert [row["task"] for row in found.tunings["x"]] == ["mnli", "rte", "race"]
 
@@ -138,10 +138,10 @@ def test_a_cell_that_is_empty_in_one_report_is_filled_by_another(tmp_path):
     for place, cell in (("a", ""), ("b", "0.4")):
         (tmp_path / place).mkdir()
         (tmp_path / place / "results.csv").write_text(f"run,mnli\nx,{cell}\n")
-    assert recorded.read(tmp_path, print).results["x"] == [{"run": "x", "mnli": "0.4"}]
+    assert recorded.read([tmp_path], print).results["x"] == [{"run": "x", "mnli": "0.4"}]
 
 
 def test_an_empty_table_holds_no_run(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / results.LAYERS).write_text("\n")
-    assert recorded.read(tmp_path, print).layers == {}
+    assert recorded.read([tmp_path], print).layers == {}

@@ -20,7 +20,7 @@ from albert_lab.tasks.score import score
 from albert_lab.tasks.split import subsample
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
-from albert_lab.training.pretrain import DivergedError
+from albert_lab.training.evaluate import DivergedError
 
 TASKS = ["sst2", "mnli", "race", "squad1", "squad2"]
 
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_record_is_named(tmp_path):
     file = record_file(tmp_path, "sst2", 0)
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"task": "sst2"}))
-    with pytest.raises(ConfigError, match=r"sst2-seed0\.json is not a record"):
+    with pytest.raises(ConfigError, match=r"sst2-seed0\.json: title is missing"):
         read_record(tmp_path, "sst2", 0)
 
 

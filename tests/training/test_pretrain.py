@@ -16,7 +16,8 @@ from albert_lab.training import pretrain
 from albert_lab.training.device import autocast
 from albert_lab.training.evaluate import Evaluator, make_sets
 from albert_lab.training.log import MetricsLog
-from albert_lab.training.pretrain import DivergedError, Pretrainer
+from albert_lab.training.evaluate import DivergedError
+from albert_lab.training.pretrain import Pretrainer
 from albert_lab.training.step import Step
 
 CPU = torch.device("cpu")
