@@ -1,4 +1,4 @@
-"""The fine-tunings of a run: the tasks that fill a table's columns, what of them is done, and making the rest."""
+"""The fine-tunings of a run: what of them is done, and making the rest."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from albert_lab import files, paths
+from albert_lab import files
 from albert_lab.config.schema import RunConfig
-from albert_lab.errors import FIXABLE, ConfigError
+from albert_lab.errors import FIXABLE
 from albert_lab.messages import Say
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.corpus_tasks import STANDS_FOR, data_folder, find_or_make, stand_in
+from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file, summarize
-from albert_lab.tasks.task import TaskConfig, load_task, task_names
+from albert_lab.tasks.task import TaskConfig, load_start, load_task
 
 if TYPE_CHECKING:
     from albert_lab.runs.run import Run
@@ -36,56 +36,6 @@ class Failure(BaseModel):
 
 # Fine-tuning seeds; None: those that each task's file has for the scale.
 Seeds = Sequence[int] | None
-
-
-def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | None = None) -> dict[str, str]:
-    """The task that fills each downstream column of a table.
-
-    The official one where its data is there; elsewhere the one that the corpus brings in its place; where there is
-    neither, the column has no task. With names given, these tasks and no other.
-
-    Raises:
-        ConfigError: no task of that name.
-        MissingDataError: a task that was asked for by its name has no data.
-    """
-    if names is None:
-        official = [column for column in columns if column in task_names()]
-        filled = {name: name if _has_data(load_task(name)) else stand_in(name, config.corpus) for name in official}
-        return {column: name for column, name in filled.items() if name}
-    for task in [load_task(name) for name in names]:
-        if task.hub is not None and not _has_data(task):
-            task.read(paths.tasks_data(), "train")  # says what is missing, and where
-    return {name: name for name in names}
-
-
-def _has_data(task: TaskConfig) -> bool:
-    return all(task.file(paths.tasks_data(), split).exists() for split in ("train", "dev"))
-
-
-def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[str, str]:
-    """The chosen tasks without those that the corpus does not bring; those that it brings are made where they are not.
-
-    Raises:
-        MissingDataError: the text of the corpus is not there.
-    """
-    tasks = {column: load_task(name) for column, name in chosen.items()}
-    if all(task.hub is not None for task in tasks.values()):
-        return dict(chosen)
-    try:
-        folder = find_or_make(config, say)
-    except ConfigError as error:
-        say(f"no downstream task is made of the corpus: {error}")
-        return {column: name for column, name in chosen.items() if tasks[column].hub is not None}
-    found = {}
-    for column, task in tasks.items():
-        others = [load_task(name) for name, official in STANDS_FOR.items() if official == column != task.name]
-        brought = [each for each in (task, *others) if each.hub is not None or each.file(folder, "train").exists()]
-        if brought:
-            found[column] = brought[0].name
-        if task not in brought:
-            instead = f"{brought[0].title} takes its place" if brought else "its column stays empty"
-            say(f"{task.title}: the corpus brings no such task; {instead}")
-    return found
 
 
 def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
@@ -170,7 +120,8 @@ def make(
     from albert_lab.tasks.finetune import finetune
 
     start = start_of(run, say)
-    starts = {task.start_from for task, _ in todo}  # fine-tuned once, with weights that the others begin from
+    # Fine-tuned once, with weights that the others begin from.
+    starts = {before.name for task, _ in todo if (before := load_start(task))}
     for done, (task, seed) in enumerate(todo):
         show(f"{task.title}, seed {seed}", done, len(todo))
         try:
@@ -207,19 +158,20 @@ def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str,
     """
     found: dict[str, Any] = {}
     values: dict[str, float] = {}
-    for column, name in chosen.items():
-        records = finished(run, name, seeds)
+    for column, chosen_task in chosen.items():
+        records = finished(run, chosen_task, seeds)
         if not records:
             continue
         score = summarize(records).best
-        values[column] = score.value
+        values[column], task = score.value, load_task(chosen_task)
+        name = task.name
         found |= {name: score.value, f"{name}_n": score.n}
         if score.low is not None:
             found |= {f"{name}_low": score.low, f"{name}_high": score.high}
         found |= {f"{name}_floor": score.floor, f"{name}_by": score.by}
         if score.loss is not None:
             found[f"{name}_loss"] = score.loss
-        for metric in load_task(name).metrics:
+        for metric in task.metrics:
             found[f"{name}_{metric}"] = median(record.best.scores[metric].value for record in records)
     if set(AVERAGED) <= set(values):
         found[AVERAGE] = fmean(values[column] for column in AVERAGED)
@@ -243,7 +195,7 @@ def table(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> list[di
                 {
                     "run": run.name,
                     "column": column,
-                    "task": name,
+                    "task": task.name,
                     "title": task.title,
                     "metric": " and ".join(task.main),
                     "seed": record.seed,

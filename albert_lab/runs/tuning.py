@@ -11,11 +11,11 @@ from albert_lab import paths
 from albert_lab.config.schema import SEEDS, digest
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
+from albert_lab.runs import columns, states
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
-from albert_lab.runs import states
 from albert_lab.tasks.corpus_tasks import data_folder
-from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
+from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, summarize
 from albert_lab.tasks.task import TaskConfig, load_task
 
 CHECKPOINTS = ("best", "last")
@@ -69,7 +69,7 @@ def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
         DivergedError: the loss was not a finite number.
     """
     run = find_run(name)
-    tasks = [load_task(task, wanted.overrides) for task in wanted.tasks]
+    tasks = [*columns.load_named(wanted.tasks, wanted.overrides).values()]
     for task in tasks:
         task.fitted(run.config)
         for split in wanted.splits:
@@ -85,10 +85,14 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
     start = downstream.start_of(run, say, is_random=wanted.is_random)
     if wanted.overrides:  # apart: the run's own records are those of the tables
         start = replace(start, folder=start.folder / f"settings-{digest(list(wanted.overrides))}")
+    seeds = {task.name: wanted.seeds or task.fitted(run.config).seeds for task in tasks}
+    for task in tasks:  # what is missing is said before anything is trained
+        if any(read_record(start.folder, task.name, seed) is None for seed in seeds[task.name]):
+            columns.check_data(task, wanted.splits)
     found = []
     for task in tasks:
         data = data_folder(task, run.config, say)
-        for seed in wanted.seeds or task.fitted(run.config).seeds:
+        for seed in seeds[task.name]:
             record = finetune(start, task, seed, data=data, say=say, splits=wanted.splits)
             assert record is not None, "nothing stops it but a signal, which ends this process"
             say(f"{downstream.describe(record)}; predictions in {output_folder(start.folder, task.name, seed)}")
@@ -100,16 +104,16 @@ def as_text(records: Sequence[FinetuningRecord]) -> str:
     """A line a task: the median over seeds, every value, and what to compare it with; then each that diverged."""
     by_task: dict[str, list[FinetuningRecord]] = {}
     for record in records:
-        by_task.setdefault(record.title, []).append(record)
+        by_task.setdefault(record.task, []).append(record)
     body = []
-    for title, seeds in by_task.items():
+    for seeds in by_task.values():
         summary, train = summarize(seeds), seeds[0].train
         best = summary.best
         bounds = "" if best.low is None else f" [{best.low:.1f}, {best.high:.1f}]"
         values = ", ".join(map(_value, seeds))
         constant, n, trained = f"{best.floor:.1f}", f"{best.n:,}", f"{train.used:,} of {train.available:,}"
         scores = [f"{best.value:.1f}{bounds}", values, f"{summary.last.value:.1f}", constant]
-        body.append([title, seeds[0].weights, *scores, n, trained])
+        body.append([seeds[0].title, seeds[0].weights, *scores, n, trained])
     header = ["task", "weights", "median of best", "best by seed", "last", "constant", "n", "trained on"]
     table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
     diverged = [
@@ -166,10 +170,10 @@ def ensemble_runs(
     from albert_lab.tasks.ensemble import ensemble
 
     task, found = load_task(name), [find_run(run) for run in names]
-    files = [file for run in found for file in _score_files(run, task, which if split == "dev" else split)]
+    files = [file for run in found for file in _score_files(run, name, which if split == "dev" else split)]
     if not files:
         raise MissingDataError(
-            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --tasks {task.name}`"
+            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --tasks {name}`"
         )
     config = found[0].config
     data = data_folder(task, config, say)
@@ -180,12 +184,12 @@ def ensemble_runs(
     return EnsembleScore(task.name, made.main, made.outcome.scores, members, str(output) if output else None)
 
 
-def _score_files(run: runs.Run, task: TaskConfig, stem: str) -> list[Path]:
-    """Scores of the finished fine-tunings of the task's settings."""
-    found = []
+def _score_files(run: runs.Run, name: str, stem: str) -> list[Path]:
+    """Scores of the finished fine-tunings of the task's settings; name is one that load_task() takes."""
+    found, task = [], load_task(name)
     for folder in sorted(output_folder(run.folder, task.name, 0).parent.glob(f"{task.name}-seed*/")):
         seed = int(folder.name.rpartition("seed")[2])
-        if downstream.missing(run, [task.name], [seed]) or not (folder / f"{stem}.npz").exists():
+        if downstream.missing(run, [name], [seed]) or not (folder / f"{stem}.npz").exists():
             continue
         found.append(folder / f"{stem}.npz")
     return found

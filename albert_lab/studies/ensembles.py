@@ -15,7 +15,7 @@ from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.sweep import PlannedPoint
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
-from albert_lab.tasks.task import load_task
+from albert_lab.tasks.task import TaskConfig, load_task
 
 
 def keep(folder: Path, experiment: Experiment, planned: Sequence[PlannedPoint], say: Say) -> None:
@@ -55,14 +55,17 @@ def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[
         }
         if finished:
             item, records = max(finished.values(), key=lambda pair: summarize(pair[1]).best.value)
-            lines.append({"column": column, "task": name} | _line(item, records, members, say))
+            task = load_task(name)
+            lines.append({"column": column, "task": task.name} | _line(item, task, records, members, say))
     return lines
 
 
-def _line(item: PlannedPoint, records: Sequence[FinetuningRecord], members: int, say: Say) -> dict[str, Any]:
+def _line(
+    item: PlannedPoint, task: TaskConfig, records: Sequence[FinetuningRecord], members: int, say: Say
+) -> dict[str, Any]:
     from albert_lab.tasks.ensemble import ensemble
 
-    run, task = item.run, load_task(records[0].task)
+    run = item.run
     files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
     data = data_folder(task, run.config, say)
     made = ensemble(task, files, data, say, scale=run.config.scale.name, best=members)

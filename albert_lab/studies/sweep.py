@@ -12,13 +12,14 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
 from albert_lab.messages import told
+from albert_lab.runs import columns, results, states
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import continuing, graph, launchers, recorded, workload
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, points
 from albert_lab.studies.recorded import Records
+from albert_lab.tasks.task import load_task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +31,9 @@ SOME_FAILED = 3
 class PlannedPoint:
     """A point of an experiment with the run that makes it; several points may share one.
 
-    tasks has for each downstream column of the table the task that fills it, seeds those of its fine-tunings (None: as
-    each task has them); ancestors are the points that it starts from, oldest first; records are the runs whose numbers
-    stand in reports.
+    tasks has for each downstream column of the table the task that fills it, by name or file; seeds are those of its
+    fine-tunings (None: as each task has them); ancestors are the points that it starts from, oldest first; records are
+    the runs whose numbers stand in reports.
     """
 
     point: Point
@@ -101,7 +102,7 @@ def _plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str]
     found = points(experiment, overrides, _say)
     if experiment.continues:
         found = continuing.start_from(found, experiment.continues, overrides)
-    chosen = downstream.choose(experiment.columns, found[0].config, tasks)
+    chosen = columns.choose(experiment.columns, found[0].config, tasks)
     place = report_place(found[0].config)
     records = recorded.read((paths.reports() / place, paths.published() / place), _say)
     asked = told(found, len(found), "planned {} of {} runs", _say)
@@ -134,7 +135,7 @@ def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
 
 def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
     """The points without the tasks that the corpus turns out not to bring; those that it brings are made."""
-    tasks = downstream.available(planned[0].tasks, planned[0].point.config, _say)
+    tasks = columns.available(planned[0].tasks, planned[0].point.config, _say)
     return [replace(item, tasks=tasks) for item in planned]
 
 
@@ -340,7 +341,8 @@ def tables(planned: Sequence[PlannedPoint]) -> tuple["pd.DataFrame", "pd.DataFra
         elif item.is_recorded:
             rows += records.results[name]
             curves += records.curves.get(name, [])
-            tunings += [line for line in records.tunings.get(name, []) if line["task"] in item.tasks.values()]
+            tasks = {load_task(task).name for task in item.tasks.values()}
+            tunings += [line for line in records.tunings.get(name, []) if line["task"] in tasks]
     return pd.DataFrame(rows), pd.DataFrame(curves), pd.DataFrame(tunings)
 
 

@@ -25,8 +25,6 @@ from albert_lab.tasks.task import TaskConfig, load_task
 # Raise it with every change that makes other examples of the same text.
 TASKS_VERSION = 1
 
-# The first part of the paths of their data: the tasks made here have it, and no other.
-FAMILY = "corpus"
 # The official task whose column each can fill, under its own name; of several, the first that a corpus gives.
 STANDS_FOR = {
     "cloze-span": "squad1",
@@ -67,7 +65,7 @@ def data_folder(task: TaskConfig, config: RunConfig, say: Say) -> Path:
     Raises:
         ConfigError, MissingDataError: the corpus cannot be read, or its tasks not be made of it.
     """
-    return find_or_make(config, say) if task.family == FAMILY else paths.tasks_data()
+    return find_or_make(config, say) if task.is_made_of_corpus else paths.tasks_data()
 
 
 def find_or_make(config: RunConfig, say: Say) -> Path:

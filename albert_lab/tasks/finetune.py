@@ -33,7 +33,7 @@ from albert_lab.tasks.records import (
     write_record,
 )
 from albert_lab.tasks.split import Split, subsample
-from albert_lab.tasks.task import TaskConfig, TaskSettings, load_task
+from albert_lab.tasks.task import TaskConfig, TaskSettings, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.device import autocast, choose_device, choose_precision
@@ -87,11 +87,9 @@ def finetune(
         has_weights = not keep_weights or (outputs / WEIGHTS).exists()
         if has_weights and set(splits) <= set(record.other_splits):
             return record
-    before = None
-    if task.start_from is not None:
-        before = load_task(task.start_from)
-        if not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
-            return None
+    before = load_start(task)
+    if before and not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
+        return None
     tuning = _Finetuning(start, task, settings, seed, identity, before, data, say, is_stopped)
     record_file(start.folder, task.name, seed).unlink(missing_ok=True)
     made = tuning.run(splits, keep_weights)

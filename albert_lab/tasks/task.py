@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from albert_lab import paths
 from albert_lab.config.compose import parse
@@ -33,6 +33,10 @@ RATE_EXPONENT = 1.5
 # What the file of a task leaves out, by its kind.
 DEFAULTS = paths.CONF / "task_defaults.yaml"
 NUM_SPECIAL_PIECES = 3  # [CLS] and both [SEP]
+# The first part of the paths of data that is made of a corpus (see corpus_tasks.py).
+CORPUS_FAMILY = "corpus"
+# What stands before the name of a user's file that is named like a task of the project: each has records of its own.
+OWN = "own-"
 
 
 class HubSource(Section):
@@ -90,7 +94,7 @@ class TaskSettings(Section):
 
 
 class TaskConfig(Section):
-    """One task, as its file in conf/task/ has it.
+    """One task, as its file in conf/task/ or a file of the user's has it.
 
     kind is the module of this package that fine-tunes on it. data names a file or folder a split, under the tasks
     folder. main names the scores whose mean is the task's column. start_from is a task to fine-tune on before.
@@ -112,6 +116,7 @@ class TaskConfig(Section):
     note: str | None
     official_examples: dict[str, int]
     settings: dict[str, TaskSettings]
+    _folder: Path | None = PrivateAttr(default=None)  # of a user's file: where its data may lie
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskConfig":
@@ -130,6 +135,25 @@ class TaskConfig(Section):
     def family(self) -> str:
         """The sub-folder of the tasks folder that its data shares with its like: glue, squad, race."""
         return self.data["train"].split("/")[0]
+
+    @property
+    def is_made_of_corpus(self) -> bool:
+        """Whether its data is made of the corpus of a run, instead of being brought."""
+        return self.hub is None and self.family == CORPUS_FAMILY and not self._lies_beside("train")
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of a user's file; None where it is a task of the project."""
+        return self._folder
+
+    def beside(self, folder: Path) -> "TaskConfig":
+        """The same task with data that is looked for in a folder before the tasks folder."""
+        found = self.model_copy()
+        found._folder = folder
+        return found
+
+    def _lies_beside(self, split: str) -> bool:
+        return self._folder is not None and (self._folder / self.data[split]).exists()
 
     def at(self, scale: str) -> TaskSettings:
         """The settings of a scale.
@@ -168,14 +192,20 @@ class TaskConfig(Section):
             raise ConfigError(f"max_sequence_length={longest} of the run is too short for {self.name}") from error
 
     def file(self, folder: Path, split: str) -> Path:
-        """Where the data of a split is looked for, under the tasks folder.
+        """Where the data of a split is: beside a user's file where it lies there, else under the tasks folder.
 
         Raises:
             ConfigError: the task has no such split.
         """
         if split not in self.data:
             raise ConfigError(f"{self.name} has no split {split} (it has: {', '.join(self.data)})")
-        return folder / self.data[split]
+        return (self._folder if self._folder and self._lies_beside(split) else folder) / self.data[split]
+
+    def check_data(self, folder: Path, splits: Sequence[str]) -> None:
+        """Raise what read() would raise of splits that are not there, without reading those that are."""
+        for split in splits:
+            if not self.file(folder, split).exists():
+                self.read(folder, split)
 
     def read(self, folder: Path, split: str) -> tuple[list[Any], list[Issue]]:
         """The examples of a split, of its format's class, and what is wrong with some.
@@ -189,7 +219,9 @@ class TaskConfig(Section):
         file = self.file(folder, split)
         if not file.exists():
             fetch = f", or run `albert-lab data fetch {self.family}`" if self.hub else ""
-            raise MissingDataError(f"{self.name}: no {split} data at {file}: put the official files there{fetch}")
+            own = f" (nor in {self._folder})" if self._folder else ""
+            put = "put the official files there" if self.hub else "put it there"
+            raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: {put}{fetch}")
         return self.format.read(file, labelled=split == "train")
 
     def main_score(self, scores: Mapping[str, float]) -> float:
@@ -203,17 +235,46 @@ def task_names() -> list[str]:
 
 
 def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
-    """A task by its name or by the path of a YAML file, with `key=value` overrides.
+    """A task by its name or by the path of a user's YAML file, with `key=value` overrides.
+
+    A user's file is the task, whatever it is called: named like a task of the project, it becomes `own-NAME`.
 
     Raises:
-        ConfigError: no such task, text that is no YAML, or a key or value that does not fit; names file and key.
+        ConfigError: no such task, text that is no YAML, a key or value that does not fit, or tasks that start from
+            each other; names file and key.
     """
+    task = _find(name, overrides)
+    chain, step = [task.name], load_start(task)
+    while step is not None:
+        if step.name in chain:
+            raise ConfigError(f"{name}: start_from leads in a circle: {' -> '.join([*chain, step.name])}")
+        chain.append(step.name)
+        step = load_start(step)
+    return task
+
+
+def load_start(task: TaskConfig) -> TaskConfig | None:
+    """The task that is fine-tuned on before; the path of a file is relative to the file that names it.
+
+    Raises: see load_task().
+    """
+    if task.start_from is None:
+        return None
+    folder = task.folder if task.start_from.endswith(".yaml") else None
+    try:
+        return _find(str(folder / task.start_from) if folder else task.start_from, ())
+    except ConfigError as error:
+        raise ConfigError(f"{task.name}: start_from={task.start_from}: {error}") from error
+
+
+def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
     file = Path(name) if name.endswith(".yaml") else paths.CONF / "task" / f"{name}.yaml"
     if not file.is_file():
         near = difflib.get_close_matches(name, task_names(), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(f"task {name} is unknown{hint} (allowed: {', '.join(task_names())}, or a .yaml file)")
-    return _load(file, file.stat().st_mtime_ns, tuple(overrides))
+    task = _load(file, file.stat().st_mtime_ns, tuple(overrides))
+    return task.beside(file.parent) if name.endswith(".yaml") else task
 
 
 @cache  # a plan asks for each task many times
@@ -228,7 +289,10 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
         plain: Any = OmegaConf.to_container(content, resolve=True)
         if "kind" in plain and not (str(plain["kind"]).isidentifier() and find_spec(kind_module(plain["kind"]))):
             raise ConfigError(f"{file}: kind={plain['kind']} is unknown (allowed: {', '.join(_defaults())})")
-        return TaskConfig.model_validate_json(json.dumps({"name": file.stem} | _with_defaults(plain)))
+        content = {"name": file.stem} | _with_defaults(plain)
+        if file.parent != paths.CONF / "task" and content["name"] in task_names():
+            content["name"] = OWN + content["name"]
+        return TaskConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
         raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in error.errors())) from error
     except OmegaConfBaseException as error:

@@ -1,49 +1,18 @@
 import json
 
 import pytest
-from toy import toy_config, toy_overrides
+from toy import toy_overrides
 from toy_tasks import toy_task
 
-from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results, tuning
 from albert_lab.runs import run as runs
-from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.runs.finetunings import AVERAGE
 from albert_lab.studies import sweep
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.tasks.records import output_folder, read_record, record_file
 from albert_lab.training.evaluate import DivergedError
-
-
-def test_a_column_is_filled_by_the_official_task_where_its_data_is_there(tmp_path, monkeypatch):
-    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
-    toy_task("mnli", tmp_path)
-    chosen = downstream.choose(["mlm_accuracy", *AVERAGED, AVERAGE], load(["scale=smoke"]))
-    assert chosen == {
-        "squad1": "cloze-span",
-        "squad2": "cloze-span-unanswerable",
-        "mnli": "mnli",
-        "sst2": "era",
-        "race": "next-paragraph",
-    }
-
-
-def test_a_column_without_data_and_without_a_stand_in_has_no_task(tmp_path, monkeypatch):
-    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
-    assert downstream.choose(["qnli", "mnli", "wnli"], load(["scale=smoke"])) == {"mnli": "pair-relation"}
-
-
-def test_a_corpus_without_years_has_no_era(corpus):
-    assert downstream.choose(["sst2"], toy_config(corpus)) == {"sst2": "document-half"}
-
-
-def test_a_task_asked_for_by_name_must_have_its_data(tmp_path, monkeypatch):
-    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
-    with pytest.raises(MissingDataError, match=r"mnli: no train data at .*train\.tsv"):
-        downstream.choose([], load(["scale=smoke"]), ["mnli"])
-    with pytest.raises(ConfigError, match="did you mean mnli"):
-        downstream.choose([], load(["scale=smoke"]), ["mnl"])
 
 
 @pytest.fixture
@@ -158,13 +127,3 @@ def test_seeds_are_different_whole_numbers_that_generators_take(text):
     assert tuning.read_seeds("0,12") == [0, 12]
     with pytest.raises(ConfigError, match=f"--seeds {text}"):
         tuning.read_seeds(text)
-
-
-def test_where_a_corpus_turns_out_not_to_bring_a_task_another_takes_its_place(own_home):
-    # Its held-out messages give no dev set of both eras.
-    config = load(["scale=smoke", "corpus=sotu-before-1900"])
-    chosen = downstream.choose(["mnli", "sst2"], config)
-    assert chosen["sst2"] == "era"
-    said: list[str] = []
-    assert downstream.available(chosen, config, said.append) == {"mnli": "pair-relation", "sst2": "document-half"}
-    assert "Era: the corpus brings no such task; Document half takes its place" in said

@@ -1,0 +1,93 @@
+"""The tasks that fill the downstream columns of a table, and whether their data is there."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from albert_lab import paths
+from albert_lab.config.schema import RunConfig
+from albert_lab.errors import ConfigError
+from albert_lab.messages import Say
+from albert_lab.tasks.corpus_tasks import STANDS_FOR, find_or_make, stand_in
+from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
+
+
+def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | None = None) -> dict[str, str]:
+    """The task that fills each downstream column of a table: its name, or the user's file that load_task() takes.
+
+    The official one where its data is there; elsewhere the one that the corpus brings in its place; where there is
+    neither, the column has no task. With names given, these tasks and no other.
+
+    Raises:
+        ConfigError: no task of that name, or two of one name.
+        MissingDataError: a task that was asked for by its name has no data.
+    """
+    if names is None:
+        official = [column for column in columns if column in task_names()]
+        filled = {name: name if _has_data(load_task(name)) else stand_in(name, config.corpus) for name in official}
+        return {column: name for column, name in filled.items() if name}
+    found = load_named(names)
+    for task in found.values():
+        check_data(task)
+    return dict(zip(found, names, strict=True))
+
+
+def load_named(names: Sequence[str], overrides: Sequence[str] = ()) -> dict[str, TaskConfig]:
+    """Tasks that were asked for by name or file, by their names.
+
+    Raises:
+        ConfigError: no such task, or two of one name.
+    """
+    found: dict[str, TaskConfig] = {}
+    for task in (load_task(name, overrides) for name in names):
+        if task.name in found:
+            raise ConfigError(f"two tasks are named {task.name}: rename the file of one of them")
+        found[task.name] = task
+    return found
+
+
+def check_data(task: TaskConfig, splits: Sequence[str] = ()) -> None:
+    """Check that a task, and each that it starts from, has data to train and be scored on, and that of further splits.
+
+    Raises:
+        MissingDataError: a file or folder is not there.
+        ConfigError: the task has no such split.
+    """
+    if not task.is_made_of_corpus:
+        task.check_data(paths.tasks_data(), ("train", "dev", *splits))
+    before = load_start(task)
+    if before is not None:
+        check_data(before)
+
+
+def _has_data(task: TaskConfig) -> bool:
+    return all(task.file(paths.tasks_data(), split).exists() for split in ("train", "dev"))
+
+
+def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[str, str]:
+    """The chosen tasks without those that the corpus does not bring; those that it brings are made where they are not.
+
+    Raises:
+        MissingDataError: the text of the corpus is not there.
+    """
+    tasks = {column: load_task(name) for column, name in chosen.items()}
+    if not any(task.is_made_of_corpus for task in tasks.values()):
+        return dict(chosen)
+    try:
+        folder = find_or_make(config, say)
+    except ConfigError as error:
+        say(f"no downstream task is made of the corpus: {error}")
+        return {column: name for column, name in chosen.items() if not tasks[column].is_made_of_corpus}
+    found = {}
+    for column, task in tasks.items():
+        others = [name for name, official in STANDS_FOR.items() if official == column != task.name]
+        brought = [name for name in (chosen[column], *others) if _is_brought(load_task(name), folder)]
+        if brought:
+            found[column] = brought[0]
+        if chosen[column] not in brought:
+            instead = f"{load_task(brought[0]).title} takes its place" if brought else "its column stays empty"
+            say(f"{task.title}: the corpus brings no such task; {instead}")
+    return found
+
+
+def _is_brought(task: TaskConfig, folder: Path) -> bool:
+    return not task.is_made_of_corpus or task.file(folder, "train").exists()

@@ -1,0 +1,48 @@
+import pytest
+from toy import toy_config
+from toy_tasks import toy_task
+
+from albert_lab.config.compose import load
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.runs import columns
+from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+
+
+def test_a_column_is_filled_by_the_official_task_where_its_data_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    toy_task("mnli", tmp_path)
+    chosen = columns.choose(["mlm_accuracy", *AVERAGED, AVERAGE], load(["scale=smoke"]))
+    assert chosen == {
+        "squad1": "cloze-span",
+        "squad2": "cloze-span-unanswerable",
+        "mnli": "mnli",
+        "sst2": "era",
+        "race": "next-paragraph",
+    }
+
+
+def test_a_column_without_data_and_without_a_stand_in_has_no_task(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    assert columns.choose(["qnli", "mnli", "wnli"], load(["scale=smoke"])) == {"mnli": "pair-relation"}
+
+
+def test_a_corpus_without_years_has_no_era(corpus):
+    assert columns.choose(["sst2"], toy_config(corpus)) == {"sst2": "document-half"}
+
+
+def test_a_task_asked_for_by_name_must_have_its_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    with pytest.raises(MissingDataError, match=r"mnli: no train data at .*train\.tsv"):
+        columns.choose([], load(["scale=smoke"]), ["mnli"])
+    with pytest.raises(ConfigError, match="did you mean mnli"):
+        columns.choose([], load(["scale=smoke"]), ["mnl"])
+
+
+def test_where_a_corpus_turns_out_not_to_bring_a_task_another_takes_its_place(own_home):
+    # Its held-out messages give no dev set of both eras.
+    config = load(["scale=smoke", "corpus=sotu-before-1900"])
+    chosen = columns.choose(["mnli", "sst2"], config)
+    assert chosen["sst2"] == "era"
+    said: list[str] = []
+    assert columns.available(chosen, config, said.append) == {"mnli": "pair-relation", "sst2": "document-half"}
+    assert "Era: the corpus brings no such task; Document half takes its place" in said
