@@ -60,13 +60,20 @@ def speed(
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))
 def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
-    """Show the whole configuration of one run."""
+    """Show the whole configuration of one run, and its regime beside the paper's."""
     from omegaconf import OmegaConf
 
     from albert_lab.config.compose import load
+    from albert_lab.runs import regime
 
-    content = load(overrides or []).model_dump(mode="json")
-    print(json.dumps(content, indent=2) if as_json else OmegaConf.to_yaml(OmegaConf.create(content)), end="")
+    config = load(overrides or [])
+    content = config.model_dump(mode="json")
+    if as_json:
+        print(json.dumps(content, indent=2))
+        return
+    print(OmegaConf.to_yaml(OmegaConf.create(content)), end="")
+    beside = regime.listing(regime.of_config(config)).as_text()
+    print("\n".join(f"# {line}".rstrip() for line in beside.splitlines()))  # the output stays YAML
 
 
 @config_app.command("list", epilog=examples("albert-lab config list", "albert-lab config list --json"))

@@ -81,10 +81,11 @@ def execute(
     check_views(dry_run=dry_run, list_folders=list_folders)
     planned = sweep.plan(experiment, overrides, task_names(tasks))
     if dry_run:
-        from albert_lab.studies.dry_run import costs
+        from albert_lab.studies import dry_run as dry
 
-        found = costs(planned)
-        print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+        found, regime = dry.costs(planned), dry.regime_of(planned)
+        both = json.dumps(found.as_dict() | {"regime": regime.as_dict()}, indent=2)
+        print(both if as_json else f"{found.as_text()}\n\n{regime.as_text()}")
         return
     if list_folders:
         print_folders(planned, as_json=as_json)

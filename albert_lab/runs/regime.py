@@ -1,52 +1,72 @@
 """The regime of a run: dimensionless numbers beside the paper's own, which say what a small re-run can show."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from albert_lab.config.schema import RunConfig
+from albert_lab.cost.listing import Listing
 from albert_lab.cost.parameters import count_parameters, masked_per_sequence
 from albert_lab.runs.results import RunRecord
 
+UNKNOWN = "—"
 FAR = 10.0  # a ratio this many times off the paper's is noted
 # Section 4.1: 125,000 steps of 4,096 sequences of 512 tokens, over 16 GB of text at about 4.4 bytes a token.
 PAPER_TOKENS = 125_000 * 4096 * 512
 PAPER_PASSES = 72.0
 
 
+Range = tuple[float, float]  # the smallest and the largest
+
+
 @dataclass(frozen=True)
 class Quantity:
-    """One dimensionless number of a run.
+    """One dimensionless number of one run or of several.
 
     Attributes:
         name: what it is.
-        value: here; None where it is not known yet.
-        paper: the smallest and largest of the paper's ablations; None where the paper does not say.
-        concerns: the tables whose outcome depends on it.
+        here: its range over the runs; None where it is not known yet.
+        paper: its range over the paper's ablations; None where the paper does not say.
+        tables: those of the paper whose outcome depends on it.
+        reason: what it decides there.
     """
 
     name: str
-    value: float | None
-    paper: tuple[float, float] | None
-    concerns: str
+    here: Range | None
+    paper: Range | None
+    tables: str
+    reason: str
 
     @property
-    def times_off(self) -> float | None:
-        """How many times it lies beyond the paper's range; 1 within it, None where either is not known."""
-        if self.value is None or self.paper is None or self.value <= 0:
-            return None
-        low, high = self.paper
-        return max(1.0, low / self.value, self.value / high)
+    def times_below(self) -> float:
+        """How many times it lies below the paper's range; at most 1 where it does not or either is not known."""
+        return self.paper[0] / self.here[0] if self.here and self.paper and self.here[0] > 0 else 1.0
+
+    @property
+    def times_above(self) -> float:
+        """The same above the paper's range."""
+        return self.here[1] / self.paper[1] if self.here and self.paper else 1.0
+
+    @property
+    def times_off(self) -> float:
+        """How many times it lies beyond the paper's range; 1 within it, or where either is not known."""
+        return max(1.0, self.times_below, self.times_above)
 
     @property
     def is_far(self) -> bool:
         """Whether it is more than FAR times off."""
-        return self.times_off is not None and self.times_off > FAR
+        return self.times_off > FAR
 
 
-def of_config(config: RunConfig) -> list[Quantity]:
-    """What a configuration alone tells; the tokens of a budget in steps are counted at full length."""
+def of_config(config: RunConfig, text_tokens: float | None = None) -> list[Quantity]:
+    """What a configuration alone tells; the tokens of a budget in steps are counted at full length.
+
+    Args:
+        config: of the run.
+        text_tokens: the length of its text; None where it is not known.
+    """
     unit, budget = config.budget.unit, config.budget.value
     tokens = {"steps": budget * config.batch_size * config.max_sequence_length, "tokens": budget}.get(unit)
-    return _quantities(config, tokens, None, None, None)
+    return _quantities(config, tokens, tokens / text_tokens if tokens and text_tokens else None, None, None)
 
 
 def of_record(record: RunRecord) -> list[Quantity]:
@@ -67,30 +87,99 @@ def _quantities(
     return [
         Quantity(
             "tokens per parameter",
-            None if tokens is None else tokens / parameters,
+            _of_one(None if tokens is None else tokens / parameters),
             (PAPER_TOKENS / 108e6, PAPER_TOKENS / 12e6),
-            "Tables 3 and 4: where training and not capacity limits a model, sharing and a small E cost little",
+            "Tables 3 and 4",
+            "where training and not capacity limits a model, sharing and a small E cost little",
         ),
-        Quantity("passes over the text", passes, (PAPER_PASSES, PAPER_PASSES), "Tables 7 and 8: overfitting"),
-        Quantity("share of chunks that begin a document", document_start_share, None, "Table 5: what tells the order"),
-        Quantity("median document in sequences", median_document, None, "Table 5: what tells the order"),
-        Quantity("E / H", config.embedding_size / hidden_size, (64 / 768, 1.0), "Table 3"),
-        Quantity("head size", hidden_size / config.model.num_attention_heads, (64.0, 64.0), "all tables"),
+        Quantity(
+            "passes over the text", _of_one(passes), (PAPER_PASSES, PAPER_PASSES), "Tables 7 and 8", "overfitting"
+        ),
+        Quantity(
+            "share of chunks that begin a document",
+            _of_one(document_start_share),
+            None,
+            "Table 5",
+            "what tells the order",
+        ),
+        Quantity("median document in sequences", _of_one(median_document), None, "Table 5", "what tells the order"),
+        Quantity(
+            "E / H",
+            _of_one(config.embedding_size / hidden_size),
+            (64 / 768, 1.0),
+            "Table 3",
+            "what a smaller E can save",
+        ),
+        Quantity(
+            "head size",
+            _of_one(hidden_size / config.model.num_attention_heads),
+            (64.0, 64.0),
+            "all tables",
+            "attention",
+        ),
         Quantity(
             "masked tokens per step",
-            float(masked_per_sequence(config) * config.batch_size),
+            _of_one(float(masked_per_sequence(config) * config.batch_size)),
             (20.0 * 4096, 77.0 * 4096),
-            "all tables: the noise of a step",
+            "all tables",
+            "the noise of a step",
         ),
-        Quantity("warm-up as a share of the budget", config.optimizer.warmup, (0.025, 0.025), "all tables"),
+        Quantity(
+            "warm-up as a share of the budget",
+            _of_one(config.optimizer.warmup),
+            (0.025, 0.025),
+            "all tables",
+            "the schedule",
+        ),
     ]
 
 
-def notes(quantities: list[Quantity]) -> list[str]:
+def _of_one(value: float | None) -> Range | None:
+    return None if value is None else (value, value)
+
+
+def together(runs: Sequence[list[Quantity]]) -> list[Quantity]:
+    """The quantities of several runs as one list: each from its smallest to its largest."""
+    found = []
+    for of_runs in zip(*runs, strict=True):
+        known = [quantity.here for quantity in of_runs if quantity.here]
+        here = (min(low for low, _ in known), max(high for _, high in known)) if known else None
+        found.append(replace(of_runs[0], here=here))
+    return found
+
+
+def cells(quantities: Sequence[Quantity]) -> list[dict[str, str]]:
+    """The quantities as rows of a table, as they are printed."""
+    return [
+        {
+            "regime": each.name,
+            "here": _printed(each.here),
+            "paper": _printed(each.paper),
+            "times off": _number(each.times_off) if each.here and each.paper else UNKNOWN,
+            "matters for": each.tables,
+        }
+        for each in quantities
+    ]
+
+
+def listing(quantities: Sequence[Quantity]) -> Listing:
+    """The quantities for the terminal, with a note on each that is far off the paper's."""
+    return Listing(cells(quantities), notes(quantities))
+
+
+def notes(quantities: Sequence[Quantity]) -> list[str]:
     """A sentence for each number that is far off the paper's, with the tables that it concerns."""
     return [
-        f"{each.name}: {each.times_off:,.0f} times {'below' if each.value < each.paper[0] else 'above'} the paper's"
-        f" ({each.concerns})"
+        f"{each.name}: {each.times_off:,.0f} times {'below' if each.times_below > each.times_above else 'above'} the"
+        f" paper's; matters for {each.tables}: {each.reason}"
         for each in quantities
-        if each.is_far and each.value is not None and each.paper is not None
+        if each.is_far
     ]
+
+
+def _printed(range_: Range | None) -> str:
+    return UNKNOWN if range_ is None else " to ".join(dict.fromkeys(map(_number, range_)))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

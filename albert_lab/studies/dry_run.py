@@ -11,7 +11,7 @@ from albert_lab.cost.estimate import MEASURED_UTILISATION, MEMORY, Price, durati
 from albert_lab.cost.estimate import price as price_of
 from albert_lab.cost.listing import Listing
 from albert_lab.errors import ConfigError
-from albert_lab.runs import ancestry, results, states
+from albert_lab.runs import ancestry, regime, results, states
 from albert_lab.studies import workload
 from albert_lab.studies.sweep import PlannedPoint
 
@@ -76,6 +76,23 @@ def costs(planned: Sequence[PlannedPoint]) -> Listing:
         MEMORY,
     ]
     return Listing(rows, notes)
+
+
+def regime_of(planned: Sequence[PlannedPoint]) -> Listing:
+    """The regime of a sweep beside the paper's: of finished runs as it was, of others as their configuration says."""
+    from albert_lab.data.prepare import describe
+
+    text: dict[str, int | None] = {}
+    found = []
+    for item in {item.run.name: item for item in planned}.values():
+        if record := results.read(item.run.folder):
+            found.append(regime.of_record(record))
+            continue
+        key, config = item.run.evaluation_set, item.point.config
+        if key not in text:
+            text[key] = describe(config)["num_tokens"]
+        found.append(regime.of_config(config, text[key]))
+    return regime.listing(regime.together(found))
 
 
 def finetuning_seconds(planned: Sequence[PlannedPoint], speed: float) -> dict[tuple[str, str, int], float]:

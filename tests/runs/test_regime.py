@@ -28,16 +28,23 @@ def test_a_record_counts_the_tokens_that_were_read_and_the_documents_as_they_wer
     record = toy_record()
     found = by_name(regime.of_record(record))
     parameters = record.parameters["total"]
-    assert found["tokens per parameter"].value == pytest.approx(record.training.tokens / parameters, rel=0.5)
-    assert found["passes over the text"].value == record.data.epochs
-    assert found["median document in sequences"].value == record.data.median_document_sequences
+    assert found["tokens per parameter"].here[0] == pytest.approx(record.training.tokens / parameters, rel=0.5)
+    assert found["passes over the text"].here[0] == record.data.epochs
+    assert found["median document in sequences"].here[0] == record.data.median_document_sequences
 
 
 @pytest.mark.parametrize(("value", "times"), [(5.0, 2.0), (10.0, 1.0), (15.0, 1.0), (60.0, 3.0)])
 def test_how_far_a_number_is_off_is_counted_from_the_nearer_end_of_the_papers_range(value, times):
-    assert Quantity("a ratio", value, (10.0, 20.0), "a table").times_off == times
+    assert Quantity("a ratio", (value, value), (10.0, 20.0), "a table", "a reason").times_off == times
 
 
 def test_what_is_not_known_is_not_said_to_be_off():
-    assert Quantity("a ratio", None, (10.0, 20.0), "a table").times_off is None
-    assert Quantity("a ratio", 5.0, None, "a table").times_off is None
+    assert Quantity("a ratio", None, (10.0, 20.0), "a table", "a reason").times_off == 1
+    assert Quantity("a ratio", (5.0, 5.0), None, "a table", "a reason").times_off == 1
+
+
+def test_several_runs_are_told_from_the_smallest_to_the_largest_and_by_the_one_that_is_furthest_off():
+    runs = [regime.of_config(load(["scale=laptop", f"budget.value={steps}"]), 1e6) for steps in (10, 1000)]
+    together = by_name(regime.together(runs))["passes over the text"]
+    assert together.here == (by_name(runs[0])[together.name].here[0], by_name(runs[1])[together.name].here[0])
+    assert together.times_off == by_name(runs[0])[together.name].times_off
