@@ -14,9 +14,8 @@ from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import pretrain
 from albert_lab.training.device import autocast
-from albert_lab.training.evaluate import Evaluator, make_sets
+from albert_lab.training.evaluate import DivergedError, Evaluator, make_sets
 from albert_lab.training.log import MetricsLog
-from albert_lab.training.evaluate import DivergedError
 from albert_lab.training.pretrain import Pretrainer
 from albert_lab.training.step import Step
 
