@@ -173,7 +173,7 @@ class AddedCorpusConfig(Section):
 class TokenizerConfig(Section):
     """A SentencePiece model: trained on the corpus, or an existing file; or an existing tokenizer.json.
 
-    digit_commas: keep pieces such as "2006,", or split the comma off as the release does.
+    digit_commas: keep tokens such as "2006,", or split the comma off as the release does.
     """
 
     name: Name
@@ -185,7 +185,7 @@ class TokenizerConfig(Section):
 
 
 class MaskingConfig(Section):
-    """n-gram masking. max_predictions counts pieces a sequence; null: no cap."""
+    """n-gram masking. max_predictions counts tokens a sequence; null: no cap."""
 
     name: Name
     probability: float = Field(gt=0, lt=1)
@@ -223,7 +223,7 @@ class OptimizerConfig(Section):
 
 
 class BudgetConfig(Section):
-    """How long to train: value counts optimizer steps, seconds of the training clock, or pieces without padding.
+    """How long to train: value counts optimizer steps, seconds of the training clock, or tokens without padding.
 
     The schedule is always that of the whole budget; stop_at is the share of it at which the run ends, below 1 for a
     trunk that other runs go on from.

@@ -80,7 +80,7 @@ class Benchmark:
         return sizes.as_text() + "\n\n" + speeds.as_text()
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain data, in pieces, bytes and FLOPs a second."""
+        """The same as plain data, in tokens, bytes and FLOPs a second."""
         return {"rounds": self.rounds, "rows": [asdict(line) for line in self.lines], "notes": self._notes()}
 
     def _notes(self) -> list[str]:
@@ -168,8 +168,8 @@ def _sizes(line: BenchmarkRow, memory: str) -> dict[str, Any]:
     return {
         "configuration": line.configuration,
         "parameters": line.parameters,
-        "train FLOPs/piece": round(line.train_flops_per_token),
-        "inference FLOPs/piece": round(line.inference_flops_per_token),
+        "train FLOPs/token": round(line.train_flops_per_token),
+        "inference FLOPs/token": round(line.inference_flops_per_token),
         "estimated MiB": line.estimated_memory_bytes / 2**20,
         "measured MiB": None if measured is None else measured / 2**20,
         f"largest batch in {memory}": line.largest_batch,
@@ -179,9 +179,9 @@ def _sizes(line: BenchmarkRow, memory: str) -> dict[str, Any]:
 def _speeds(line: BenchmarkRow, first: str) -> dict[str, Any]:
     return {
         "configuration": line.configuration,
-        "training pieces/s": _shown(line.tokens_per_second, ",.0f"),
+        "training tokens/s": _shown(line.tokens_per_second, ",.0f"),
         f"over {first}": _shown(line.speedup, ".2f"),
-        "inference pieces/s": _shown(line.inference_tokens_per_second, ",.0f"),
+        "inference tokens/s": _shown(line.inference_tokens_per_second, ",.0f"),
         f"inference over {first}": _shown(line.inference_speedup, ".2f"),
         "matmul GFLOP/s": _shown(line.matrix_product_flops_per_second, ",.0f", 1e-9),
         "utilisation %": _shown(line.utilisation, ".1f", 100),

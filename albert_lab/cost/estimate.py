@@ -33,8 +33,8 @@ def _size(config: RunConfig) -> dict[str, Any]:
         "pooler": counts.pooler,
         "heads": counts.mlm_head + counts.pair_head,
         "total": counts.total,
-        "train FLOPs/piece": round(flops.training),
-        "inference FLOPs/piece": round(flops.inference),
+        "train FLOPs/token": round(flops.training),
+        "inference FLOPs/token": round(flops.inference),
         "train MiB": parameters.estimate_training_memory(config).total / 2**20,
         "inference MiB": parameters.estimate_inference_memory(config).total / 2**20,
     }

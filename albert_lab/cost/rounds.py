@@ -18,7 +18,7 @@ from albert_lab.machine import cores
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measurement of a configuration: pieces a second of training and inference, FLOPs a second of torch.matmul."""
+    """One measurement of a configuration: tokens a second of training and inference, FLOPs a second of torch.matmul."""
 
     training: float
     inference: float

@@ -25,7 +25,7 @@ MATRIX_SIZES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192, 16384)}
 def synthetic_batch(config: RunConfig, num_sequences: int) -> Batch:
     """Sequences of full length: random ids and labels, as many positions to predict as the masking asks for.
 
-    Neither text nor a tokenizer is needed; every piece is real, since padding would be work that is not counted.
+    Neither text nor a tokenizer is needed; every token is real, since padding would be work that is not counted.
     """
     sequence, masked = config.max_sequence_length, masked_per_sequence(config)
     rng = np.random.Generator(np.random.Philox(key=config.seed))
@@ -72,11 +72,11 @@ class Bench:
         self._products = _passes(seconds / 2, 2 * len(self._matrix) ** 3 / rate)
 
     def training(self) -> float:
-        """Pieces a second of training."""
+        """Tokens a second of training."""
         return self._training_passes * self._batch.num_tokens / self._timed(self._train_once, self._training_passes)
 
     def inference(self) -> float:
-        """Pieces a second of inference."""
+        """Tokens a second of inference."""
         passes = self._inference_passes
         return passes * self._held_out.num_tokens / self._timed(self._infer_once, passes)
 

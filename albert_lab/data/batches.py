@@ -33,7 +33,7 @@ class Vocabulary(Protocol):
     def mask_id(self) -> int: ...
     @cached_property
     def word_starts(self) -> np.ndarray:
-        """[vocab] bool: True for pieces that start a word."""
+        """[vocab] bool: True for tokens that start a word."""
         ...
 
 
@@ -43,7 +43,7 @@ class Batch:
 
     input_ids: np.ndarray  # [batch, sequence] int64
     token_type_ids: np.ndarray  # [batch, sequence] int64: 0 up to the first [SEP], 1 up to the second, 0 on padding
-    attention_mask: np.ndarray  # [batch, sequence] bool: True at real pieces
+    attention_mask: np.ndarray  # [batch, sequence] bool: True at real tokens
     masked_positions: np.ndarray  # [masked] int64: into the flattened batch, ascending
     masked_labels: np.ndarray  # [masked] int64: the ids that stood there
     pair_labels: np.ndarray  # [batch] int64: -1 where the objective has no labels
@@ -53,7 +53,7 @@ class Batch:
 
     @property
     def num_tokens(self) -> int:
-        """Real pieces: all but padding."""
+        """Real tokens: all but padding."""
         return int(np.count_nonzero(self.attention_mask))
 
 
@@ -229,7 +229,7 @@ def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
 
 
 def measure(batch: Batch) -> dict[str, Any]:
-    """Shares of a batch: pieces to be predicted among the real ones, padding among all, and each pair label."""
+    """Shares of a batch: tokens to be predicted among the real ones, padding among all, and each pair label."""
     labels = batch.pair_labels[batch.pair_labels >= 0]
     return {
         "masked_share": len(batch.masked_positions) / batch.num_tokens,

@@ -1,4 +1,4 @@
-"""n-gram masking: which pieces of a batch are to be predicted, and what the model reads in their place."""
+"""n-gram masking: which tokens of a batch are to be predicted, and what the model reads in their place."""
 
 import numpy as np
 
@@ -20,9 +20,9 @@ def mask(
 
     Args:
         input_ids: [batch, sequence].
-        attention_mask: [batch, sequence] bool, True at real pieces: what the share to be masked is a share of.
-        can_mask: [batch, sequence] bool, True at pieces of text. A run of them is a segment.
-        word_starts: [vocab] bool, True for pieces that start a word.
+        attention_mask: [batch, sequence] bool, True at real tokens: what the share to be masked is a share of.
+        can_mask: [batch, sequence] bool, True at tokens of text. A run of them is a segment.
+        word_starts: [vocab] bool, True for tokens that start a word.
         masking: shares, cap and longest n-gram.
         mask_id: id of [MASK].
         rng: what is drawn depends on its state and the batch alone.
@@ -31,10 +31,10 @@ def mask(
     if masking.max_predictions is not None:
         budget = np.minimum(budget, masking.max_predictions)
 
-    positions = _choose_pieces(word_starts[input_ids], can_mask, budget, masking.max_ngram, rng)
+    positions = _choose_tokens(word_starts[input_ids], can_mask, budget, masking.max_ngram, rng)
     labels = input_ids.ravel()[positions]
     draw = rng.random(len(positions))
-    random_ids = rng.integers(len(word_starts), size=len(positions))  # special pieces among them, as released
+    random_ids = rng.integers(len(word_starts), size=len(positions))  # special tokens among them, as released
     replacement = np.where(draw < masking.mask_share + masking.random_share, random_ids, labels)
     masked_ids = input_ids.copy()
     masked_ids.ravel()[positions] = np.where(draw < masking.mask_share, mask_id, replacement)
@@ -43,7 +43,7 @@ def mask(
 
 def _find_words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Start and end [words] of each word in the flattened batch, in order."""
-    # Differs from the release: a segment's first piece starts a word. As released, the rest of a word that truncation
+    # Differs from the release: a segment's first token starts a word. As released, the rest of a word that truncation
     # cut may join the last word of the segment before.
     starts = starts.copy()
     starts[:, 1:] |= ~can_mask[:, :-1]
@@ -53,10 +53,10 @@ def _find_words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, n
     return boundaries[is_word], np.append(boundaries[1:], can_mask.size)[is_word]
 
 
-def _choose_pieces(
+def _choose_tokens(
     starts: np.ndarray, can_mask: np.ndarray, budget: np.ndarray, max_ngram: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Flat positions [masked] of whole words in n-grams, at most budget [batch] pieces a sequence.
+    """Flat positions [masked] of whole words in n-grams, at most budget [batch] tokens a sequence.
 
     Each sequence tries its words in random order. The n-gram that begins there is taken if no word of it is taken yet,
     shortened to what is left of the budget.
@@ -68,12 +68,12 @@ def _choose_pieces(
     # Differs from the release: an n-gram ends with its segment. As released, it may go on in the next one.
     follows = (end[:-1] == start[1:]) & (row[:-1] == row[1:])
     available = np.ones(num_words, dtype=np.int64)  # words from here to the end of the segment, at most max_ngram
-    pieces = np.zeros((max_ngram + 1, num_words), dtype=np.int64)  # of the n-gram that begins here, for each n
-    pieces[1] = end - start
+    tokens = np.zeros((max_ngram + 1, num_words), dtype=np.int64)  # of the n-gram that begins here, for each n
+    tokens[1] = end - start
     for n in range(2, max_ngram + 1):
         available[:-1] = np.where(follows, np.minimum(available[1:] + 1, n), 1)
-        pieces[n, :-1] = pieces[1, :-1] + np.where(follows, pieces[n - 1, 1:], 0)
-        pieces[n, -1:] = pieces[1, -1:]
+        tokens[n, :-1] = tokens[1, :-1] + np.where(follows, tokens[n - 1, 1:], 0)
+        tokens[n, -1:] = tokens[1, -1:]
 
     share = 1 / np.arange(1, max_ngram + 1)
     ngram = np.minimum(rng.choice(max_ngram, size=num_words, p=share / share.sum()) + 1, available)
@@ -90,11 +90,11 @@ def _choose_pieces(
         if not len(rows):
             break
         word = order[first_word[rows] + attempt]
-        fitting = np.count_nonzero(pieces[1:, word] <= left[rows], axis=0)
+        fitting = np.count_nonzero(tokens[1:, word] <= left[rows], axis=0)
         n = np.minimum(ngram[word], fitting)
         words = word[:, None] + steps
         inside = steps < n[:, None]
         n[np.any(taken[words] & inside, axis=1)] = 0
         taken[words[steps < n[:, None]]] = True
-        left[rows] -= pieces[n, word]
+        left[rows] -= tokens[n, word]
     return np.flatnonzero(can_mask)[np.repeat(taken[:num_words], end - start)]

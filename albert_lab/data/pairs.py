@@ -13,7 +13,7 @@ from albert_lab.config.schema import InterSentenceConfig
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
 
-SPECIAL_PIECES = 3  # [CLS] A [SEP] B [SEP]
+SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 
 # Work goes by blocks of whole documents of about this many sentences, so that memory does not grow with the corpus.
 # Segments are exchanged within a block only: another value makes other pairs.
@@ -41,7 +41,7 @@ class Pairs:
     """Segment pairs as the model reads them, one row a pair; segment A comes first. stats tell of the whole epoch."""
 
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
-    a_length: np.ndarray  # [pairs] int32: pieces
+    a_length: np.ndarray  # [pairs] int32: tokens
     b_start: np.ndarray
     b_length: np.ndarray
     label: np.ndarray  # [pairs] int8: index into the labels of the objective, -1 where it has none
@@ -85,7 +85,7 @@ class Chunks(_Rows):
 
     first: np.ndarray  # [chunks] int64: the first sentence
     end: np.ndarray  # [chunks] int64: the sentence after the last
-    target: np.ndarray  # [chunks] int64: pieces that the chunk was to reach
+    target: np.ndarray  # [chunks] int64: tokens that the chunk was to reach
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Segments(_Rows):
 
     source: np.ndarray  # [pairs] int64: the source document that the document of the first segment is of
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
-    a_length: np.ndarray  # [pairs] int64: pieces
+    a_length: np.ndarray  # [pairs] int64: tokens
     b_start: np.ndarray
     b_length: np.ndarray
 
@@ -200,7 +200,7 @@ def make_pairs(
     """
     check_kinds(spec)
     _check_sources(spec, shards.num_sources)
-    limit = max_sequence_length - SPECIAL_PIECES
+    limit = max_sequence_length - SPECIAL_TOKENS
     counts: Counter[str] = Counter()
     parts: list[Pairs] = []
     for block, (first, end) in enumerate(_blocks(shards.document_offsets)):
@@ -319,7 +319,7 @@ def _make_kinds(
         yield _continue_elsewhere(shards, single, rng), _random_label(spec), "other-document"
     else:
         counts["dropped_chunks"] += len(single)
-        counts["dropped_pieces"] += int((offsets[single.end] - offsets[single.first]).sum())
+        counts["dropped_tokens"] += int((offsets[single.end] - offsets[single.first]).sum())
 
 
 def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -> np.ndarray:
@@ -361,7 +361,7 @@ def _continue_elsewhere(shards: Shards, chunks: Chunks, rng: np.random.Generator
 
 
 def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths after cutting the longer segment (the second of equals), piece by piece, until both fit into limit."""
+    """Lengths after cutting the longer segment (the second of equals), token by token, until both fit into limit."""
     return (
         np.minimum(a_length, np.maximum(limit - b_length, limit - limit // 2)),
         np.minimum(b_length, np.maximum(limit - a_length, limit // 2)),
@@ -371,10 +371,10 @@ def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) ->
 def _truncate(
     segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: np.random.Generator
 ) -> Pairs:
-    """The pairs cut to fit, each piece at the front or the back of its segment with equal probability."""
+    """The pairs cut to fit, each token at the front or the back of its segment with equal probability."""
     a_length, b_length = truncated_lengths(segments.a_length, segments.b_length, limit)
     a_cut, b_cut = segments.a_length - a_length, segments.b_length - b_length
-    counts["truncated_pieces"] += int(a_cut.sum() + b_cut.sum())
+    counts["truncated_tokens"] += int(a_cut.sum() + b_cut.sum())
     return Pairs(
         a_start=segments.a_start + rng.binomial(a_cut, 0.5),
         a_length=a_length.astype(np.int32),
@@ -420,8 +420,8 @@ def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards
         "chunks": counts["chunks"],
         "dropped_chunks": counts["dropped_chunks"],
         "unmatched_pairs": counts["unmatched_pairs"],
-        "dropped_text_share": counts["dropped_pieces"] / shards.num_tokens,
-        "truncated_text_share": counts["truncated_pieces"] / shards.num_tokens,
+        "dropped_text_share": counts["dropped_tokens"] / shards.num_tokens,
+        "truncated_text_share": counts["truncated_tokens"] / shards.num_tokens,
         "document_start_share": counts["first_chunks"] / counts["chunks"],
         "median_document_sequences": float(np.median(document_tokens)) / limit,
         "short_chunk_share": counts["short_chunks"] / counts["chunks"],

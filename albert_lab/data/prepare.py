@@ -38,7 +38,7 @@ _MAX_WORKERS = 8
 # Below this much text a worker more takes longer to start than it saves.
 _BYTES_PER_WORKER = 2**24
 _PLAIN_PROGRESS_SECONDS = 10
-# English prose in tens of thousands of pieces; only what describe() estimates rests on it.
+# English prose in tens of thousands of tokens; only what describe() estimates rests on it.
 _BYTES_PER_TOKEN = 4.4
 _BYTES_PER_SENTENCE = 120
 
@@ -123,8 +123,8 @@ class _Batch(NamedTuple):
 class _Encoded(NamedTuple):
     split: Split
     text_bytes: int
-    tokens: np.ndarray  # [pieces of the batch]
-    sentence_lengths: np.ndarray  # in pieces, [sentences of the batch]
+    tokens: np.ndarray  # [tokens of the batch]
+    sentence_lengths: np.ndarray  # in tokens, [sentences of the batch]
     document_lengths: np.ndarray  # in sentences, [documents of the batch]
     source_lengths: np.ndarray  # in documents, [source documents of the batch]
     empty_documents: int
@@ -198,7 +198,7 @@ def _summarize(meta: dict[str, Any]) -> str:
     rate = meta["text_bytes"] / 1e6 / max(meta["seconds"], 1e-3)
     return (
         f"prepared {total['documents']:,} documents ({meta['dev']['documents']:,} held out), {total['sentences']:,}"
-        f" sentences, {total['tokens']:,} pieces: {_megabytes(meta['disk_bytes'])} in {meta['seconds']:.1f} s"
+        f" sentences, {total['tokens']:,} tokens: {_megabytes(meta['disk_bytes'])} in {meta['seconds']:.1f} s"
         f" ({rate:.1f} MB of text a second); dropped {meta['duplicates_dropped']:,} duplicate and"
         f" {meta['empty_documents_dropped']:,} empty documents"
         + (
@@ -234,7 +234,7 @@ def _foretell(
         return
     scale = raw_bytes / text_bytes
     say(
-        f"{_megabytes(raw_bytes)} of text: about {tokens * scale:,.0f} pieces, {_megabytes(disk_bytes * scale)} on"
+        f"{_megabytes(raw_bytes)} of text: about {tokens * scale:,.0f} tokens, {_megabytes(disk_bytes * scale)} on"
         f" disk, {seconds * scale:.0f} s {processes}"
     )
     free = shutil.disk_usage(folder).free

@@ -15,7 +15,7 @@ from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 SPLITS: tuple[Split, ...] = ("train", "dev")
 OFFSET = np.dtype("<i8")
 _PARTS = ("tokens", "sentences", "documents", "sources")
-_MAX_UINT16_PIECES = 2**16
+_MAX_UINT16_TOKENS = 2**16
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Shards:
     """Token ids of one split, mapped from disk.
 
     Attributes:
-        tokens: Piece ids of all sentences, one after the other, uint16 or uint32 [num_tokens].
+        tokens: Token ids of all sentences, one after the other, uint16 or uint32 [num_tokens].
         sentence_offsets: Where each sentence starts in tokens, and where the last ends, int64 [num_sentences + 1].
         document_offsets: Where each document starts among the sentences, and where the last ends,
             int64 [num_documents + 1].
@@ -41,7 +41,7 @@ class Shards:
 
     @property
     def num_tokens(self) -> int:
-        """Pieces of the split, without special ones."""
+        """Tokens of the split, without special ones."""
         return len(self.tokens)
 
     @property
@@ -134,7 +134,7 @@ class _Meta(BaseModel):
 
 
 class ShardWriter:
-    """Appends pieces to the files of one split; counts has those written, by part."""
+    """Appends tokens to the files of one split; counts has those written, by part."""
 
     def __init__(self, folder: Path, split: Split) -> None:
         self.counts = dict.fromkeys(_PARTS, 0)
@@ -154,8 +154,8 @@ class ShardWriter:
         """Adds documents; their lengths become offsets.
 
         Args:
-            tokens: Piece ids, in the dtype of the shards [pieces].
-            sentence_lengths: In pieces [sentences].
+            tokens: Token ids, in the dtype of the shards [tokens].
+            sentence_lengths: In tokens [sentences].
             document_lengths: In sentences [documents].
             source_lengths: In documents [source documents].
         """
@@ -173,7 +173,7 @@ class ShardWriter:
 
 def token_dtype(vocab_size: int) -> np.dtype:
     """What holds the ids of a vocabulary: uint16 as far as it reaches, else uint32."""
-    return np.dtype("<u2" if vocab_size <= _MAX_UINT16_PIECES else "<u4")
+    return np.dtype("<u2" if vocab_size <= _MAX_UINT16_TOKENS else "<u4")
 
 
 def _file(folder: Path, split: Split, part: str) -> Path:

@@ -212,7 +212,7 @@ def speed(study: Study) -> Figure | None:
     figure, (panels,) = drawing.sheet(1, 1 if base is None else 2)
     drawing.draw_rows(panels[0], {"ours": [(spread.mean, spread.sd) for _, spread in found]})
     drawing.name_rows(figure, panels[0], [f"{study.name(row)} (n = {spread.n})" for row, spread in found])
-    panels[0].set_xlabel("training throughput (pieces per second,\nmean and standard deviation over n seeds)")
+    panels[0].set_xlabel("training throughput (tokens per second,\nmean and standard deviation over n seeds)")
     if base is not None:
         reference = found[base][1].mean
         ours = [(spread.mean / reference, None) for _, spread in found]

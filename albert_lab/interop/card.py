@@ -46,15 +46,15 @@ def _description(opened: Opened) -> str:
         f"An encoder of {shape.num_layers} layers, H = {shape.hidden_size}, E = {shape.embedding_size},"
         f" {shape.num_attention_heads} heads, sharing `{config.sharing.name}`, vocabulary {shape.vocab_size:,}.",
         f"Its pair head tells apart: {pairs} (label 0 first)." if pairs else "It has no pair head.",
-        f"Sequences of at most {config.max_sequence_length} pieces: positions beyond that were not trained."
+        f"Sequences of at most {config.max_sequence_length} tokens: positions beyond that were not trained."
         if config.max_sequence_length < shape.max_position_embeddings
-        else f"Sequences of at most {shape.max_position_embeddings} pieces.",
+        else f"Sequences of at most {shape.max_position_embeddings} tokens.",
     ]
     if opened.missing:
         lines.append(f"Parts that its source did not have are left out: {', '.join(opened.missing)}.")
     if config.tokenizer.digit_commas == "split":
         lines.append(
-            "It was trained on pieces such as `2006,` with their comma cut off, as the released ALBERT;"
+            "It was trained on tokens such as `2006,` with their comma cut off, as the released ALBERT;"
             " tokenizer.json keeps the comma."
         )
     return "\n".join(lines)
@@ -92,7 +92,7 @@ def _provenance(record: RunRecord) -> str:
         "corpus": f"{config.corpus.name}, fingerprint {record.fingerprints['corpus']}",
         "tokenizer": f"{config.tokenizer.name}, fingerprint {record.fingerprints['tokenizer']}",
         "objective": config.inter_sentence.name,
-        "training": f"{training.steps:,} steps, {training.tokens:,} pieces, {training.training_seconds:,.0f} s,"
+        "training": f"{training.steps:,} steps, {training.tokens:,} tokens, {training.training_seconds:,.0f} s,"
         f" seed {config.seed}",
         "parameters": f"{record.parameters['total']:,}",
         "results version": str(record.results_version),

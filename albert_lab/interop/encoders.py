@@ -24,7 +24,7 @@ def layers(folder: Path, config: RunConfig, say: Say) -> "pd.DataFrame":
     """The layers of an encoder folder: one row a token choice and layer, with its corpus, and its label under `run`.
 
     The text of held-out documents goes through the folder's own tokenizer, uncleaned, in windows of at most
-    max_sequence_length pieces, of which evaluation.num_pairs are taken. Nothing is fetched, and no code of the folder
+    max_sequence_length tokens, of which evaluation.num_pairs are taken. Nothing is fetched, and no code of the folder
     is run.
 
     Raises:

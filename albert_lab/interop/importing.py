@@ -65,13 +65,13 @@ def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name
 
 
 def check_vocabulary(tokenizer: Tokenizer, shape: EncoderShape, file: Path) -> None:
-    """Checks that a tokenizer has as many pieces as the model.
+    """Checks that a tokenizer has as many tokens as the model.
 
     Raises:
         ConfigError: it has not.
     """
     if tokenizer.vocab_size != shape.vocab_size:
-        raise ConfigError(f"{file} has {tokenizer.vocab_size} pieces, and the model's vocab_size is {shape.vocab_size}")
+        raise ConfigError(f"{file} has {tokenizer.vocab_size} tokens, and the model's vocab_size is {shape.vocab_size}")
 
 
 def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:

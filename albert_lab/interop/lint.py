@@ -99,19 +99,19 @@ def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Ite
         return
     tokenizer = load_model(file)
     if tokenizer.vocab_size != shape.vocab_size:
-        text = f"{file.name} has {tokenizer.vocab_size} pieces and config.json says vocab_size={shape.vocab_size}"
+        text = f"{file.name} has {tokenizer.vocab_size} tokens and config.json says vocab_size={shape.vocab_size}"
         yield Finding("error", text)
     flags = tokenizer_files.read_flags(folder)
-    has_capitals = any(piece.isalpha() and piece != piece.lower() for piece in tokenizer.pieces())
+    has_capitals = any(token.isalpha() and token != token.lower() for token in tokenizer.tokens())
     if flags.lower_case and has_capitals:
-        yield Finding("warning", "do_lower_case is on, and the vocabulary has pieces with capitals, which never occur")
+        yield Finding("warning", "do_lower_case is on, and the vocabulary has tokens with capitals, which never occur")
     if not flags.lower_case and not has_capitals:
-        yield Finding("warning", "do_lower_case is off, and no piece has capitals: every capital becomes unknown")
+        yield Finding("warning", "do_lower_case is off, and no token has capitals: every capital becomes unknown")
     ids = {"pad": tokenizer.pad_id, "bos": tokenizer.cls_id, "eos": tokenizer.sep_id}
-    for name, piece in ids.items():
+    for name, token in ids.items():
         said = content.get(f"{name}_token_id")
-        if said is not None and said != piece:
-            yield Finding("warning", f"{name}_token_id={said} in config.json; the tokenizer's piece for it is {piece}")
+        if said is not None and said != token:
+            yield Finding("warning", f"{name}_token_id={said} in config.json; the tokenizer's token for it is {token}")
     if flags.max_length is None:
         yield Finding("note", "model_max_length is not set: transformers does not cut texts that are too long")
     elif flags.max_length > shape.max_position_embeddings:
@@ -121,7 +121,7 @@ def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Ite
     if has_json:
         made = tokenizer_files.read_json(folder / tokenizer_files.JSON_FILE)
         if isinstance(cut := made.get("truncation"), dict):
-            yield Finding("warning", f"tokenizer.json cuts at {cut.get('max_length')} pieces; here it does not")
+            yield Finding("warning", f"tokenizer.json cuts at {cut.get('max_length')} tokens; here it does not")
         if made.get("padding"):
             yield Finding("note", "tokenizer.json pads every text; here padding is left to the batch")
     if file.name == MODEL_FILE:
@@ -131,5 +131,5 @@ def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Ite
             )
             yield Finding("warning", f"{text} stops, and gives other ids than SentencePiece around them")
         if flags.digit_commas is None:
-            text = "the release cuts the comma off pieces such as '2006,' (digit_commas=split, taken for such a folder)"
+            text = "the release cuts the comma off tokens such as '2006,' (digit_commas=split, taken for such a folder)"
             yield Finding("note", f"{text}; transformers' fast tokenizers keep it")

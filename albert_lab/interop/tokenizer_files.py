@@ -27,7 +27,7 @@ _NO_LENGTH = 10**9
 
 @dataclass(frozen=True)
 class TokenizerFlags:
-    """How text is cleaned before it is cut into pieces, and the longest sequence (None: not said).
+    """How text is cleaned before it is cut into tokens, and the longest sequence (None: not said).
 
     digit_commas is None where the folder does not say.
     """
@@ -47,7 +47,7 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
         folder: where to write.
     """
     tokenizer, corpus = load_model(model), config.corpus
-    pieces = tokenizer.pieces()
+    tokens = tokenizer.tokens()
     if model.suffix == ".json":
         shutil.copyfile(model, folder / JSON_FILE)
     else:
@@ -62,7 +62,7 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
         "keep_accents": not corpus.strip_accents,
         "model_max_length": config.max_sequence_length,
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
-        **{f"{name}_token": pieces[piece] for name, piece in special.items()},
+        **{f"{name}_token": tokens[token] for name, token in special.items()},
         DIGIT_COMMAS_KEY: config.tokenizer.digit_commas,
     }
     _write_json(folder / CONFIG_FILE, content)
@@ -71,14 +71,14 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
 def as_json(model: bytes, corpus: CorpusConfig) -> dict[str, Any]:
     """The content of a tokenizer.json that gives the ids of a SentencePiece model after the cleaning of a corpus.
 
-    Brackets, quotes and the other symbols that SentencePiece never joins to others stay ordinary pieces, with their
+    Brackets, quotes and the other symbols that SentencePiece never joins to others stay ordinary tokens, with their
     score of 0, the highest; as added tokens, which transformers makes of them, they would swallow the space before
     them.
     """
     proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
     proto.ParseFromString(model)
-    vocabulary = [(piece.piece, piece.score) for piece in proto.pieces]
-    ids = {piece: number for number, (piece, _) in enumerate(vocabulary)}
+    vocabulary = [(each.piece, each.score) for each in proto.pieces]
+    ids = {token: number for number, (token, _) in enumerate(vocabulary)}
     special = ["<pad>", "<unk>", *CONTROL_SYMBOLS]
     normalizers: list[dict[str, Any]] = []
     if corpus.strip_accents:
@@ -89,7 +89,7 @@ def as_json(model: bytes, corpus: CorpusConfig) -> dict[str, Any]:
     if charsmap:
         normalizers.append({"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()})
     metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-    cls, sep = ({"SpecialToken": {"id": piece, "type_id": 0}} for piece in CONTROL_SYMBOLS[:2])
+    cls, sep = ({"SpecialToken": {"id": token, "type_id": 0}} for token in CONTROL_SYMBOLS[:2])
     first, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
     return {
         "version": "1.0",
@@ -97,15 +97,15 @@ def as_json(model: bytes, corpus: CorpusConfig) -> dict[str, Any]:
         "padding": None,
         "added_tokens": [
             {
-                "id": ids[piece],
-                "content": piece,
+                "id": ids[token],
+                "content": token,
                 "single_word": False,
                 "lstrip": False,
                 "rstrip": False,
                 "normalized": False,
                 "special": True,
             }
-            for piece in special
+            for token in special
         ],
         "normalizer": {"type": "Sequence", "normalizers": normalizers},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]},
@@ -114,7 +114,7 @@ def as_json(model: bytes, corpus: CorpusConfig) -> dict[str, Any]:
             "single": [cls, first, sep],
             "pair": [cls, first, sep, second, {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
             "special_tokens": {
-                piece: {"id": piece, "ids": [ids[piece]], "tokens": [piece]} for piece in CONTROL_SYMBOLS[:2]
+                token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in CONTROL_SYMBOLS[:2]
             },
         },
         "decoder": metaspace,
@@ -161,8 +161,8 @@ def _convert_vocabulary(folder: Path, target: Path) -> Path:
         raise MissingDataError(f"{folder / VOCABULARY_FILE}: pip install 'albert-lab[transformers]'") from error
     flags = read_flags(folder)
     vocabulary = files.read_text(folder / VOCABULARY_FILE).splitlines()
-    pieces = {piece: number for number, piece in enumerate(vocabulary)}
-    made = BertTokenizer(vocab=pieces, do_lower_case=flags.lower_case, strip_accents=flags.strip_accents)
+    tokens = {token: number for number, token in enumerate(vocabulary)}
+    made = BertTokenizer(vocab=tokens, do_lower_case=flags.lower_case, strip_accents=flags.strip_accents)
     made.backend_tokenizer.save(str(target))
     return target
 

@@ -82,7 +82,7 @@ def _beside(a: Path, left: "_Side", b: Path, right: "_Side") -> Sides:
         had = ["; ".join(name(row.labels) for row in side.rows.values()) for side in (left, right)]
         raise ConfigError(f"no row in common: {a} has {had[0]}, and {b} has {had[1]}")
     headings = {column.key: f"{column.heading} %" for column in (*left.columns, *right.columns)}
-    headings[SPEED] = "pieces/s"
+    headings[SPEED] = "tokens/s"
     lines = [
         _line(name(left.rows.get(key, row).labels), column, heading, left.rows.get(key), right.rows.get(key))
         for key, row in (left.rows | right.rows).items()

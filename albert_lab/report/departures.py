@@ -37,7 +37,7 @@ def departures(scale: str, runs: Sequence[Run]) -> list[str]:
         f" times. {PAPERS_SCALE}",
         f"Held-out sets: {values('dev_documents')} documents of the same corpus, chosen by a hash of the raw text; the"
         " paper takes the development texts of SQuAD and RACE.",
-        f"Masking `{values('masking')}`: {mean_percent(runs, 'mask_rate')} of the pieces were chosen for prediction.",
+        f"Masking `{values('masking')}`: {mean_percent(runs, 'mask_rate')} of the tokens were chosen for prediction.",
     ]
     if trained := [run for run in runs if _sentences(run)]:
         most = max(int(_sentences(run)) for run in trained)

@@ -100,7 +100,7 @@ def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
             if of_split
         ]
         if counts:
-            found.append(f"{title}, cut to {line['max_sequence_length']} pieces: {'; '.join(counts)}.")
+            found.append(f"{title}, cut to {line['max_sequence_length']} tokens: {'; '.join(counts)}.")
         if isinstance(line["issues"], str):
             found.append(f"{title}, examples with a flaw: {line['issues']}.")
         if isinstance(line["threshold_from"], str):

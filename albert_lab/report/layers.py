@@ -11,7 +11,7 @@ from albert_lab.runs.results import LAYER_NUMBERS, LAYERS
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Row, axis_labels, axis_names, read_csv
 
-TOKEN = "mean"  # over all real pieces, which is steadier than [CLS] alone
+TOKEN = "mean"  # over all real tokens, which is steadier than [CLS] alone
 _HEADINGS = {
     "l2_roughness": "roughness of L2",
     "degrees_roughness": "roughness of the angle",
@@ -76,7 +76,7 @@ def section(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -
         for row in table
     ]
     words = (
-        "Over all real pieces of the held-out set. Roughness: the mean change from a layer to the next, over the mean"
+        "Over all real tokens of the held-out set. Roughness: the mean change from a layer to the next, over the mean"
         " of all layers."
     )
     return as_table(header, body) + "\n\n" + words

@@ -161,7 +161,7 @@ def _cost(section: Section) -> str:
     cost = section.cost
     return "\n".join(
         [
-            f"- {cost.runs} runs: {number(cost.tokens)} pieces, {duration(cost.training_seconds)} of training,"
+            f"- {cost.runs} runs: {number(cost.tokens)} tokens, {duration(cost.training_seconds)} of training,"
             f" {duration(cost.total_seconds)} with evaluation and checkpoints. A run that goes on from a trunk counts"
             " the trunk's part as its own; what is no row is not counted.",
             f"- {cost.finetunings} fine-tunings: {duration(cost.finetuning_seconds)}.",

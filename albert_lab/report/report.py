@@ -252,8 +252,8 @@ def _floors(experiment: Experiment, finished: Sequence[Run]) -> list[str]:
 
 def _costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
     header = axis_names(axes)
-    header += ["parameters", "training FLOPs a piece", "steps", "pieces", "training seconds", "pieces/s"]
-    header += ["inference pieces/s", "peak MiB"]
+    header += ["parameters", "training FLOPs a token", "steps", "tokens", "training seconds", "tokens/s"]
+    header += ["inference tokens/s", "peak MiB"]
     columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", TRAINING, INFERENCE]
     body = []
     for row in table:
@@ -323,7 +323,7 @@ def _provenance(runs: Sequence[Run]) -> str:
         f" {values('threads')}",
         "Corpus fingerprint": f"{values('corpus_fingerprint')}; tokenizer {values('tokenizer_fingerprint')}",
         "Held-out set": values("evaluation_set"),
-        "Pieces and seconds": f"{total('tokens')} pieces, {total('training_seconds')} s of training,"
+        "Tokens and seconds": f"{total('tokens')} tokens, {total('training_seconds')} s of training,"
         f" {total('total_seconds')} s in all, over {len(runs)} run{'s' if len(runs) > 1 else ''}",
         "Waiting for data": f"{100 * waiting:.2f} % of the training seconds at most",
         "Padding": f"{mean_percent(runs, 'padding_share')} of the positions",

@@ -42,7 +42,7 @@ class _Part(BaseModel):
 class Training(_Part):
     """What the training took. training_seconds leaves evaluation, checkpoints and compilation out.
 
-    Pieces a second count no padding. Those of inference are of forward passes through encoder and heads, never
+    Tokens a second count no padding. Those of inference are of forward passes through encoder and heads, never
     compiled, over the held-out set for masked language modelling in the final evaluation; None in records of before
     they were timed. final_loss is the mean training loss of the last steps (nats; see training/pretrain.py).
     """

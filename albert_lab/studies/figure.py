@@ -15,7 +15,7 @@ class Figure:
 FIGURES = {
     "layer-similarity": Figure(
         "Figure 1: what each layer changes.",
-        "What each layer changes: L2 distance and angle between its input and its output, over the real pieces of the"
+        "What each layer changes: L2 distance and angle between its input and its output, over the real tokens of the"
         " held-out set, without masks. The distance grows with the hidden size; the angle does not.",
     ),
     "learning-curves": Figure(

@@ -11,7 +11,7 @@ from albert_lab.tasks.task import FULL_SCALE, load_task
 PRINTED = Path(__file__).with_name("table14.yaml")
 _NOTES = """\
 A cell that differs from the paper's is marked with *, the paper's value behind it. Rates (LR), steps of training (TS)
-and of warm-up (WS), batches (BSZ) and lengths in pieces (MSL) are those of scale=paper; the smaller scales set their
+and of warm-up (WS), batches (BSZ) and lengths in tokens (MSL) are those of scale=paper; the smaller scales set their
 own in conf/task/. ALBERT DR is the dropout of hidden states and of attention alike, Classifier DR the one before the
 output layer. The paper's settings are those of ALBERT-xxlarge, version 1."""
 

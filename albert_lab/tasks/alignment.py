@@ -1,4 +1,4 @@
-"""Pieces of a text with the characters of the raw text that each stands for."""
+"""Tokens of a text with the characters of the raw text that each stands for."""
 
 import re
 import unicodedata
@@ -12,9 +12,9 @@ from albert_lab.data.tokenizer.base import Tokenizer
 
 @dataclass(frozen=True)
 class AlignedText:
-    """A raw text and its pieces; piece i stands for text[starts[i]:ends[i]], without space around it.
+    """A raw text and its tokens; token i stands for text[starts[i]:ends[i]], without space around it.
 
-    Both ascend. A piece of nothing but space has an empty stretch; a comma after a digit has no piece.
+    Both ascend. A token of nothing but space has an empty stretch; a comma after a digit has no token.
     """
 
     text: str
@@ -22,8 +22,8 @@ class AlignedText:
     starts: list[int]
     ends: list[int]
 
-    def pieces_of(self, start: int, end: int) -> tuple[int, int] | None:
-        """First and last piece of the shortest stretch of pieces that holds text[start:end]; None where none does."""
+    def tokens_of(self, start: int, end: int) -> tuple[int, int] | None:
+        """First and last token of the shortest stretch of tokens that holds text[start:end]; None where none does."""
         first = bisect_right(self.ends, start)
         last = bisect_left(self.starts, end) - 1
         while last > first and self.starts[last] == self.ends[last]:
@@ -32,7 +32,7 @@ class AlignedText:
 
 
 def align(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> AlignedText:
-    """The pieces of a text, cleaned as the corpus is, with the raw characters that they stand for."""
+    """The tokens of a text, cleaned as the corpus is, with the raw characters that they stand for."""
     cleaned = clean(text, corpus)
     begins, ends = _origins(text, corpus)
     assert len(begins) == len(cleaned), "cleaning and its map disagree"
@@ -44,7 +44,7 @@ def align(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> AlignedText:
             first += 1
         while first < end and cleaned[end - 1].isspace():
             end -= 1
-        # Where the release cuts the comma off a piece such as "2006,", an answer here ends before it.
+        # Where the release cuts the comma off a token such as "2006,", an answer here ends before it.
         if end - first > 1 and cleaned[end - 1] == "," and cleaned[end - 2].isdigit():
             end -= 1
         start = max(reached, begins[first] if first < len(begins) else len(text))

@@ -1,4 +1,4 @@
-"""Sequences of pieces that stand for examples, and batches of them without padding that need not be there."""
+"""Sequences of tokens that stand for examples, and batches of them without padding that need not be there."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ POOLED_BATCHES = 50
 
 
 class TextEncoder:
-    """Text to pieces as in pre-training: cleaned like the corpus, then by the run's own tokenizer."""
+    """Text to tokens as in pre-training: cleaned like the corpus, then by the run's own tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer, corpus: CorpusConfig) -> None:
         self._tokenizer = tokenizer
@@ -26,14 +26,14 @@ class TextEncoder:
         self.align = lru_cache(maxsize=None)(self._align)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Piece ids of each text, without special pieces."""
+        """Token ids of each text, without special tokens."""
         return self._tokenizer.encode([clean(text, self._corpus) for text in texts])
 
     def _align(self, text: str) -> AlignedText:
         return align(text, self._corpus, self._tokenizer)
 
     def join(self, first: Sequence[int], second: Sequence[int] | None) -> tuple[list[int], int]:
-        """`[CLS] first [SEP] second [SEP]`, or without a second part, and how many pieces have token type 0."""
+        """`[CLS] first [SEP] second [SEP]`, or without a second part, and how many tokens have token type 0."""
         ids = [self._tokenizer.cls_id, *first, self._tokenizer.sep_id]
         if second is None:
             return ids, len(ids)
@@ -41,7 +41,7 @@ class TextEncoder:
 
 
 def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Both parts cut at their ends to fit together into so many pieces: always the longer, and the second of equals.
+    """Both parts cut at their ends to fit together into so many tokens: always the longer, and the second of equals.
 
     Source: _truncate_seq_pair in classifier_utils.py of the release.
     """
@@ -58,7 +58,7 @@ class Features:
     """
 
     input_ids: list[list[int]]
-    first_lengths: list[int]  # pieces with token type 0, by row
+    first_lengths: list[int]  # tokens with token type 0, by row
     targets: dict[str, np.ndarray]  # [items, ...]
     counts: dict[str, int]
     pad_id: int
@@ -99,9 +99,9 @@ class TaskBatch:
 
     input_ids: torch.Tensor  # [rows, sequence] int64
     token_type_ids: torch.Tensor  # [rows, sequence] int64
-    attention_mask: torch.Tensor  # [rows, sequence] bool: True at real pieces
+    attention_mask: torch.Tensor  # [rows, sequence] bool: True at real tokens
     targets: Mapping[str, torch.Tensor]  # [items, ...]
-    num_tokens: int  # real pieces
+    num_tokens: int  # real tokens
 
 
 def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[np.ndarray]:

@@ -15,7 +15,7 @@ from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.formats.race import BLANK, LETTERS, RaceFormat
 from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, log_of_right
-from albert_lab.tasks.task import NUM_SPECIAL_PIECES, TaskConfig, TaskSettings
+from albert_lab.tasks.task import NUM_SPECIAL_TOKENS, TaskConfig, TaskSettings
 
 
 class ChoiceHead(nn.Module):
@@ -50,12 +50,12 @@ class Kind:
     def make_features(self, examples: Sequence[ChoiceExample], encoder: TextEncoder, *, training: bool) -> Features:
         """A row an option: `[CLS] passage [SEP] question and option [SEP]`.
 
-        The question with its option keeps its last pieces, the passage its first.
+        The question with its option keeps its last tokens, the passage its first.
         """
         length, longest = self.settings.max_sequence_length, self.settings.question_length
         assert longest is not None
         passages = dict.fromkeys(example.passage for example in examples)
-        pieces = dict(zip(passages, encoder.encode(list(passages)), strict=True))
+        tokens = dict(zip(passages, encoder.encode(list(passages)), strict=True))
         asked = encoder.encode(
             [fill_in(example.question, option) for example in examples for option in example.options]
         )
@@ -63,8 +63,8 @@ class Kind:
         for number, example in enumerate(examples):
             questions = asked[number * len(LETTERS) : (number + 1) * len(LETTERS)]
             kept = [question[-longest:] for question in questions]
-            rooms = [length - NUM_SPECIAL_PIECES - len(question) for question in kept]
-            passage = pieces[example.passage]
+            rooms = [length - NUM_SPECIAL_TOKENS - len(question) for question in kept]
+            passage = tokens[example.passage]
             rows += [encoder.join(passage[:room], question) for room, question in zip(rooms, kept, strict=True)]
             cut_questions += any(len(question) > longest for question in questions)
             cut_passages += len(passage) > min(rooms)

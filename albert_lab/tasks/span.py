@@ -18,7 +18,7 @@ from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.formats.squad import SquadFormat
 from albert_lab.tasks.kind import Predictions, Scores
-from albert_lab.tasks.task import NUM_SPECIAL_PIECES, TaskConfig, TaskSettings
+from albert_lab.tasks.task import NUM_SPECIAL_TOKENS, TaskConfig, TaskSettings
 
 NO_SPAN = 0  # position of [CLS], the target of a window without the answer
 _MASKED = -1e30
@@ -36,7 +36,7 @@ class SpanHead(nn.Module):
         self.output = nn.Linear(shape.hidden_size, 2)
 
     def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        """Mean cross-entropy of start and end among all pieces of the row."""
+        """Mean cross-entropy of start and end among all tokens of the row."""
         start_logits, end_logits = self._logits(hidden_states, batch)
         starts, ends = batch.targets["start"], batch.targets["end"]
         return (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
@@ -78,8 +78,8 @@ class SpanOrNothingHead(nn.Module):
         size = shape.hidden_size
         self.settings = settings
         self.start = nn.Linear(size, 1)
-        # One layer on [piece, start piece], kept as its halves: the first is computed once for all starts.
-        self.end_of_piece = nn.Linear(size, size)
+        # One layer on [token, start token], kept as its halves: the first is computed once for all starts.
+        self.end_of_token = nn.Linear(size, size)
         self.end_of_start = nn.Linear(size, size, bias=False)
         self.end_layer_norm = nn.LayerNorm(size, eps=shape.layer_norm_eps)
         self.end = nn.Linear(size, 1)
@@ -122,7 +122,7 @@ class SpanOrNothingHead(nn.Module):
     def _end_logits(self, hidden_states: torch.Tensor, starts: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         """[rows, starts, sequence] for starts [rows, starts]."""
         at_start = hidden_states.gather(1, starts[:, :, None].expand(-1, -1, hidden_states.shape[-1]))
-        joined = self.end_of_piece(hidden_states)[:, None] + self.end_of_start(at_start)[:, :, None]
+        joined = self.end_of_token(hidden_states)[:, None] + self.end_of_start(at_start)[:, :, None]
         logits = self.end(self.end_layer_norm(torch.tanh(joined)))[..., 0].float()
         return logits.masked_fill(~_allowed(batch)[:, None], _MASKED)
 
@@ -133,7 +133,7 @@ class SpanOrNothingHead(nn.Module):
 
 
 def _in_context(batch: TaskBatch) -> torch.Tensor:
-    """[rows, sequence]: the pieces of the context, which stand between the two last [SEP]."""
+    """[rows, sequence]: the tokens of the context, which stand between the two last [SEP]."""
     positions = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
     first, end = (batch.targets[name][:, None] for name in ("context_first", "context_end"))
     return (positions >= first) & (positions < end)
@@ -161,7 +161,7 @@ def _best_spans(
     """The highest of the spans [rows, starts, ends] that can be answers; what cannot has a score of minus infinity."""
     assert settings.answer_length is not None
     assert settings.n_best is not None
-    # A piece that two windows show counts where more of the context is around it.
+    # A token that two windows show counts where more of the context is around it.
     first, end = (batch.targets[name][:, None, None] for name in ("best_first", "best_end"))
     context_end = batch.targets["context_end"][:, None, None]
     lengths = ends - starts + 1
@@ -173,7 +173,7 @@ def _best_spans(
 
 
 class Window(NamedTuple):
-    """A stretch of the pieces of a context, and that part of it which has more context around it than elsewhere."""
+    """A stretch of the tokens of a context, and that part of it which has more context around it than elsewhere."""
 
     first: int
     end: int
@@ -181,20 +181,20 @@ class Window(NamedTuple):
     best_end: int
 
     def holds(self, answer: tuple[int, int] | None) -> bool:
-        """Whether all of an answer, from its first to its last piece, is in the window."""
+        """Whether all of an answer, from its first to its last token, is in the window."""
         return answer is not None and self.first <= answer[0] and answer[1] < self.end
 
 
 @cache
-def windows(num_pieces: int, size: int, stride: int) -> list[Window]:
+def windows(num_tokens: int, size: int, stride: int) -> list[Window]:
     """Windows over a context: each a stride on, the last one up to its end (run_squad_v1.py of the release)."""
     firsts = [0]
-    while firsts[-1] + size < num_pieces:
+    while firsts[-1] + size < num_tokens:
         firsts.append(firsts[-1] + min(size, stride))
-    spans = np.array([(first, min(first + size, num_pieces)) for first in firsts])
-    first, end, pieces = spans[:, :1], spans[:, 1:], np.arange(num_pieces)
-    around = np.minimum(pieces - first, end - 1 - pieces) + 0.01 * (end - first)
-    inside = (pieces >= first) & (pieces < end)
+    spans = np.array([(first, min(first + size, num_tokens)) for first in firsts])
+    first, end, tokens = spans[:, :1], spans[:, 1:], np.arange(num_tokens)
+    around = np.minimum(tokens - first, end - 1 - tokens) + 0.01 * (end - first)
+    inside = (tokens >= first) & (tokens < end)
     best = np.where(inside, around, -np.inf).argmax(axis=0)  # ascends
     best_firsts = np.searchsorted(best, np.arange(len(firsts)))
     best_ends = np.searchsorted(best, np.arange(len(firsts)), side="right")
@@ -213,7 +213,7 @@ class Kind:
         self.settings = settings
 
     def make_features(self, examples: Sequence[SpanExample], encoder: TextEncoder, *, training: bool) -> Features:
-        """A row a window: `[CLS] question [SEP] context [SEP]`; the question keeps its first pieces.
+        """A row a window: `[CLS] question [SEP] context [SEP]`; the question keeps its first tokens.
 
         To train on, windows without the answer are thinned out where the settings say so.
         """
@@ -230,9 +230,9 @@ class Kind:
             question = question[: settings.question_length]
             context = encoder.align(example.context)
             texts.append(context)
-            answer = _answer_pieces(example, context)
+            answer = _answer_tokens(example, context)
             counts["unmapped"] += answer is None and any(answer.start is not None for answer in example.answers)
-            room = settings.max_sequence_length - len(question) - NUM_SPECIAL_PIECES
+            room = settings.max_sequence_length - len(question) - NUM_SPECIAL_TOKENS
             found = windows(len(context.ids), room, settings.stride)
             counts["windowed"] += len(found) > 1
             for window in found:
@@ -365,16 +365,16 @@ class Kind:
 
 @dataclass(frozen=True)
 class SpanFeatures(Features):
-    """Windows of contexts. A piece at a position of a row is that of its context at position + shift."""
+    """Windows of contexts. A token at a position of a row is that of its context at position + shift."""
 
     contexts: Sequence[AlignedText] = ()  # by example
 
 
-def _answer_pieces(example: SpanExample, context: AlignedText) -> tuple[int, int] | None:
-    """First and last piece of the first gold answer that stands where it says."""
+def _answer_tokens(example: SpanExample, context: AlignedText) -> tuple[int, int] | None:
+    """First and last token of the first gold answer that stands where it says."""
     for answer in example.answers:
         if answer.start is not None:
-            return context.pieces_of(answer.start, answer.start + len(answer.text))
+            return context.tokens_of(answer.start, answer.start + len(answer.text))
     return None
 
 

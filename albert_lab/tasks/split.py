@@ -1,4 +1,4 @@
-"""The examples of a split that a fine-tuning uses, with their sequences of pieces."""
+"""The examples of a split that a fine-tuning uses, with their sequences of tokens."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -32,7 +32,7 @@ FULL_SCALE = "paper"
 RATE_EXPONENT = 1.5
 # What the file of a task leaves out, by its kind.
 DEFAULTS = paths.CONF / "task_defaults.yaml"
-NUM_SPECIAL_PIECES = 3  # [CLS] and both [SEP]
+NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
 # The first part of the paths of data that is made of a corpus (see corpus_tasks.py).
 CORPUS_FAMILY = "corpus"
 # What stands before the name of a user's file that is named like a task of the project: each has records of its own.
@@ -52,7 +52,7 @@ class TaskSettings(Section):
 
     optimizer is torch's AdamW, or the release's Adam, which has no bias correction. learning_rate is for a model of
     rate_hidden_size, and smaller for a wider one (see RATE_EXPONENT); where rate_hidden_size is null, it stands for
-    every model. Lengths count pieces.
+    every model. Lengths count tokens.
     checkpoint_steps is the distance of evaluations on the dev set; train_examples and dev_examples subsample.
     retries says how often a diverged fine-tuning is made again, each time at half the learning rate.
     question_length bounds the question (span) or the question with its option (multiple choice). empty_windows is the
@@ -84,10 +84,10 @@ class TaskSettings(Section):
     def _parts_fit(self) -> "TaskSettings":
         if self.warmup_steps > self.steps:
             raise ValueError(f"warmup_steps={self.warmup_steps} is more than steps={self.steps}")
-        room = self.max_sequence_length - (self.question_length or 0) - NUM_SPECIAL_PIECES
+        room = self.max_sequence_length - (self.question_length or 0) - NUM_SPECIAL_TOKENS
         if room < (self.stride or 1):
             raise ValueError(
-                f"max_sequence_length={self.max_sequence_length} leaves {room} pieces of text"
+                f"max_sequence_length={self.max_sequence_length} leaves {room} tokens of text"
                 f" beside question_length={self.question_length}, fewer than the stride of {self.stride or 1}"
             )
         return self

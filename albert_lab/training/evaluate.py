@@ -104,7 +104,7 @@ def make_sets(
 
 @dataclass
 class Forwarded:
-    """Pieces without padding that went through encoder and heads, and the seconds of their forward passes."""
+    """Tokens without padding that went through encoder and heads, and the seconds of their forward passes."""
 
     tokens: int = 0
     seconds: float = 0.0

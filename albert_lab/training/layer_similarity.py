@@ -104,7 +104,7 @@ def hidden_states_of(
 ) -> Iterator[tuple[HiddenStates, torch.Tensor]]:
     """Hidden states and attention mask of a set of examples, a part at a time, for measure().
 
-    The pieces stand where masks may have been put: layers are measured on text as it is. Dropout is off.
+    The tokens stand where masks may have been put: layers are measured on text as it is. Dropout is off.
     """
     input_ids = batch.input_ids.copy()
     input_ids.flat[batch.masked_positions] = batch.masked_labels

@@ -31,7 +31,7 @@ FINAL_STEPS = 100
 
 @dataclass
 class Shown:
-    """Counts over all training batches: predicted pieces, pairs, and pairs by label."""
+    """Counts over all training batches: predicted tokens, pairs, and pairs by label."""
 
     masked: int
     pairs: int

@@ -22,7 +22,7 @@ def losses(
 ) -> dict[str, torch.Tensor]:
     """Losses of a micro-batch as its share of the whole batch's, and counts of right answers.
 
-    mlm_loss is the cross-entropy summed over the micro-batch's masked pieces and divided by those of the whole batch,
+    mlm_loss is the cross-entropy summed over the micro-batch's masked tokens and divided by those of the whole batch,
     pair_loss likewise by its pairs, so that micro-batches add up to the loss of the batch (weights 1 : 1, as released).
     """
     output = model(**inputs)

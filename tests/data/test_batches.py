@@ -41,7 +41,7 @@ def configure(*overrides: str) -> RunConfig:
 
 @pytest.fixture(scope="module")
 def shards() -> Shards:
-    return make_prose(30, sentences=20, pieces=8, vocab_size=VOCAB)
+    return make_prose(30, sentences=20, tokens=8, vocab_size=VOCAB)
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_a_batch_may_hold_several_epochs():
     assert batches.stats()["pairs"] == 6
 
 
-def test_another_epoch_masks_other_pieces_of_the_same_text():
+def test_another_epoch_masks_other_tokens_of_the_same_text():
     tiny = make_shards([[9, 9]] * 16, vocab_size=VOCAB)
     batches = make_batches(tiny, configure("inter_sentence=none", "short_sequence_probability=0"))
     first, second = batches.batch(0), batches.batch(1)
@@ -285,7 +285,7 @@ def test_micro_batches_are_the_batch_cut_by_rows(shards, config):
 
 @pytest.mark.parametrize("option", ["none", "nsp", "sop"])
 def test_a_fixed_set_is_the_same_every_time_and_balanced(option):
-    held_out = make_prose(60, sentences=20, pieces=8, vocab_size=VOCAB, seed=3)
+    held_out = make_prose(60, sentences=20, tokens=8, vocab_size=VOCAB, seed=3)
     config = configure(f"inter_sentence={option}")
     batch = make_set(held_out, config, num_pairs=100)
     assert len(batch) == 100

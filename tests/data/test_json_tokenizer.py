@@ -13,15 +13,15 @@ from albert_lab.errors import ConfigError
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is an extra")
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "red", ",", "cafe", ".", "b", "##a", "##ido"]
-PIECES += [f"[unused{number}]" for number in range(20)]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "red", ",", "cafe", ".", "b", "##a", "##ido"]
+TOKENS += [f"[unused{number}]" for number in range(20)]
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     """A tokenizer.json of WordPiece that cuts and pads, as published ones do."""
     made = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece({piece: number for number, piece in enumerate(PIECES)}, unk_token="[UNK]")
+        tokenizers.models.WordPiece({token: number for number, token in enumerate(TOKENS)}, unk_token="[UNK]")
     )
     made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
@@ -38,8 +38,8 @@ def test_it_is_told_by_its_suffix_and_neither_cuts_nor_pads_nor_adds(file):
     assert isinstance(tokenizer, JsonTokenizer)
     assert tokenizer.encode(["Red cats, red CAFÉ", ""]) == [[7, 5, 6, 8, 7, 9], []]
     assert tokenizer.special_ids == (0, 1, 2, 3, 4)
-    assert tokenizer.vocab_size == len(PIECES)
-    assert tokenizer.pieces() == PIECES
+    assert tokenizer.vocab_size == len(TOKENS)
+    assert tokenizer.tokens() == TOKENS
     assert tokenizer.decode([7, 5, 6]) == "red cats"
 
 
@@ -52,7 +52,7 @@ def test_offsets_are_those_of_the_raw_text(file):
 
 def test_pieces_of_wordpiece_that_continue_a_word_bear_the_mark(file):
     starts = load_model(file).word_starts
-    assert [piece for piece, start in zip(PIECES, starts, strict=True) if not start] == ["##s", "##a", "##ido"]
+    assert [token for token, start in zip(TOKENS, starts, strict=True) if not start] == ["##s", "##a", "##ido"]
 
 
 def test_text_is_prepared_with_it_as_with_sentencepiece(file, corpus, own_home):
@@ -60,22 +60,22 @@ def test_text_is_prepared_with_it_as_with_sentencepiece(file, corpus, own_home):
         corpus,
         "tokenizer=model-file",
         f"tokenizer.model_file={file}",
-        f"tokenizer.vocab_size={len(PIECES)}",
+        f"tokenizer.vocab_size={len(TOKENS)}",
     )
     assert tokenizer_fingerprint(config) == load_model(file).fingerprint
     shards = open_shards(prepare(config, lambda _line: None), "dev", load_tokenizer(config))
-    assert set(np.unique(shards.tokens)) <= set(range(len(PIECES)))
+    assert set(np.unique(shards.tokens)) <= set(range(len(TOKENS)))
     assert len(shards.tokens) > 1000
 
 
-def test_a_file_that_is_no_tokenizer_or_lacks_a_special_piece_is_refused(file, tmp_path):
+def test_a_file_that_is_no_tokenizer_or_lacks_a_special_token_is_refused(file, tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"bad\.json is not a tokenizer\.json"):
         load_model(tmp_path / "bad.json")
     content = json.loads(file.read_text())
     del content["model"]["vocab"]["[MASK]"]
     (tmp_path / "lacking.json").write_text(json.dumps(content))
-    with pytest.raises(ConfigError, match=r"has no piece \[MASK\]"):
+    with pytest.raises(ConfigError, match=r"has no token \[MASK\]"):
         load_model(tmp_path / "lacking.json")
     with pytest.raises(ConfigError, match="digit_commas=split"):
         load_model(file, "split")

@@ -41,10 +41,10 @@ def configure(**changes) -> MaskingConfig:
 def words_of(row: np.ndarray, can_mask: np.ndarray, word_starts: np.ndarray = WORD_STARTS) -> list[list[list[int]]]:
     """Columns of each word of each segment of one sequence."""
     segments = []
-    for column, (piece, is_text) in enumerate(zip(row.tolist(), can_mask.tolist(), strict=True)):
+    for column, (token, is_text) in enumerate(zip(row.tolist(), can_mask.tolist(), strict=True)):
         if not is_text:
             segments.append([])
-        elif word_starts[piece] or not segments[-1]:
+        elif word_starts[token] or not segments[-1]:
             segments[-1].append([column])
         else:
             segments[-1][-1].append(column)
@@ -63,10 +63,10 @@ def mask_literally(segments, budget: int, max_ngram: int, rng: np.random.Generat
         words = candidates[number][:n]
         while words and len(covered) + sum(map(len, words)) > budget:
             words = words[:-1]
-        pieces = {piece for word in words for piece in word}
-        if pieces and not pieces & covered:
+        tokens = {token for word in words for token in word}
+        if tokens and not tokens & covered:
             chosen.append(words)
-            covered |= pieces
+            covered |= tokens
     return chosen
 
 
@@ -86,7 +86,7 @@ def distribution(values) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def large():
-    """More than 100,000 pieces."""
+    """More than 100,000 tokens."""
     return make_batch(220, 512, np.random.default_rng(0))
 
 
@@ -100,10 +100,10 @@ def test_masked_words_are_distributed_as_by_the_released_algorithm(large):
         segments = words_of(large[0][row], large[2][row])
         ours += runs_of(set(columns[rows == row].tolist()), segments)
         chosen = mask_literally(segments, 77, masking.max_ngram, rng)
-        pieces = {piece for words in chosen for word in words for piece in word}
-        literal += runs_of(pieces, segments)
+        tokens = {token for words in chosen for word in words for token in word}
+        literal += runs_of(tokens, segments)
         ngrams += [len(words) for words in chosen]
-        num_masked += len(pieces)
+        num_masked += len(tokens)
 
     assert len(literal) > 5000
     np.testing.assert_allclose(distribution(ours), distribution(literal), atol=4 * np.sqrt(0.5 / len(literal)))
@@ -112,7 +112,7 @@ def test_masked_words_are_distributed_as_by_the_released_algorithm(large):
 
 
 def test_ngrams_have_the_shares_of_one_over_n():
-    """Where words are single pieces and n-grams are far apart, runs are the n-grams drawn."""
+    """Where words are single tokens and n-grams are far apart, runs are the n-grams drawn."""
     input_ids = np.full((1500, 1000), 5)
     everywhere = np.ones(input_ids.shape, dtype=bool)
     masking = configure(max_predictions=4)
@@ -130,7 +130,7 @@ def test_ngrams_have_the_shares_of_one_over_n():
     np.testing.assert_allclose(distribution(runs)[:3] * len(runs) / 1500, expect(4), atol=0.08)
 
 
-def test_fifteen_percent_are_masked_when_described_and_at_most_twenty_pieces_when_official(large):
+def test_fifteen_percent_are_masked_when_described_and_at_most_twenty_tokens_when_official(large):
     num_tokens = int(large[1].sum())
     assert num_tokens > 100_000
     for option, rate in (("as-described", 77 / 512), ("official", 20 / 512)):
@@ -140,7 +140,7 @@ def test_fifteen_percent_are_masked_when_described_and_at_most_twenty_pieces_whe
     assert round(20 / 512, 3) == 0.039
 
 
-def test_most_masked_pieces_become_the_mask_some_a_random_piece_and_some_stay(large):
+def test_most_masked_tokens_become_the_mask_some_a_random_token_and_some_stay(large):
     masked_ids, positions, labels = mask_batch(large, configure())
     read = masked_ids.ravel()[positions]
     n = len(positions)

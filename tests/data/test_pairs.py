@@ -74,7 +74,7 @@ def prose() -> Shards:
 
 @pytest.fixture(scope="module")
 def even() -> Shards:
-    """Sentences of 5 pieces, of which a chunk of 60 holds 12: nothing is ever truncated at length 63."""
+    """Sentences of 5 tokens, of which a chunk of 60 holds 12: nothing is ever truncated at length 63."""
     return make_shards([[5] * (3 + number % 40) for number in range(200)])
 
 
@@ -82,12 +82,12 @@ def even() -> Shards:
 
 
 def literal_chunks(lengths: list[int], target: int) -> list[tuple[int, int]]:
-    found, first, pieces = [], 0, 0
+    found, first, tokens = [], 0, 0
     for sentence, length in enumerate(lengths):
-        pieces += length
-        if pieces >= target or sentence == len(lengths) - 1:
+        tokens += length
+        if tokens >= target or sentence == len(lengths) - 1:
             found.append((first, sentence + 1))
-            first, pieces = sentence + 1, 0
+            first, tokens = sentence + 1, 0
     return found
 
 
@@ -117,7 +117,7 @@ def test_chunks_are_those_of_a_loop_over_sentences(stretches):
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(5, 70))
-def test_truncated_lengths_are_those_of_cutting_the_longer_segment_piece_by_piece(a_length, b_length, limit):
+def test_truncated_lengths_are_those_of_cutting_the_longer_segment_token_by_token(a_length, b_length, limit):
     a, b = a_length, b_length
     while a + b > limit:
         if a > b:
@@ -135,7 +135,7 @@ def test_segments_are_cut_at_the_front_as_often_as_at_the_back():
     back = 50 - front - pairs.a_length
     assert set((front + back).tolist()) == {19}  # 31 + 30 of 61 are left
     assert abs(front.mean() - 9.5) < 4 * np.sqrt(19 / 4 / len(pairs))
-    assert 4 < front.var() < 5.5  # a toss for each piece, not one for all
+    assert 4 < front.var() < 5.5  # a toss for each token, not one for all
 
 
 def test_some_documents_are_cut_into_short_chunks():
@@ -252,7 +252,7 @@ def test_every_label_has_its_share(prose):
 
 @pytest.mark.parametrize("option", ["none", "sop", "nsp", "three-way"])
 @pytest.mark.parametrize("block_sentences", [module.BLOCK_SENTENCES, 1000])
-def test_an_epoch_visits_each_piece_of_text_once_but_for_what_is_counted(even, option, block_sentences, monkeypatch):
+def test_an_epoch_visits_each_token_of_text_once_but_for_what_is_counted(even, option, block_sentences, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_SENTENCES", block_sentences)
     pairs = plan(even, load_spec(option), length=63)
     found = spans(pairs)

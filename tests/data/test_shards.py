@@ -9,19 +9,19 @@ from albert_lab.data.corpus import Split
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, open_shards, read_meta, token_dtype
 from albert_lab.errors import DamagedFileError, MissingDataError
 
-# Batches of documents, as the lengths of their sentences in pieces; no sentence and no document is empty.
+# Batches of documents, as the lengths of their sentences in tokens; no sentence and no document is empty.
 BATCHES = st.lists(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), max_size=4), max_size=4)
 
 
 def write(folder, batches, vocab_size=60):
-    """Shards of both splits in the folder, and the pieces of every document written."""
-    pieces = np.random.Generator(np.random.Philox(key=1))
+    """Shards of both splits in the folder, and the tokens of every document written."""
+    tokens = np.random.Generator(np.random.Philox(key=1))
     written: dict[Split, list] = {split: [] for split in SPLITS}
     counts = {}
     for split in SPLITS:
         writer = ShardWriter(folder, split)
         for batch in batches:
-            documents = [[pieces.integers(vocab_size, size=length) for length in lengths] for lengths in batch]
+            documents = [[tokens.integers(vocab_size, size=length) for length in lengths] for lengths in batch]
             sentences = [sentence for document in documents for sentence in document]
             writer.append(
                 np.concatenate([[], *sentences]).astype(token_dtype(vocab_size)),
@@ -54,7 +54,7 @@ def test_what_is_written_in_batches_is_read_back_whole(tmp_path_factory, batches
 
 
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(60, np.uint16), (2**16, np.uint16), (2**16 + 1, np.uint32)])
-def test_more_pieces_than_two_bytes_hold_take_four(tmp_path, vocab_size, dtype):
+def test_more_tokens_than_two_bytes_hold_take_four(tmp_path, vocab_size, dtype):
     written = write(tmp_path, [[[1000]]], vocab_size)
     found = open_shards(tmp_path, "train")
     assert found.tokens.dtype == dtype

@@ -64,11 +64,11 @@ def run(tmp_path, monkeypatch):
     return lambda *overrides: load([*base, *overrides])
 
 
-def test_the_ids_of_the_special_pieces_are_those_of_the_release(toy):
+def test_the_ids_of_the_special_tokens_are_those_of_the_release(toy):
     assert toy.vocab_size == 50
     assert toy.special_ids == (0, 1, 2, 3, 4)
     assert (toy.pad_id, toy.unk_id, toy.cls_id, toy.sep_id, toy.mask_id) == toy.special_ids
-    assert toy.pieces()[:13] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", *'()"-.–£€']
+    assert toy.tokens()[:13] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", *'()"-.–£€']
 
 
 def test_the_released_model_gives_the_ids_known_of_it(shared_data):
@@ -76,12 +76,12 @@ def test_the_released_model_gives_the_ids_known_of_it(shared_data):
     assert released.vocab_size == 30000
     assert released.special_ids == (0, 1, 2, 3, 4)
     assert released.encode(["this is a test", "the"]) == [[48, 25, 21, 1289], [14]]
-    assert released.pieces()[-1] == "▁eloquent"
+    assert released.tokens()[-1] == "▁eloquent"
     assert 0.7 < released.word_starts.mean() < 0.95
 
 
 @given(st.lists(st.sampled_from(["[CLS]", "[MASK]", "[SEP]", "<pad>", "<unk>", " ", "ban", "日"])).map("".join))
-def test_special_pieces_never_come_from_text(toy, text):
+def test_special_tokens_never_come_from_text(toy, text):
     assert not {toy.pad_id, toy.cls_id, toy.sep_id, toy.mask_id} & set(toy.encode([text])[0])
 
 
@@ -110,9 +110,9 @@ def test_the_largest_vocabulary_that_the_error_names_works(tmp_path):
 
 
 def test_the_smallest_vocabulary_that_the_error_names_works(tmp_path):
-    with pytest.raises(ConfigError, match="tokenizer.vocab_size=18 is too small .* pieces need [0-9]+;") as told:
+    with pytest.raises(ConfigError, match="tokenizer.vocab_size=18 is too small .* tokens need [0-9]+;") as told:
         train(toy_sentences(50), settings(vocab_size=18), tmp_path / "toy.model")
-    smallest = int(str(told.value).split("pieces need ")[1].split(";")[0])
+    smallest = int(str(told.value).split("tokens need ")[1].split(";")[0])
     train(toy_sentences(50), settings(vocab_size=smallest), tmp_path / "toy.model")
     assert load_model(tmp_path / "toy.model").vocab_size == smallest
 
@@ -120,11 +120,11 @@ def test_the_smallest_vocabulary_that_the_error_names_works(tmp_path):
 @pytest.mark.parametrize(
     ("control", "user_defined", "message"),
     [
-        (["[CLS]", "[SEP]"], [], r"has no piece \[MASK\]"),
+        (["[CLS]", "[SEP]"], [], r"has no token \[MASK\]"),
         (["[CLS]", "[SEP]"], ["[MASK]"], r"\[MASK\] is no control symbol, so it could come from text"),
     ],
 )
-def test_a_model_whose_special_pieces_do_not_fit_is_refused(tmp_path, control, user_defined, message):
+def test_a_model_whose_special_tokens_do_not_fit_is_refused(tmp_path, control, user_defined, message):
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(toy_sentences(50)),
         model_prefix=str(tmp_path / "odd"),
@@ -148,27 +148,27 @@ def test_a_model_file_must_be_there_and_fit(toy_model, tmp_path, run):
             load_model(tmp_path / "bad.model")
     with pytest.raises(MissingDataError, match="none.model cannot be read"):
         find_or_train(run(f"tokenizer.model_file={tmp_path / 'none.model'}"), silent)
-    with pytest.raises(ConfigError, match="tokenizer.vocab_size=100, but .* has 50 pieces: set it to 50"):
+    with pytest.raises(ConfigError, match="tokenizer.vocab_size=100, but .* has 50 tokens: set it to 50"):
         find_or_train(run(f"tokenizer.model_file={toy_model}", "tokenizer.vocab_size=100"), silent)
     assert find_or_train(run(f"tokenizer.model_file={toy_model}"), silent) == toy_model
 
 
-@pytest.mark.parametrize("piece", ["▁the", "▁", "<pad>", ",", "[", "9", "'s", "é", "日", "s9", "–", "£", "=", "▁9"])
-def test_a_piece_with_a_space_punctuation_or_another_script_starts_a_word(piece):
-    assert base._starts_word(piece)
+@pytest.mark.parametrize("token", ["▁the", "▁", "<pad>", ",", "[", "9", "'s", "é", "日", "s9", "–", "£", "=", "▁9"])
+def test_a_token_with_a_space_punctuation_or_another_script_starts_a_word(token):
+    assert base._starts_word(token)
 
 
-@pytest.mark.parametrize("piece", ["s", "ing", "ING", "Ing", "s.", ").", "[CLS]"])
-def test_letters_of_english_join_the_word_before_them(piece):
-    assert not base._starts_word(piece)
+@pytest.mark.parametrize("token", ["s", "ing", "ING", "Ing", "s.", ").", "[CLS]"])
+def test_letters_of_english_join_the_word_before_them(token):
+    assert not base._starts_word(token)
 
 
-def test_there_is_one_word_start_a_piece(toy):
+def test_there_is_one_word_start_a_token(toy):
     assert toy.word_starts.shape == (50,)
     assert toy.word_starts.dtype == bool
-    by_piece = dict(zip(toy.pieces(), toy.word_starts, strict=True))
-    assert by_piece["▁"]
-    assert not by_piece["n"]
+    by_token = dict(zip(toy.tokens(), toy.word_starts, strict=True))
+    assert by_token["▁"]
+    assert not by_token["n"]
 
 
 def test_a_sample_has_every_item_with_the_same_chance(monkeypatch):
@@ -191,7 +191,7 @@ def test_a_tokenizer_is_trained_once_in_a_process_of_its_own(run, monkeypatch):
     said = []
     file = find_or_train(run(), said.append)
     assert file.is_relative_to(paths.cache() / "tokenizers")
-    assert "50 pieces from at most 2,000 sentences" in said[0]
+    assert "50 tokens from at most 2,000 sentences" in said[0]
     record = json.loads((file.parent / "tokenizer.json").read_text())
     assert record["model_fingerprint"] == load_model(file).fingerprint
     assert record["corpus_fingerprint"] == texts.fingerprint(run().corpus)
@@ -206,7 +206,7 @@ def test_a_tokenizer_sees_no_held_out_document(run, tmp_path):
     (tmp_path / "text" / "b.txt").write_text("\n\n".join(held_out))
     assert held_out
     file = find_or_train(run("corpus.dev_share=0.2"), silent)
-    assert not any(set("zyx") & set(piece) for piece in load_model(file).pieces())
+    assert not any(set("zyx") & set(token) for token in load_model(file).tokens())
 
 
 def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tmp_path, toy_model):
@@ -241,13 +241,13 @@ def test_a_comma_after_a_digit_stays_or_is_cut_off_as_in_the_release(shared_data
     file = shared_data / "sentencepiece" / "30k-clean.model"
     keep, split = load_model(file), load_model(file, "split")
 
-    def pieces(tokenizer, text):
-        return [tokenizer.pieces()[piece] for piece in tokenizer.encode([text])[0]]
+    def tokens(tokenizer, text):
+        return [tokenizer.tokens()[token] for token in tokenizer.encode([text])[0]]
 
-    assert pieces(keep, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2,", "▁2006,"]
-    # encode_pieces of the release, run by hand on the pieces above.
-    assert pieces(split, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2", ",", "▁2006", ","]
+    assert tokens(keep, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2,", "▁2006,"]
+    # encode_pieces of the release, run by hand on the tokens above.
+    assert tokens(split, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2", ",", "▁2006", ","]
     assert keep.fingerprint != split.fingerprint
     ids, offsets = split.encode_with_offsets("may 2, 2006,")
-    assert [split.pieces()[piece] for piece in ids] == ["▁may", "▁2", ",", "▁2006", ","]
+    assert [split.tokens()[token] for token in ids] == ["▁may", "▁2", ",", "▁2006", ","]
     assert ["may 2, 2006,"[first:end].strip() for first, end in offsets] == ["may", "2", ",", "2006", ","]

@@ -1,4 +1,4 @@
-"""Token shards made up on the spot: their lengths are those of prose, their pieces tell where they stand."""
+"""Token shards made up on the spot: their lengths are those of prose, their tokens tell where they stand."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from albert_lab.data.shards import Shards
 
-FIRST_TEXT_ID = 5  # ids below stand for special pieces
+FIRST_TEXT_ID = 5  # ids below stand for special tokens
 
 
 def make_shards(
@@ -28,13 +28,13 @@ def make_shards(
 
 
 def make_prose(
-    num_documents: int, *, sentences: float = 30, pieces: float = 27, vocab_size: int = 60_000, seed: int = 0
+    num_documents: int, *, sentences: float = 30, tokens: float = 27, vocab_size: int = 60_000, seed: int = 0
 ) -> Shards:
-    """Shards of documents of about so many sentences (geometric) of about so many pieces each (log-normal)."""
+    """Shards of documents of about so many sentences (geometric) of about so many tokens each (log-normal)."""
     rng = np.random.default_rng(seed)
     spread = 0.6
     documents = [
-        np.maximum(1, np.rint(rng.lognormal(np.log(pieces) - spread**2 / 2, spread, rng.geometric(1 / sentences))))
+        np.maximum(1, np.rint(rng.lognormal(np.log(tokens) - spread**2 / 2, spread, rng.geometric(1 / sentences))))
         for _ in range(num_documents)
     ]
     return make_shards([document.astype(np.int64).tolist() for document in documents], vocab_size)

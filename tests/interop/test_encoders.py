@@ -19,8 +19,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz."
 
 def save(folder, model):
     folder.mkdir()
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
-    (folder / "vocab.txt").write_text("\n".join(pieces))
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    (folder / "vocab.txt").write_text("\n".join(tokens))
     BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
     model.save_pretrained(folder)
     return folder
@@ -78,7 +78,7 @@ def test_windows_are_of_held_out_documents_alone_and_of_all_of_them(bert, corpus
         if texts.split_of(document.text, config.corpus.dev_share) == "dev"
     ]
     read = "".join(tokenizer.decode(window, skip_special_tokens=True) for window in windows)
-    read = read.replace(" ", "").replace("#", "")  # the mark of a piece within a word
+    read = read.replace(" ", "").replace("#", "")  # the mark of a token within a word
     assert sorted(read) == sorted("".join(held_out))
     few = encoders._windows(tokenizer, toy_config(corpus, "evaluation.num_pairs=5"), 24)
     assert len(few) == 5

@@ -38,7 +38,7 @@ def test_a_run_scores_as_its_record_says_and_so_do_its_exports(finished, own_hom
         assert {row.name: row.score for row in scored.rows} == record.scores
 
 
-def test_another_corpus_is_read_with_the_models_own_pieces_and_cleaning(finished, tmp_path):
+def test_another_corpus_is_read_with_the_models_own_tokens_and_cleaning(finished, tmp_path):
     folder, record = finished
     other = write_corpus(tmp_path / "other", documents=60)
     overrides = ["corpus=files", f"corpus.path={other}", "corpus.sentences=line", "corpus.dev_share=0.3"]

@@ -138,6 +138,6 @@ def test_a_vocabulary_that_does_not_match_is_refused_and_nothing_is_written(publ
     source = published(make_albert, ALBERT)
     other = toy_tokenizer_file(tmp_path / "other", 52)
     (source / "spiece.model").write_bytes(other.read_bytes())
-    with pytest.raises(ConfigError, match="has 52 pieces, and the model's vocab_size is 56"):
+    with pytest.raises(ConfigError, match="has 52 tokens, and the model's vocab_size is 56"):
         import_folder(source, [], None, silent)
     assert not (own_home / "runs").exists()

@@ -36,7 +36,7 @@ def test_the_written_tokenizer_gives_the_ids_of_sentencepiece_after_our_cleaning
     assert written.encode([text]) == ours.encode([texts.clean(text, corpus)])
 
 
-def test_transformers_reads_the_written_tokenizer_with_its_special_pieces_and_pairs(toy):
+def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pairs(toy):
     model, folder = toy
     ours, theirs = load_model(model), transformers.AutoTokenizer.from_pretrained(folder)
     cleaned = [texts.clean(text, load(["scale=smoke"]).corpus) for text in (TEXT, "red cats")]
@@ -79,8 +79,8 @@ def test_flags_are_those_of_transformers(tmp_path, content, expected):
 
 
 def test_a_vocabulary_file_becomes_a_tokenizer_with_the_ids_of_bert(tmp_path):
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "red", ",", "cafe"]
-    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "red", ",", "cafe"]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
     with pytest.raises(MissingDataError, match="import the folder first"):
         tokenizer_files.find(tmp_path)
     made = load_model(tokenizer_files.copy(tmp_path, tmp_path))

@@ -187,6 +187,6 @@ def test_rows_that_are_compared_have_a_speed_up_of_training_and_one_of_inference
     table = report.render(*report.read(folder), "").split("## Cost")[1].split("##")[0]
     header, _, first, second, *_ = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
     assert [cell.strip() for cell in header[-3:]] == ["speed-up", "paper speed-up", "inference speed-up"]
-    # 3,000 pieces/s in training over 3,500 of BERT-large; all infer 9,000.
+    # 3,000 tokens/s in training over 3,500 of BERT-large; all infer 9,000.
     assert [cell.strip() for cell in first[-3:]] == ["0.9x", "4.7x", "1.0x"]
     assert [cell.strip() for cell in second[-3:]] == ["1.0x", "1.0", "1.0x"]

@@ -22,17 +22,17 @@ def aligned(text, corpus=CORPUS):
 
 
 def text_of(found, first, last):
-    """The raw text that a stretch of pieces stands for."""
+    """The raw text that a stretch of tokens stands for."""
     return found.text[found.starts[first] : found.ends[last]]
 
 
 def is_kept(text):
-    """Whether anything of a text is left for pieces: neither space nor what cleaning and normalization drop."""
+    """Whether anything of a text is left for tokens: neither space nor what cleaning and normalization drop."""
     return any(char.isalnum() for char in clean(text, CORPUS)) and text.isascii()
 
 
 @given(TEXT, st.sampled_from([CORPUS, CASED]))
-def test_pieces_are_those_of_pretraining_and_stand_in_order(text, corpus):
+def test_tokens_are_those_of_pretraining_and_stand_in_order(text, corpus):
     found = aligned(text, corpus)
     assert found.ids == toy_tokenizer().encode([clean(text, corpus)])[0]
     assert len(found.starts) == len(found.ends) == len(found.ids)
@@ -42,21 +42,21 @@ def test_pieces_are_those_of_pretraining_and_stand_in_order(text, corpus):
 
 
 @given(TEXT, st.integers(0, 40), st.integers(1, 40))
-def test_a_span_mapped_to_pieces_and_back_holds_its_text(text, start, length):
+def test_a_span_mapped_to_tokens_and_back_holds_its_text(text, start, length):
     end = min(len(text), start + length)
     gold = text[start:end]
-    pieces = aligned(text).pieces_of(start, end)
-    back = text_of(aligned(text), *pieces) if pieces else ""
+    tokens = aligned(text).tokens_of(start, end)
+    back = text_of(aligned(text), *tokens) if tokens else ""
     assert back in text
     if not is_kept(gold):
         return
-    assert pieces is not None
+    assert tokens is not None
     kept = clean(gold, CORPUS).strip().rstrip(",")
     assert kept.strip() in clean(back, CORPUS)
 
 
 @given(TEXT)
-def test_the_whole_text_comes_back_but_for_space_and_what_has_no_piece(text):
+def test_the_whole_text_comes_back_but_for_space_and_what_has_no_token(text):
     found = aligned(text)
     words = [text_of(found, number, number) for number in range(len(found.ids))]
     assert all(char in text for word in words for char in word)
@@ -83,14 +83,14 @@ def test_the_whole_text_comes_back_but_for_space_and_what_has_no_piece(text):
 def test_an_answer_comes_back_as_it_is_written(text, gold):
     found = aligned(text)
     start = text.index(gold)
-    pieces = found.pieces_of(start, start + len(gold))
-    assert pieces is not None
-    assert text_of(found, *pieces) == gold
+    tokens = found.tokens_of(start, start + len(gold))
+    assert tokens is not None
+    assert text_of(found, *tokens) == gold
 
 
-def test_what_is_nothing_but_space_has_no_pieces():
-    assert aligned("the  cat").pieces_of(3, 5) is None
-    assert aligned("").pieces_of(0, 0) is None
+def test_what_is_nothing_but_space_has_no_tokens():
+    assert aligned("the  cat").tokens_of(3, 5) is None
+    assert aligned("").tokens_of(0, 0) is None
 
 
 def test_at_least_985_of_1000_gold_answers_of_squad_come_back_as_they_are(shared_data):
@@ -117,6 +117,6 @@ def test_at_least_985_of_1000_gold_answers_of_squad_come_back_as_they_are(shared
     right = 0
     for context, answer in (asked[index] for index in chosen):
         found = align(context, CORPUS, tokenizer)
-        pieces = found.pieces_of(answer["answer_start"], answer["answer_start"] + len(answer["text"]))
-        right += pieces is not None and text_of(found, *pieces) == answer["text"]
+        tokens = found.tokens_of(answer["answer_start"], answer["answer_start"] + len(answer["text"]))
+        right += tokens is not None and text_of(found, *tokens) == answer["text"]
     assert right / len(chosen) >= 0.985

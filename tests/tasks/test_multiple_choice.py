@@ -23,15 +23,15 @@ def test_an_option_stands_in_the_blank_or_after_the_question():
     assert fill_in("what was it?", "red") == "what was it? red"
 
 
-def test_the_question_keeps_its_last_pieces_and_the_passage_its_first():
+def test_the_question_keeps_its_last_tokens_and_the_passage_its_first():
     passage, question = "the cat sat on a mat " * 20, "dog " * 40 + "_"
     features = KIND.make_features([ChoiceExample("0", passage, question, OPTIONS, 2)], ENCODER, training=True)
     longest = KIND.settings.question_length
     assert longest is not None
-    asked, passage_pieces = ENCODER.encode([fill_in(question, "blue")])[0], ENCODER.encode([passage])[0]
+    asked, passage_tokens = ENCODER.encode([fill_in(question, "blue")])[0], ENCODER.encode([passage])[0]
     row = features.input_ids[2]
     room = KIND.settings.max_sequence_length - longest - 3
-    assert row[1 : 1 + room] == passage_pieces[:room]
+    assert row[1 : 1 + room] == passage_tokens[:room]
     assert row[-1 - longest : -1] == asked[-longest:]
     assert len(row) == KIND.settings.max_sequence_length
     assert features.counts == {"cut_questions": 1, "cut_passages": 1}

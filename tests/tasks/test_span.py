@@ -33,28 +33,28 @@ def asked(*answers, id="q"):
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 60))
-def test_windows_show_every_piece_and_give_each_to_one_of_them(num_pieces, size, stride):
-    found = windows(num_pieces, size, stride)
-    assert {piece for window in found for piece in range(window.first, window.end)} == set(range(num_pieces))
-    given_to = [piece for window in found for piece in range(window.best_first, window.best_end)]
-    assert sorted(given_to) == list(range(num_pieces))
+def test_windows_show_every_token_and_give_each_to_one_of_them(num_tokens, size, stride):
+    found = windows(num_tokens, size, stride)
+    assert {token for window in found for token in range(window.first, window.end)} == set(range(num_tokens))
+    given_to = [token for window in found for token in range(window.best_first, window.best_end)]
+    assert sorted(given_to) == list(range(num_tokens))
     for window in found:
         assert window.end - window.first <= size
         inside = range(window.first, window.end)
-        assert all(piece in inside for piece in range(window.best_first, window.best_end))
+        assert all(token in inside for token in range(window.best_first, window.best_end))
 
 
 @given(st.integers(1, 120), st.integers(1, 40), st.integers(1, 50))
-def test_a_piece_is_given_to_the_window_with_most_context_around_it_as_in_the_release(num_pieces, size, stride):
-    found = windows(num_pieces, size, stride)
+def test_a_token_is_given_to_the_window_with_most_context_around_it_as_in_the_release(num_tokens, size, stride):
+    found = windows(num_tokens, size, stride)
 
-    def around(window, piece):
-        return min(piece - window.first, window.end - 1 - piece) + 0.01 * (window.end - window.first)
+    def around(window, token):
+        return min(token - window.first, window.end - 1 - token) + 0.01 * (window.end - window.first)
 
-    for piece in range(num_pieces):
-        showing = [window for window in found if window.first <= piece < window.end]
-        (chosen,) = [window for window in found if window.best_first <= piece < window.best_end]
-        assert chosen == max(showing, key=lambda window: around(window, piece))
+    for token in range(num_tokens):
+        showing = [window for window in found if window.first <= token < window.end]
+        (chosen,) = [window for window in found if window.best_first <= token < window.best_end]
+        assert chosen == max(showing, key=lambda window: around(window, token))
 
 
 def test_every_window_shows_its_part_of_the_context_and_where_the_answer_is():
@@ -62,7 +62,7 @@ def test_every_window_shows_its_part_of_the_context_and_where_the_answer_is():
     features = kind.make_features([asked("DOG")], ENCODER, training=True)
     assert isinstance(features, SpanFeatures)
     (context,) = features.contexts
-    answer = context.pieces_of(CONTEXT.index("DOG"), CONTEXT.index("DOG") + 3)
+    answer = context.tokens_of(CONTEXT.index("DOG"), CONTEXT.index("DOG") + 3)
     assert answer is not None
     first, last = answer
     targets = features.targets
@@ -89,7 +89,7 @@ def test_training_windows_without_the_answer_are_thinned_out_where_the_settings_
     assert (thinned.targets["start"] == NO_SPAN).sum() < (whole.targets["start"] == NO_SPAN).sum() / 4
 
 
-def test_an_answer_without_pieces_is_counted():
+def test_an_answer_without_tokens_is_counted():
     example = SpanExample("q", "who", "the  cat", (Answer(" ", 3),), False)
     _, kind = kind_of("squad1")
     assert kind.make_features([example], ENCODER, training=True).counts["unmapped"] == 1
@@ -124,8 +124,8 @@ def test_the_end_given_a_start_is_that_of_one_layer_on_both(tmp_path):
     short = type(batch)(batch.input_ids[:, :9], batch.token_type_ids, batch.attention_mask[:, :9], batch.targets, 0)
     starts = torch.tensor([[1, 4], [2, 8]])
     whole = torch.nn.Linear(2 * shape.hidden_size, shape.hidden_size)
-    whole.weight.data = torch.cat([head.end_of_piece.weight, head.end_of_start.weight], dim=1)
-    whole.bias.data = head.end_of_piece.bias
+    whole.weight.data = torch.cat([head.end_of_token.weight, head.end_of_start.weight], dim=1)
+    whole.bias.data = head.end_of_token.bias
     logits = head._end_logits(hidden, starts, short)
     for row in range(2):
         for place, start in enumerate(starts[row]):

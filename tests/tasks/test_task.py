@@ -164,7 +164,7 @@ def test_a_file_of_ones_own_is_a_task(tmp_path):
         (
             "squad1",
             ["settings.laptop.question_length=50"],
-            "settings.laptop: max_sequence_length=64 leaves 11 pieces of text beside question_length=50, fewer than",
+            "settings.laptop: max_sequence_length=64 leaves 11 tokens of text beside question_length=50, fewer than",
         ),
     ],
 )

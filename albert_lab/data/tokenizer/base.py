@@ -51,7 +51,7 @@ class Tokenizer(ABC):
         """The text of token ids; special tokens leave none."""
 
     @abstractmethod
-    def pieces(self) -> list[str]:
+    def tokens(self) -> list[str]:
         """The text of every token, by id."""
 
     @cached_property
@@ -61,11 +61,11 @@ class Tokenizer(ABC):
         Source: _is_start_piece_sp in create_pretraining_data.py of the release. Punctuation stands alone, and so does
         every token with a character that is neither it nor a letter of English.
         """
-        return np.array([_starts_word(piece) for piece in self.pieces()])
+        return np.array([_starts_word(token) for token in self.tokens()])
 
 
-def _starts_word(piece: str) -> bool:
-    return piece.startswith(("▁", "<")) or piece in _PUNCTUATION or not _JOINING.issuperset(piece.lower())
+def _starts_word(token: str) -> bool:
+    return token.startswith(("▁", "<")) or token in _PUNCTUATION or not _JOINING.issuperset(token.lower())
 
 
 def read_model(file: Path) -> bytes:

@@ -42,7 +42,7 @@ def load(file: Path, digit_commas: str = "keep") -> Tokenizer:
 
 
 def tokenizer_fingerprint(config: RunConfig) -> str:
-    """Short hash of what decides the pieces: a model file's content, or text and settings of one that is trained.
+    """Short hash of what decides the tokens: a model file's content, or text and settings of one that is trained.
 
     Raises:
         MissingDataError: the model file or the text is not there.
@@ -80,7 +80,7 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
 
     Raises:
         ConfigError: the file is no fitting SentencePiece model, its size is not tokenizer.vocab_size, or the corpus
-            does not give that many pieces.
+            does not give that many tokens.
         DamagedFileError: the model in the cache is not the one that was trained.
         MissingDataError: the model file or the text is not there.
         DiskFullError: no space for the model.
@@ -92,7 +92,7 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
         _check_cached(file)
     size = load_tokenizer(config).vocab_size
     if size != settings.vocab_size:
-        raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} pieces: set it to {size}")
+        raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} tokens: set it to {size}")
     return file
 
 
@@ -115,7 +115,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         if getattr(settings, key) is None:
             raise ConfigError(f"tokenizer.{key}=null: a number must be given where there is no tokenizer.model_file")
     say(
-        f"training a tokenizer: {settings.vocab_size:,} pieces from at most {settings.training_sentences:,} sentences,"
+        f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences,"
         f" about {training_seconds(corpus, settings):.0f} s"
     )
     start = time.monotonic()

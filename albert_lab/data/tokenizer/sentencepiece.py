@@ -16,7 +16,7 @@ class SentencePieceTokenizer(Tokenizer):
         """Takes a serialized SentencePiece model; origin names it in errors, digit_commas is as in TokenizerConfig.
 
         Raises:
-            ConfigError: it is no SentencePiece model, or a special piece is missing or could come from text.
+            ConfigError: it is no SentencePiece model, or a special token is missing or could come from text.
         """
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -27,53 +27,53 @@ class SentencePieceTokenizer(Tokenizer):
             digest_model(model) if digit_commas == "keep" else digest([digest_model(model), digit_commas])
         )
         self.vocab_size: int = self._processor.GetPieceSize()
-        self._split = self._split_pieces() if digit_commas == "split" else {}
+        self._split = self._split_tokens() if digit_commas == "split" else {}
         self.pad_id = self._special("<pad>", origin)
         self.unk_id = self._special("<unk>", origin)
-        self.cls_id, self.sep_id, self.mask_id = (self._special(piece, origin) for piece in CONTROL_SYMBOLS)
+        self.cls_id, self.sep_id, self.mask_id = (self._special(token, origin) for token in CONTROL_SYMBOLS)
 
-    def _special(self, piece: str, origin: str) -> int:
-        found: int = self._processor.PieceToId(piece)
-        if self._processor.IdToPiece(found) != piece:
+    def _special(self, token: str, origin: str) -> int:
+        found: int = self._processor.PieceToId(token)
+        if self._processor.IdToPiece(found) != token:
             raise ConfigError(
-                f"{origin} has no piece {piece}; all of <pad>, <unk>, {', '.join(CONTROL_SYMBOLS)} must be"
+                f"{origin} has no token {token}; all of <pad>, <unk>, {', '.join(CONTROL_SYMBOLS)} must be"
             )
-        if not (self._processor.IsUnknown(found) if piece == "<unk>" else self._processor.IsControl(found)):
-            raise ConfigError(f"{origin}: {piece} is no control symbol, so it could come from text; train it as one")
+        if not (self._processor.IsUnknown(found) if token == "<unk>" else self._processor.IsControl(found)):
+            raise ConfigError(f"{origin}: {token} is no control symbol, so it could come from text; train it as one")
         return found
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Piece ids of each sentence, without special pieces."""
-        # Differs from the release: with digit_commas=keep a piece such as "2," stays; encode_pieces cuts its comma off.
+        """Token ids of each sentence, without special tokens."""
+        # Differs from the release: with digit_commas=keep a token such as "2," stays; encode_pieces cuts its comma off.
         found = self._processor.Encode(list(sentences), out_type=int, num_threads=1)
         if not self._split:
             return found
-        return [[part for piece in ids for part in self._split.get(piece, (piece,))] for ids in found]
+        return [[part for token in ids for part in self._split.get(token, (token,))] for ids in found]
 
-    def _split_pieces(self) -> dict[int, list[int]]:
-        """For each piece that ends in a digit and a comma, the pieces that the release puts in its place."""
+    def _split_tokens(self) -> dict[int, list[int]]:
+        """For each token that ends in a digit and a comma, the tokens that the release puts in its place."""
         split = {}
-        for piece, text in enumerate(self.pieces()):
+        for token, text in enumerate(self.tokens()):
             if len(text) > 1 and text.endswith(",") and text[-2].isdigit():
                 parts = self._processor.EncodeAsPieces(text[:-1].replace("▁", ""))
                 if not text.startswith("▁") and parts[0].startswith("▁"):
                     parts = [parts[0][1:], *parts[1:]] if len(parts[0]) > 1 else parts[1:]
-                split[piece] = [self._processor.PieceToId(part) for part in [*parts, ","]]
+                split[token] = [self._processor.PieceToId(part) for part in [*parts, ","]]
         return split
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Piece ids of a text and, for each, the first character of the text it stands for and the one after the last.
+        """Token ids of a text and, for each, the first character of the text it stands for and the one after the last.
 
-        The space before a word belongs to its first piece. A piece can stand for no character at all, where
-        normalization makes two pieces of one character.
+        The space before a word belongs to its first token. A token can stand for no character at all, where
+        normalization makes two tokens of one character.
         """
         found = self._processor.Encode(text, return_type="offset_mapping")
         if not self._split:
             return found["ids"], found["offsets"]
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []
-        for piece, (first, end) in zip(found["ids"], found["offsets"], strict=True):
-            parts = self._split.get(piece, [piece])
+        for token, (first, end) in zip(found["ids"], found["offsets"], strict=True):
+            parts = self._split.get(token, [token])
             # From the back: the first part keeps what is left, the space before it included.
             ends = [end]
             for part in reversed(parts[1:]):
@@ -83,9 +83,9 @@ class SentencePieceTokenizer(Tokenizer):
         return ids, offsets
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of piece ids; special pieces leave none, but the unknown piece shows."""
-        return self._processor.Decode([int(piece) for piece in ids])
+        """The text of token ids; special tokens leave none, but the unknown token shows."""
+        return self._processor.Decode([int(token) for token in ids])
 
-    def pieces(self) -> list[str]:
-        """Every piece, by id."""
-        return [self._processor.IdToPiece(piece) for piece in range(self.vocab_size)]
+    def tokens(self) -> list[str]:
+        """Every token, by id."""
+        return [self._processor.IdToPiece(token) for token in range(self.vocab_size)]

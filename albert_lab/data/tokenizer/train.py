@@ -109,7 +109,7 @@ def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
         needed = smallest.group(1)
         return (
-            f"{vocab_size} is too small for this corpus: its characters and the special pieces need {needed};"
+            f"{vocab_size} is too small for this corpus: its characters and the special tokens need {needed};"
             " or lower tokenizer.character_coverage"
         )
     return f"no tokenizer can be trained on this corpus: {error}"
