@@ -4,7 +4,7 @@ from torch import nn
 from torch.optim import AdamW, Optimizer
 
 from albert_lab.training.lamb import Lamb
-from albert_lab.training.optimizer import split_parameters
+from albert_lab.training.optimizer import can_fuse, split_parameters
 
 # AdamWeightDecayOptimizer in optimization.py of the release.
 BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
@@ -24,4 +24,4 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
     if name == "adam-release":
         return Lamb(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, trust_ratio=False)
     # Differs from the release: moments are corrected for their start at zero.
-    return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY)
+    return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=can_fuse(model))

@@ -22,8 +22,14 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
         case "lamb":
             return Lamb([{"params": adapted}, without_decay | {"trust_ratio": False}], **options)
         case "adamw":
-            return AdamW([{"params": adapted}, without_decay], **options)
+            # One kernel for all tensors; a model that is only counted, on the meta device, has none.
+            return AdamW([{"params": adapted}, without_decay], **options, fused=can_fuse(model))
     raise ConfigError(f"optimizer={config.name} is unknown (allowed: adamw, lamb)")
+
+
+def can_fuse(model: nn.Module) -> bool:
+    """Whether torch has a fused AdamW for the device of a model's parameters."""
+    return all(parameter.device.type in ("cpu", "cuda") for parameter in model.parameters())
 
 
 def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:
