@@ -66,7 +66,7 @@ def launch_here(
     on_end: Callable[[Path, int], bool],
     parents: Mapping[Path, Path],
 ) -> int:
-    """What launchers.launch does, one run after another in this process."""
+    """What the local launcher does, one run after another in this process."""
     assert jobs
     failed: set[Path] = set()
     waiting = list(folders)

@@ -6,7 +6,7 @@ from command import launch_here, own_signals
 from hypothesis import settings
 from toy import write_corpus
 
-from albert_lab.studies import launchers
+from albert_lab.studies.launchers import local
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads cost more than they save
@@ -39,7 +39,7 @@ def own_home(tmp_path, monkeypatch, isolated_home):
 @pytest.fixture
 def runs_here(monkeypatch):
     """Makes the runs of a sweep in this process, which takes no start of a child."""
-    monkeypatch.setattr(launchers, "launch", launch_here)
+    monkeypatch.setattr(local, "launch", launch_here)
     with own_signals():
         yield
 

@@ -286,7 +286,7 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
     places = workload.places(works, jobs)
     words = {folder: _words(item, place) for (folder, item), place in zip(items.items(), places, strict=True)}
     parents = graph.parents_among([item.run for item in todo])
-    outcome.code = launchers.launch(words, jobs=jobs, on_end=on_end, parents=parents)
+    outcome.code = launchers.choose("local").launch(words, jobs=jobs, on_end=on_end, parents=parents)
 
 
 def _words(item: PlannedPoint, place: str) -> list[str]:

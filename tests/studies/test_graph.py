@@ -15,6 +15,7 @@ from albert_lab.runs import ancestry, results, states, status, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies import dry_run, experiment, graph, launchers, sweep
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.launchers import local
 
 
 @pytest.fixture(autouse=True)
@@ -195,11 +196,11 @@ def test_a_child_is_started_only_after_its_parent_has_ended_well(tmp_path, monke
         said.append(("left out" if code == launchers.PARENT_FAILED else "end", folder.name))
         return True
 
-    monkeypatch.setattr(launchers.subprocess, "Popen", begin)
+    monkeypatch.setattr(local.subprocess, "Popen", begin)
     parents = {"arm": "trunk", "orphan": "bad", "grandchild": "orphan"}
     by_folder = {folders[child]: folders[parent] for child, parent in parents.items()}
     order = [folders[name] for name in ("arm", "grandchild", "orphan", "trunk", "bad", "other")]
-    assert launchers.launch(dict.fromkeys(order, ()), jobs=3, on_end=end, parents=by_folder) == 0
+    assert local.launch(dict.fromkeys(order, ()), jobs=3, on_end=end, parents=by_folder) == 0
     assert {name for what, name in said[:3] if what == "begin"} == {"trunk", "bad", "other"}
     assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
     assert [name for what, name in said if what == "left out"] == ["orphan", "grandchild"]

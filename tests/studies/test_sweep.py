@@ -8,8 +8,9 @@ from albert_lab import errors
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
-from albert_lab.studies import launchers, sweep
+from albert_lab.studies import sweep
 from albert_lab.studies.experiment import from_overrides
+from albert_lab.studies.launchers import local
 
 
 def planned(corpus, *overrides: str) -> list[sweep.PlannedPoint]:
@@ -51,8 +52,8 @@ def test_a_failed_run_leaves_the_others_and_is_made_again_only_when_asked(corpus
 def test_a_child_that_was_told_to_stop_by_itself_leaves_the_sweep_unfinished(tmp_path, monkeypatch, code):
     popen = subprocess.Popen
     child = [sys.executable, "-c", f"raise SystemExit({code})"]
-    monkeypatch.setattr(launchers.subprocess, "Popen", lambda *_, **__: popen(child))
-    assert launchers.launch({tmp_path: []}, jobs=1, on_end=lambda *_: True, parents={}) == code
+    monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen(child))
+    assert local.launch({tmp_path: []}, jobs=1, on_end=lambda *_: True, parents={}) == code
 
 
 def test_after_a_failure_fail_fast_starts_no_other(corpus, own_home):

@@ -1,4 +1,4 @@
-"""Start the child processes that make runs: on this machine, one process a run."""
+"""Runs as child processes on this machine, some at a time."""
 
 import os
 import subprocess
@@ -10,8 +10,8 @@ from pathlib import Path
 from albert_lab import signals
 from albert_lab.errors import INTERRUPTED, STOPPED
 from albert_lab.machine import cores
+from albert_lab.studies.launchers import PARENT_FAILED
 
-PARENT_FAILED = -1000  # no exit code and no signal of a child
 POLL_SECONDS = 0.1
 
 
@@ -22,21 +22,10 @@ def launch(
     on_end: Callable[[Path, int], bool],
     parents: Mapping[Path, Path],
 ) -> int:
-    """Make runs in child processes, at most `jobs` at a time, until none is left or on_end says stop.
+    """Make runs in child processes, at most `jobs` at a time, which share the cores out among them; see Launcher.
 
     SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end. So they do where this process
     ends without a word: a child does not outlive it.
-
-    Args:
-        folders: run folders in order, each with what its process is told besides: tasks to fine-tune on, seeds.
-        jobs: number of children at once; the cores are shared out among them.
-        on_end: called with a run's folder and its child's exit code; False starts no further run. With PARENT_FAILED
-            where there was no child, because the run it starts from did not end well.
-        parents: folders of runs that start from another one of these; they wait until it has ended.
-
-    Returns:
-        0, or the exit code of the signal that ended it, or one of its children alone (130 after Ctrl-C, 75 after
-        SIGTERM).
     """
     waiting = list(folders)
     failed: set[Path] = set()
