@@ -26,6 +26,7 @@ browser-test: $(INSTALLED_DEV) ## open reports in a headless Chromium, at the wi
 	$(BIN)/pytest tests/browser
 
 kill-test: $(INSTALLED_DEV) ## kill and stop at random moments what is being written, some 300 times
+	$(BIN)/pytest -m kills
 	$(BIN)/python tests/kills
 
 golden: $(INSTALLED_DEV) ## rewrite the golden reports of the tests; `git diff` then shows what changed

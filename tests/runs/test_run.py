@@ -122,7 +122,7 @@ def test_a_diverged_run_fails_with_its_reason_and_makes_no_row(corpus, own_home)
 
 
 def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own_home):
-    config = toy_config(corpus, "budget.value=160", "machine.log_every_steps=2")
+    config = toy_config(corpus, "budget.value=100", "machine.log_every_steps=2")
     folder = runs.create(runs.plan(config))
     stopped_at = [0]
     for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 130)):
@@ -135,7 +135,7 @@ def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own
         assert states.state(folder) == "stopped"
         stopped_at.append(int(max((folder / "checkpoint").glob("step-*")).name.removeprefix("step-")))
     assert start(folder).wait() == 0
-    assert 0 < stopped_at[1] < stopped_at[2] < 160
+    assert 0 < stopped_at[1] < stopped_at[2] < 100
     other = own_home / "straight"
     other.mkdir()
     (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
@@ -143,6 +143,7 @@ def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own
     assert_same_weights(folder, other)
 
 
+@pytest.mark.kills
 def test_killed_at_any_moment_and_started_again_it_ends_with_the_same_weights(corpus, own_home):
     config = toy_config(corpus, "budget.value=100", "machine.checkpoint_seconds=0", "machine.log_every_steps=3")
     folder = runs.create(runs.plan(config))

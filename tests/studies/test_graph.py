@@ -220,6 +220,7 @@ def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_
     assert {name for name, reason in again.failures.items() if "starts from" in reason} == {p.run.name for p in points}
 
 
+@pytest.mark.kills
 def test_a_trunk_and_an_arm_killed_half_way_go_on_and_nothing_is_repeated(corpus, own_home, tmp_path, monkeypatch):
     overrides = ["budget.value=120", "machine.checkpoint_seconds=0"]
     kept, removed = planned(ARMS, corpus, *overrides)
@@ -255,6 +256,7 @@ def test_an_arm_that_changes_nothing_ends_as_a_run_without_a_trunk(corpus, own_h
     assert_same(made(arm.run), made(runs.plan(arm.run.config)))
 
 
+@pytest.mark.kills
 def test_a_chain_broken_in_the_middle_goes_on_from_there(corpus, own_home, tmp_path, monkeypatch, runs_here):
     points = planned(CHAIN, corpus, "budget.value=60", "machine.checkpoint_seconds=0")
     one, two, four = (item.run for item in points)
