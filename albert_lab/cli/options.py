@@ -54,7 +54,9 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the runs and thei
 ListFolders = Annotated[bool, typer.Option("--list", help="Print run folders and their states; write nothing.")]
 FailOn = Annotated[
     Literal["not-supported"] | None,
-    typer.Option("--fail-on", metavar="not-supported", help="Exit with code 5 if a claim of the paper gets this verdict."),
+    typer.Option(
+        "--fail-on", metavar="not-supported", help="Exit with code 5 if a claim of the paper gets this verdict."
+    ),
 ]
 
 
