@@ -1,7 +1,7 @@
 """Commands that show configurations and what they cost."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -32,7 +32,7 @@ def params(
 
 @app.command(
     rich_help_panel=MODELS,
-    epilog=examples("albert-lab speed", "albert-lab speed sharing=all-shared,not-shared --memory 24GB"),
+    epilog=examples("albert-lab speed", "albert-lab speed scale=laptop model=small --against transformers"),
 )
 def speed(
     overrides: Overrides = None,
@@ -41,6 +41,14 @@ def speed(
         float, typer.Option("--seconds", min=0.01, help="Seconds of training and of inference per round.")
     ] = 0.5,
     memory: Annotated[str, typer.Option("--memory", help="Memory for the largest batch: 12GB, 11GiB.")] = "12GB",
+    against: Annotated[
+        Literal["transformers"] | None,
+        typer.Option(
+            "--against",
+            metavar="transformers",
+            help="Also measure stock transformers: at its default, and compiled in our precision.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure throughput, utilisation and memory of configurations, taking turns.
@@ -52,7 +60,14 @@ def speed(
     from albert_lab.studies import sweep
     from albert_lab.studies.compared import configurations
 
-    found = benchmark.run(configurations(overrides or []), memory=memory, number=rounds, seconds=seconds, say=note)
+    found = benchmark.run(
+        configurations(overrides or []),
+        memory=memory,
+        number=rounds,
+        seconds=seconds,
+        say=note,
+        against=("transformers", "transformers at its best") if against else (),
+    )
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
     if found.num_failed:
         raise typer.Exit(sweep.SOME_FAILED if found.num_failed < len(found.lines) else 1)

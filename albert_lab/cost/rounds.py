@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -44,25 +44,38 @@ class ChildError(Exception):
     """A configuration cannot be measured; says why."""
 
 
-def measure(configs: Sequence[RunConfig], *, rounds: int, seconds: float, say: Callable[[str], None]) -> list[Measured]:
-    """Every configuration measured once a round, one at a time, in an order drawn anew for each round.
+Library = Literal["albert-lab", "transformers", "transformers at its best"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What is measured: a configuration, here or in stock transformers (see stock.py)."""
+
+    config: RunConfig
+    library: Library = "albert-lab"
+
+
+def measure(
+    candidates: Sequence[Candidate], *, rounds: int, seconds: float, say: Callable[[str], None]
+) -> list[Measured]:
+    """Every candidate measured once a round, one at a time, in an order drawn anew for each round.
 
     A child process each tells their memory apart; they are all held at once. What slows the machine for a while then
     slows them alike.
 
     Args:
-        configs: what is measured.
+        candidates: what is measured.
         rounds: how often.
         seconds: about how long training and inference are measured in each.
         say: told how far it is.
     """
-    with _children(configs) as children:
-        found = [_first(children[place], config, seconds, say) for place, config in enumerate(configs)]
-        turns: list[list[Measurement]] = [[] for _ in configs]
+    with _children([candidate.config for candidate in candidates]) as children:
+        found = [_first(children[place], candidate, seconds, say) for place, candidate in enumerate(candidates)]
+        turns: list[list[Measurement]] = [[] for _ in candidates]
         failures = [one.failure for one in found]
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
-            for place in np.random.Generator(np.random.Philox(key=number)).permutation(len(configs)):
+            for place in np.random.Generator(np.random.Philox(key=number)).permutation(len(candidates)):
                 if not failures[place]:
                     try:
                         turns[place].append(Measurement(**children[place].ask({})))
@@ -75,11 +88,13 @@ def measure(configs: Sequence[RunConfig], *, rounds: int, seconds: float, say: C
     return measured
 
 
-def _first(child: "_Child", config: RunConfig, seconds: float, say: Callable[[str], None]) -> Measured:
-    shape = f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
+def _first(child: "_Child", candidate: Candidate, seconds: float, say: Callable[[str], None]) -> Measured:
+    config = candidate.config
+    shape = f"{config.model.name} E={config.embedding_size} {config.sharing.name} in {candidate.library}"
     say(f"warming up {shape}, batches of {config.batch_size} sequences of {config.max_sequence_length}")
     try:
-        return Measured(**child.ask({"config": config.model_dump(mode="json"), "seconds": seconds}))
+        asked = {"config": config.model_dump(mode="json"), "library": candidate.library, "seconds": seconds}
+        return Measured(**child.ask(asked))
     except ChildError as error:
         return Measured(failure=str(error))
 
@@ -147,6 +162,7 @@ def main(threads: int) -> None:
 
     import torch
 
+    from albert_lab.cost.stock import StockBench
     from albert_lab.cost.throughput import Bench
 
     torch.set_num_threads(threads)
@@ -155,7 +171,9 @@ def main(threads: int) -> None:
         question = json.loads(line)
         try:
             if bench is None:
-                bench = Bench(validate(question["config"]), question["seconds"])
+                config, library, seconds = validate(question["config"]), question["library"], question["seconds"]
+                is_ours, is_best = library == "albert-lab", library == "transformers at its best"
+                bench = Bench(config, seconds) if is_ours else StockBench(config, seconds, is_best)
                 computed = {"device": bench.device.type, "precision": bench.precision, "threads": threads}
                 answer = computed | {"peak_memory_bytes": bench.peak_memory_bytes}
             else:

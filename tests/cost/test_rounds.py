@@ -8,7 +8,9 @@ def test_every_configuration_has_a_turn_each_round_and_one_that_cannot_be_built_
     config = toy_config(tmp_path)
     other = config.model_copy(update={"optimizer": config.optimizer.model_copy(update={"name": "shampoo"})})
     said: list[str] = []
-    found, failed = rounds.measure([config, other], rounds=2, seconds=0.01, say=said.append)
+    found, failed = rounds.measure(
+        [rounds.Candidate(config), rounds.Candidate(other)], rounds=2, seconds=0.01, say=said.append
+    )
     assert (found.device, found.precision, found.threads) == ("cpu", "fp32", 1)
     assert len(found.turns) == 2
     assert all(min(turn.training, turn.inference, turn.matrix_products) > 0 for turn in found.turns)
@@ -25,3 +27,14 @@ def test_a_child_that_was_killed_is_told_and_none_is_left_behind(tmp_path):
         with pytest.raises(rounds.ChildError, match="signal 9"):
             children[0].ask({})
     assert all(child.process.poll() is not None for child in children)
+
+
+def test_stock_transformers_takes_a_turn_and_says_what_it_has_no_model_for(tmp_path):
+    pytest.importorskip("transformers", reason="transformers is an extra of development")
+    config = toy_config(tmp_path)
+    other = config.model_copy(update={"sharing": config.sharing.model_copy(update={"ffn_groups": 2})})
+    asked = [rounds.Candidate(each, "transformers") for each in (config, other)]
+    found, failed = rounds.measure(asked, rounds=1, seconds=0.01, say=lambda _line: None)
+    assert found.precision == "fp32"
+    assert found.turns[0].training > 0
+    assert "transformers has no model with sharing" in failed.failure
