@@ -108,8 +108,8 @@ class Benchmark:
         if not any(" in transformers" in line.configuration for line in self.lines):
             return []
         return [
-            "Transformers: its model and losses with torch's default AdamW. Its default is float32 and eager, its best the"
-            " precision of albert-lab and torch.compile, which needs a C++ compiler on a CPU."
+            "Transformers: its model and losses with torch's default AdamW. Its default is float32 and eager, its best"
+            " the precision of albert-lab and torch.compile, which needs a C++ compiler on a CPU."
         ]
 
 
