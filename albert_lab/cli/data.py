@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
+from albert_lab.cli.options import MODELS, Json, Overrides, examples, note, task_names
 
 app = typer.Typer()
 data_app = typer.Typer(help="Prepare text ahead of runs; fetch data of downstream tasks.", no_args_is_help=True)
@@ -47,12 +47,19 @@ def data_fetch(
         print(file)
 
 
-@data_app.command("status", epilog=examples("albert-lab data status", "albert-lab data status --json"))
-def data_status(as_json: Json = False) -> None:
+@data_app.command(
+    "status", epilog=examples("albert-lab data status", "albert-lab data status --tasks my-task.yaml,mnli --json")
+)
+def data_status(
+    tasks: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Only these tasks; a file of your own by its path.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Show which tasks have their data, what is missing, and where it is expected."""
     from albert_lab.tasks.fetch import status, status_text
 
-    found = status(paths.tasks_data())
+    found = status(paths.tasks_data(), task_names(tasks))
     print(json.dumps(found, indent=2) if as_json else status_text(found, paths.tasks_data()))
 
 

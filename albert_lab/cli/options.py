@@ -39,7 +39,8 @@ Tasks = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,...",
-        help="Fine-tune on these tasks instead of the study's own; `none` skips fine-tuning.",
+        help="Fine-tune on these tasks (names, or .yaml files of your own) instead of the study's own; `none` skips"
+        " fine-tuning.",
         show_default=False,
     ),
 ]

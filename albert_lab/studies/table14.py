@@ -6,7 +6,8 @@ from typing import Any
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from albert_lab.tasks.task import FULL_SCALE, load_task
+from albert_lab.tasks.defaults import FULL_SCALE
+from albert_lab.tasks.task import load_task
 
 PRINTED = Path(__file__).with_name("table14.yaml")
 _NOTES = """\

@@ -8,7 +8,6 @@ from albert_lab.cost.estimate import price
 from albert_lab.runs import finetunings, states
 from albert_lab.runs.run import Run
 from albert_lab.studies.points import Point
-from albert_lab.tasks.formats.race import LETTERS
 
 # What turns a budget in seconds into FLOPs where only proportions count.
 ASSUMED_SPEED = 2e10
@@ -50,7 +49,7 @@ def finetuning_flops(run: Run, tasks: Iterable[str], seeds: finetunings.Seeds) -
     for task, seed in finetunings.missing(run, tasks, seeds):
         settings = task.fitted(run.config)
         # A multiple-choice example is a sequence for each option.
-        sequences = settings.batch_size * (len(LETTERS) if task.format.name == "race" else 1)
+        sequences = settings.batch_size * task.format.sequences
         trained = settings.steps * sequences * settings.max_sequence_length
         evaluated = settings.steps // settings.checkpoint_steps * (settings.dev_examples or 0)
         tokens = evaluated * settings.max_sequence_length

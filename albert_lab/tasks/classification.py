@@ -15,7 +15,8 @@ from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, cut_pair
 from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, log_of_right
-from albert_lab.tasks.task import TaskConfig, TaskSettings
+from albert_lab.tasks.settings import TaskSettings
+from albert_lab.tasks.task import TaskConfig
 
 
 class ClassificationHead(nn.Module):

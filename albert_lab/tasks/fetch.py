@@ -16,6 +16,7 @@ from albert_lab.data import corpus
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample, describe
+from albert_lab.tasks.formats.choices import ChoicesFormat
 from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.formats.race import LETTERS, RaceFormat
 from albert_lab.tasks.formats.squad import SquadFormat
@@ -47,13 +48,22 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
     return [file for task in tasks for file in _fetch_task(load_task(task.name, overrides), folder, say)]
 
 
-def status(folder: Path) -> list[dict[str, Any]]:
+def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """A row a task: name, title, examples by split that is there, missing files by split, problems by split, folder.
 
-    Every file that is there is read: the counts are those of usable examples.
+    Every file that is there is read: the counts are those of usable examples. Tasks that a corpus brings are made of it
+    and not looked for.
+
+    Args:
+        folder: the tasks folder.
+        names: tasks by name or file; None: all of the project.
+
+    Raises:
+        ConfigError: no such task.
     """
     rows = []
-    for task in map(load_task, task_names()):
+    tasks = [load_task(name) for name in (task_names() if names is None else names)]
+    for task in (task for task in tasks if not task.is_made_of_corpus):
         examples: dict[str, int] = {}
         missing: dict[str, str] = {}
         problems: dict[str, str] = {}
@@ -68,24 +78,28 @@ def status(folder: Path) -> list[dict[str, Any]]:
             except ConfigError as error:
                 problems[split] = str(error)
         row = {"task": task.name, "title": task.title, "examples": examples, "missing": missing, "problems": problems}
-        rows.append(row | {"looked_for_in": str(folder / task.family)})
+        own = task.file(folder, "train").parent if task.folder else folder / task.family
+        rows.append(row | {"looked_for_in": str(own)})
     return rows
 
 
 def status_text(found: list[dict[str, Any]], folder: Path) -> str:
-    """The rows as a table; tasks that a corpus brings are made of it and not looked for."""
+    """The rows as a table."""
 
     def counts(row: dict[str, Any]) -> str:
         return ", ".join(f"{split} {count:,}" for split, count in row["examples"].items())
 
     def lacks(row: dict[str, Any]) -> str:
-        missing = [f"{split}: {Path(file).relative_to(folder)}" for split, file in row["missing"].items()]
+        missing = [f"{split}: {_below(Path(file), folder)}" for split, file in row["missing"].items()]
         return "; ".join([*missing, *(f"{split}: {problem}" for split, problem in row["problems"].items())])
 
-    official = [row for row in found if load_task(row["task"]).hub is not None]
-    body = [[row["title"], counts(row), lacks(row)] for row in official]
+    body = [[row["title"], counts(row), lacks(row)] for row in found]
     table = tabulate(body, headers=["task", "examples", "missing or wrong"], tablefmt="simple", disable_numparse=True)
     return f"{table}\n\nlooked for in {folder} ($ALBERT_LAB_TASKS); `albert-lab data fetch` brings what is missing"
+
+
+def _below(file: Path, folder: Path) -> Path:
+    return file.relative_to(folder) if file.is_relative_to(folder) else file
 
 
 def _hub_corpora() -> list[str]:
@@ -166,6 +180,8 @@ def _examples(task: TaskConfig, rows: list[dict[str, Any]], label_names: list[st
             ]
         case RaceFormat():
             return _choice_examples(rows)
+        case ChoicesFormat():
+            raise ValueError("no data set of the Hub is brought into the form of choices")
 
 
 def _text_examples(form: GlueFormat, rows: list[dict[str, Any]], label_names: list[str] | None) -> list[TextExample]:

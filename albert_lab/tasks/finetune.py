@@ -32,8 +32,9 @@ from albert_lab.tasks.records import (
     record_file,
     write_record,
 )
+from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.split import Split, subsample
-from albert_lab.tasks.task import TaskConfig, TaskSettings, load_start
+from albert_lab.tasks.task import TaskConfig, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.device import autocast, choose_device, choose_precision

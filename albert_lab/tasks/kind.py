@@ -10,10 +10,12 @@ import torch
 
 from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks.defaults import kind_module
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.score import evaluate
-from albert_lab.tasks.task import TaskConfig, TaskSettings, kind_module
+from albert_lab.tasks.settings import TaskSettings
+from albert_lab.tasks.task import TaskConfig
 
 Scores = dict[str, np.ndarray]
 UNLABELLED = -1

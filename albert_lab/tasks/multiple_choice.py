@@ -1,4 +1,4 @@
-"""A passage, a question and four options of which one is right: RACE's kind of task."""
+"""A passage, a question and some options of which one is right: RACE's kind of task."""
 
 import math
 from collections import Counter
@@ -13,44 +13,51 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
-from albert_lab.tasks.formats.race import BLANK, LETTERS, RaceFormat
+from albert_lab.tasks.formats.choices import ChoicesFormat
+from albert_lab.tasks.formats.race import BLANK, RaceFormat
 from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, log_of_right
-from albert_lab.tasks.task import NUM_SPECIAL_TOKENS, TaskConfig, TaskSettings
+from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS, TaskSettings
+from albert_lab.tasks.task import TaskConfig
 
 
 class ChoiceHead(nn.Module):
     """Dropout and one linear layer to one score an option (race_utils.py of the release)."""
 
-    def __init__(self, hidden_size: int, num_options: int, dropout: float) -> None:
+    def __init__(self, hidden_size: int, dropout: float) -> None:
         super().__init__()
-        self.num_options = num_options
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(hidden_size, 1)
 
     def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         """Cross-entropy of the right option among all."""
-        return F.cross_entropy(self._logits(pooled), batch.targets["labels"])
+        return F.cross_entropy(self._logits(pooled, batch), batch.targets["labels"])
 
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """values [items, options]: probabilities of the options."""
-        return {"values": self._logits(pooled).softmax(-1)}
+        """values [items, options]: probabilities of the options, 0 of what an item has not."""
+        return {"values": self._logits(pooled, batch).softmax(-1)}
 
-    def _logits(self, pooled: torch.Tensor) -> torch.Tensor:
-        return self.output(self.dropout(pooled)).float().view(-1, self.num_options)
+    def _logits(self, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+        counts = batch.targets["options"]
+        logits = self.output(self.dropout(pooled)).float().view(len(counts), -1)
+        is_none = torch.arange(logits.shape[1], device=logits.device) >= counts[:, None]
+        return logits.masked_fill(is_none, -math.inf)
 
 
 class Kind:
     """Multiple choice; an item is a question with its options, a row each."""
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
-        if not isinstance(task.format, RaceFormat):
-            raise ConfigError(f"{task.name}: kind=multiple_choice reads format.name=race, not {task.format.name}")
+        if not isinstance(task.format, RaceFormat | ChoicesFormat):
+            raise ConfigError(
+                f"{task.name}: kind=multiple_choice reads format.name=race or choices, not {task.format.name}"
+            )
         self.settings = settings
 
     def make_features(self, examples: Sequence[ChoiceExample], encoder: TextEncoder, *, training: bool) -> Features:
-        """A row an option: `[CLS] passage [SEP] question and option [SEP]`.
+        """A row an option: `[CLS] passage [SEP] question and option [SEP]`; every item has as many rows.
 
-        The question with its option keeps its last tokens, the passage its first.
+        The question with its option keeps its last tokens, the passage its first. A row that stands for no option is
+        empty, and its score is left out.
         """
         length, longest = self.settings.max_sequence_length, self.settings.question_length
         assert longest is not None
@@ -59,31 +66,35 @@ class Kind:
         asked = encoder.encode(
             [fill_in(example.question, option) for example in examples for option in example.options]
         )
-        rows, cut_questions, cut_passages = [], 0, 0
-        for number, example in enumerate(examples):
-            questions = asked[number * len(LETTERS) : (number + 1) * len(LETTERS)]
+        counts = np.array([len(example.options) for example in examples], dtype=np.int64)
+        rows, cut_questions, cut_passages, most, at = [], 0, 0, int(counts.max()), 0
+        for example in examples:
+            questions = asked[at : at + len(example.options)]
+            at += len(questions)
             kept = [question[-longest:] for question in questions]
             rooms = [length - NUM_SPECIAL_TOKENS - len(question) for question in kept]
             passage = tokens[example.passage]
             rows += [encoder.join(passage[:room], question) for room, question in zip(rooms, kept, strict=True)]
+            rows += [encoder.join([], None)] * (most - len(questions))
             cut_questions += any(len(question) > longest for question in questions)
             cut_passages += len(passage) > min(rooms)
         return Features(
             input_ids=[ids for ids, _ in rows],
             first_lengths=[first for _, first in rows],
-            targets={"labels": _labels(examples)},
+            targets={"labels": _labels(examples), "options": counts},
             counts={"cut_questions": cut_questions, "cut_passages": cut_passages},
             pad_id=encoder.pad_id,
-            rows_per_item=len(LETTERS),
+            rows_per_item=most,
         )
 
     def build_head(self, shape: EncoderShape) -> ChoiceHead:
         """A head that scores each option."""
-        return ChoiceHead(shape.hidden_size, len(LETTERS), self.settings.classifier_dropout)
+        return ChoiceHead(shape.hidden_size, self.settings.classifier_dropout)
 
     def chance_loss(self, features: Features) -> float:
         """That of options that all look alike, in nats."""
-        return math.log(len(LETTERS))
+        counts = Counter(features.targets["options"].tolist())
+        return sum(math.log(count) * (number / counts.total()) for count, number in counts.items())
 
     def collect(self, examples: Sequence[ChoiceExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
         """values [examples, options], as the head gives them."""
@@ -103,13 +114,15 @@ class Kind:
         return log_of_right(scores["values"], _labels(examples))
 
     def constant(self, train: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]) -> Predictions:
-        """The option that is right most often in training."""
+        """The option that is right most often in training, or the last where there are not so many."""
         answer = Counter(example.label for example in train if example.label is not None).most_common(1)[0][0]
-        return Predictions({example.id: answer for example in examples})
+        return Predictions({example.id: min(answer, len(example.options) - 1) for example in examples})
 
 
 def fill_in(question: str, option: str) -> str:
     """The question with its option: in its blank, or after it (race_utils.py of the release)."""
+    if not question:
+        return option
     return question.replace(BLANK, option) if BLANK in question else f"{question} {option}"
 
 

@@ -12,7 +12,8 @@ from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.task import TaskConfig, TaskSettings
+from albert_lab.tasks.settings import TaskSettings
+from albert_lab.tasks.task import TaskConfig
 
 FOLDER = "finetuning"
 # Raise it with every change that moves numbers: older records are then made again.

@@ -18,7 +18,8 @@ from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.formats.squad import SquadFormat
 from albert_lab.tasks.kind import Predictions, Scores
-from albert_lab.tasks.task import NUM_SPECIAL_TOKENS, TaskConfig, TaskSettings
+from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS, TaskSettings
+from albert_lab.tasks.task import TaskConfig
 
 NO_SPAN = 0  # position of [CLS], the target of a window without the answer
 _MASKED = -1e30

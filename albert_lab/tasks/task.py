@@ -5,13 +5,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 
 from albert_lab import paths
 from albert_lab.config.compose import parse
@@ -19,20 +18,22 @@ from albert_lab.config.schema import PositiveInt, RunConfig, Section
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import read_yaml
 from albert_lab.naming import Name
+from albert_lab.tasks.defaults import filled, is_kind, kinds
 from albert_lab.tasks.examples import Issue
+from albert_lab.tasks.formats.choices import ChoicesFormat
 from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.formats.race import RaceFormat
 from albert_lab.tasks.formats.squad import SquadFormat
+from albert_lab.tasks.settings import TaskSettings
 
-Format = Annotated[GlueFormat | SquadFormat | RaceFormat, Field(discriminator="name")]
+Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")]
 
-# The scale whose settings are written out; the other scales write what differs.
-FULL_SCALE = "paper"
 # Measured at H = 96 and 384; at 768 it gives what published fine-tunings of BERT-base use (see DECISIONS.md).
 RATE_EXPONENT = 1.5
-# What the file of a task leaves out, by its kind.
-DEFAULTS = paths.CONF / "task_defaults.yaml"
-NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
+# Keys of which nothing can be said where the kind is not known.
+KIND_DECIDES = ("format", "metrics", "main", "settings")
+# The formats that a kind of task reads.
+FORMATS = {"classification": ("glue",), "multiple_choice": ("race", "choices"), "span": ("squad",)}
 # The first part of the paths of data that is made of a corpus (see corpus_tasks.py).
 CORPUS_FAMILY = "corpus"
 # What stands before the name of a user's file that is named like a task of the project: each has records of its own.
@@ -45,52 +46,6 @@ class HubSource(Section):
     path: str
     name: str | None
     splits: dict[str, str]
-
-
-class TaskSettings(Section):
-    """How a model is fine-tuned on the task; what has a default is left out where the kind of task has no such thing.
-
-    optimizer is torch's AdamW, or the release's Adam, which has no bias correction. learning_rate is for a model of
-    rate_hidden_size, and smaller for a wider one (see RATE_EXPONENT); where rate_hidden_size is null, it stands for
-    every model. Lengths count tokens.
-    checkpoint_steps is the distance of evaluations on the dev set; train_examples and dev_examples subsample.
-    retries says how often a diverged fine-tuning is made again, each time at half the learning rate.
-    question_length bounds the question (span) or the question with its option (multiple choice). empty_windows is the
-    share of the training windows without the answer that are kept (span).
-    """
-
-    optimizer: Literal["adamw", "adam-release"]
-    learning_rate: float = Field(gt=0)
-    rate_hidden_size: int | None = Field(gt=0)
-    batch_size: int = PositiveInt
-    steps: int = PositiveInt
-    warmup_steps: int = Field(ge=0)
-    checkpoint_steps: int = PositiveInt
-    dropout: float = Field(ge=0, lt=1)
-    classifier_dropout: float = Field(ge=0, lt=1)
-    max_sequence_length: int = Field(ge=8)
-    train_examples: int | None = Field(gt=0)
-    dev_examples: int | None = Field(gt=0)
-    seeds: tuple[int, ...] = Field(min_length=1)
-    retries: int = Field(ge=0)
-    question_length: int | None = Field(default=None, gt=0)
-    stride: int | None = Field(default=None, gt=0)
-    answer_length: int | None = Field(default=None, gt=0)
-    n_best: int | None = Field(default=None, gt=0)
-    beam_size: int | None = Field(default=None, gt=0)
-    empty_windows: float = Field(default=1.0, gt=0, le=1)
-
-    @model_validator(mode="after")
-    def _parts_fit(self) -> "TaskSettings":
-        if self.warmup_steps > self.steps:
-            raise ValueError(f"warmup_steps={self.warmup_steps} is more than steps={self.steps}")
-        room = self.max_sequence_length - (self.question_length or 0) - NUM_SPECIAL_TOKENS
-        if room < (self.stride or 1):
-            raise ValueError(
-                f"max_sequence_length={self.max_sequence_length} leaves {room} tokens of text"
-                f" beside question_length={self.question_length}, fewer than the stride of {self.stride or 1}"
-            )
-        return self
 
 
 class TaskConfig(Section):
@@ -118,18 +73,54 @@ class TaskConfig(Section):
     settings: dict[str, TaskSettings]
     _folder: Path | None = PrivateAttr(default=None)  # of a user's file: where its data may lie
 
-    @model_validator(mode="after")
-    def _parts_fit(self) -> "TaskConfig":
-        for split in ("train", "dev"):
-            if split not in self.data:
-                raise ValueError(f"data.{split} must be given")
-        for key, names, known in (("metrics", self.metrics, self.format.scores), ("main", self.main, self.metrics)):
-            if unknown := [name for name in names if name not in known]:
-                raise ValueError(f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})")
-        for scale, settings in self.settings.items():
-            if missing := [key for key in self.format.needs if getattr(settings, key) is None]:
-                raise ValueError(f"settings.{scale}.{missing[0]} must be given where format.name is {self.format.name}")
-        return self
+    # Each looks at fields before its own: whatever else is wrong with a file is said in the same round.
+
+    @field_validator("kind")
+    @classmethod
+    def _is_there(cls, kind: str) -> str:
+        if not is_kind(kind):
+            raise ValueError(f"kind={kind} is unknown (allowed: {', '.join(kinds())})")
+        return kind
+
+    @field_validator("data")
+    @classmethod
+    def _has_both(cls, data: dict[str, str]) -> dict[str, str]:
+        if missing := [f"data.{split}" for split in ("train", "dev") if split not in data]:
+            raise ValueError(f"{' and '.join(missing)} must be given")
+        return data
+
+    @field_validator("format")
+    @classmethod
+    def _is_read_by_the_kind(cls, form: Format, info: ValidationInfo) -> Format:
+        known = FORMATS.get(info.data.get("kind", ""), (form.name,))
+        if form.name not in known:
+            raise ValueError(f"format.name={form.name}: kind={info.data['kind']} reads {' or '.join(known)}")
+        return form
+
+    @field_validator("metrics", "main")
+    @classmethod
+    def _are_known(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        form: Format | None = info.data.get("format")
+        known = info.data.get("metrics") if info.field_name == "main" else form and form.scores
+        if known and (unknown := [name for name in names if name not in known]):
+            raise ValueError(f"{info.field_name}={unknown[0]} is unknown (allowed: {', '.join(known)})")
+        return names
+
+    @field_validator("settings")
+    @classmethod
+    def _have_what_the_format_needs(
+        cls, settings: dict[str, TaskSettings], info: ValidationInfo
+    ) -> dict[str, TaskSettings]:
+        form: Format | None = info.data.get("format")
+        missing = [
+            f"settings.{scale}.{key}"
+            for scale, each in settings.items()
+            for key in (form.needs if form else ())
+            if getattr(each, key) is None
+        ]
+        if form and missing:
+            raise ValueError(f"{', '.join(missing)} must be given where format.name is {form.name}")
+        return settings
 
     @property
     def family(self) -> str:
@@ -287,52 +278,27 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
             OmegaConf.update(content, override.key_or_group, override.value(), force_add=True)
         # JSON mode: lists may stand for tuples, numbers stay strict.
         plain: Any = OmegaConf.to_container(content, resolve=True)
-        if "kind" in plain and not (str(plain["kind"]).isidentifier() and find_spec(kind_module(plain["kind"]))):
-            raise ConfigError(f"{file}: kind={plain['kind']} is unknown (allowed: {', '.join(_defaults())})")
-        content = {"name": file.stem} | _with_defaults(plain)
+        content = filled({"name": file.stem} | plain)
         if file.parent != paths.CONF / "task" and content["name"] in task_names():
             content["name"] = OWN + content["name"]
         return TaskConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in error.errors())) from error
+        details = error.errors()
+        if any(detail["loc"] == ("kind",) for detail in details):  # on which the rest depends
+            details = [detail for detail in details if detail["loc"][0] not in KIND_DECIDES]
+        raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in details)) from error
     except OmegaConfBaseException as error:
         raise ConfigError(f"{file} cannot be used: {error}") from error
 
 
-@cache
-def _defaults() -> dict[str, Any]:
-    """What files of tasks leave out, by kind."""
-    return OmegaConf.to_container(OmegaConf.load(DEFAULTS))  # pyright: ignore[reportReturnType]
-
-
-def _with_defaults(content: dict[str, Any]) -> dict[str, Any]:
-    """A task's content with the settings of every scale: its own, else the kind's, else those of the full scale."""
-    own, kind = content.get("settings", {}), str(content.get("kind"))
-    default = _defaults().get(kind, {}).get("settings", {})
-    if not isinstance(own, dict) or not all(isinstance(settings, dict) for settings in own.values()):
-        return content
-    full = default.get(FULL_SCALE, {}) | own.get(FULL_SCALE, {})
-    filled = {}
-    for scale in [*default, *(scale for scale in own if scale not in default)]:
-        given = own.get(scale, {})
-        filled[scale] = full | default.get(scale, {}) | given
-        if "learning_rate" in given and "rate_hidden_size" not in given:  # a rate is meant as it stands
-            filled[scale]["rate_hidden_size"] = None
-    return content | {"settings": filled}
-
-
-def kind_module(kind: str) -> str:
-    """The module of a kind of task."""
-    return f"albert_lab.tasks.{kind}"
-
-
 def _describe(detail: Any) -> str:
     # pydantic puts the name of the format into the path of its keys.
-    key = re.sub(r"^format\.(glue|squad|race)\b", "format", ".".join(map(str, detail["loc"])))
+    key = re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
     if detail["type"] == "extra_forbidden":
         return f"unknown key {key}"
     if detail["type"] == "missing":
         return f"{key} must be given"
     if detail["type"] == "value_error":
-        return f"{key + ': ' if key else ''}{detail['ctx']['error']}"
+        said = str(detail["ctx"]["error"])
+        return said if said.startswith((f"{key}=", f"{key}.")) else f"{key}: {said}"
     return f"{key}={json.dumps(detail['input'])}: {detail['msg']}"

@@ -1,6 +1,7 @@
 """A task in a file of the user's is that task wherever a task is named."""
 
 import json
+import re
 from typing import Any
 
 import pandas as pd
@@ -92,3 +93,75 @@ def test_a_start_that_is_not_there_or_leads_in_a_circle_is_refused_at_once(start
     own_sst2.write_text(own_sst2.read_text().replace("start_from: null", f"start_from: {start}"))
     with pytest.raises(ConfigError, match=says):
         load_task(str(own_sst2))
+
+
+ANLI = [
+    ("Allie Goertz is an American musician from Longview.", "She plays music.", "e"),
+    ("The Parma trolleybus system forms part of the network of Parma.", "It opened over 5 decades ago.", "n"),
+    ("Ernest Jones is a British jeweller, established in 1949.", "It was founded in 1950.", "c"),
+]
+STORY = "Sara wanted to play on a baseball team. She had a bat, and her brother threw her balls all week."
+MCTEST = [
+    ("Who threw the balls?", "her brother", "her dad", "the team", "Sara", "A"),
+    ("What did Sara have?", "a glove", "a bat", "a hat", "a cat", "B"),
+]
+WINOGRANDE = [
+    ("The trophy does not fit into the case because the _ is too large.", "trophy", "case", "1"),
+    ("The trophy does not fit into the case because the _ is too small.", "trophy", "case", "2"),
+]
+
+
+@pytest.fixture
+def tasks_of_the_docs(tmp_path):
+    """The task files that docs/data-and-tasks.md shows, with a few examples as data."""
+    page = (paths.PACKAGE.parent / "docs" / "data-and-tasks.md").read_text()
+    shown = dict(re.findall(r"^```yaml\n# (\w+\.yaml)(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    columns = {"anli": "context hypothesis label", "winogrande": "sentence option1 option2 answer"}
+    for name, lines in {"anli": ANLI, "winogrande": WINOGRANDE}.items():
+        (tmp_path / name).mkdir()
+        content = [json.dumps(dict(zip(columns[name].split(), line, strict=True))) for line in lines]
+        for split in ("train", "dev", "test"):
+            (tmp_path / name / f"{split}.jsonl").write_text("\n".join(content * 4) + "\n")
+    (tmp_path / "mctest").mkdir()
+    rows = ["\t".join(["story", "question", *"abcd", "answer"]), *("\t".join([STORY, *line]) for line in MCTEST * 4)]
+    for split in ("train", "dev"):
+        (tmp_path / "mctest" / f"{split}.tsv").write_text("\n".join(rows) + "\n")
+    for name, text in shown.items():
+        assert len(text.splitlines()) <= 10
+        (tmp_path / name).write_text(f"#{text}")
+    return [str(tmp_path / name) for name in shown]
+
+
+def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_and_work(tasks_of_the_docs, corpus, own_home, runs_here):
+    names = ["anli", "mctest", "winogrande"]
+    assert [load_task(file).name for file in tasks_of_the_docs] == names
+    tasks = ",".join(tasks_of_the_docs)
+    rows = json.loads(here("data", "status", "--tasks", tasks, "--json").stdout)
+    assert [row["examples"]["train"] for row in rows] == [12, 8, 8]
+    assert not any(row["missing"] or row["problems"] for row in rows)
+    ended = here("pretrain", *toy_overrides(corpus, "budget.value=1"), "--tasks", tasks)
+    assert ended.returncode == 0, ended.stderr
+    (file,) = paths.reports().glob("*/*/finetuning.csv")
+    found = pd.read_csv(file).set_index("task")
+    assert list(found.index) == names
+    # What a constant answer scores: of three, four and two options as often right as another.
+    assert found["baseline"].round(1).to_list() == [33.3, 50.0, 50.0]
+
+
+def test_all_that_is_wrong_with_a_file_is_said_in_one_round(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "kind: classification\ntitel: Mine\ndata: {train: a.tsv}\nmetrics: [f2]\n"
+        "format: {text_a: a, label: b, labels: [yes, no]}\nsettings: {laptop: {steps: 0}}\n"
+    )
+    with pytest.raises(ConfigError) as error:
+        load_task(str(file))
+    assert [line.removeprefix(f"{file}: ") for line in str(error.value).splitlines()] == [
+        "data.dev must be given",
+        "format.labels: write them in quotation marks: YAML reads yes, no, on, off, true and false as truth values",
+        "settings.laptop.steps=0: Input should be greater than 0",
+        "unknown key titel",
+    ]
+    file.write_text("kind: reading\ndata: {train: a.tsv}\n")
+    with pytest.raises(ConfigError, match=r"kind=reading is unknown \(allowed: .*\)\n.*data\.dev must be given$"):
+        load_task(str(file))

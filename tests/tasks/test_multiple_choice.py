@@ -64,5 +64,5 @@ def test_the_most_probable_option_is_the_answer():
 
 def test_a_format_of_another_kind_is_refused():
     sst2 = load_task("sst2")
-    with pytest.raises(ConfigError, match="sst2: kind=multiple_choice reads format.name=race, not glue"):
+    with pytest.raises(ConfigError, match="sst2: kind=multiple_choice reads format.name=race or choices, not glue"):
         Kind(sst2, sst2.at("smoke"))

@@ -1,8 +1,10 @@
-"""The official file formats of the tasks, read and written. A format is a section of a task's YAML with four methods.
+"""The file formats of the tasks, read and written. A format is a section of a task's YAML with four methods.
 
 read(file, labelled) gives the examples and the issues: where labelled, an example without a usable label is left out,
 else it stays, since a prediction file covers all of them. write(examples, file) is its inverse. read_predictions and
 write_predictions do the same for predictions by example id, in the form that leaderboards and official scripts take.
+scores names what predictions can be scored by, needs the settings without which the kind cannot do, and sequences how
+many a model reads for an example.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""GLUE's tab-separated files: a line an example, predictions as `index<TAB>prediction`."""
+"""One text or two with a label, one a line of a tab-separated file as GLUE's or of JSON Lines; predictions as TSV."""
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -10,7 +10,15 @@ from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import Issue, TextExample, describe, enumerate_few
-from albert_lab.tasks.formats import read_bytes
+from albert_lab.tasks.formats.rows import (
+    JSON_LINES,
+    Labels,
+    check_columns,
+    read_lines,
+    read_rows,
+    write_cells,
+    write_rows,
+)
 
 PREDICTIONS_HEADER = ["index", "prediction"]
 
@@ -18,7 +26,8 @@ PREDICTIONS_HEADER = ["index", "prediction"]
 class GlueFormat(Section):
     """Which columns of the file are read. No labels: the label is a number.
 
-    columns are those of the official training file; they serve for files without a header line, and for writing.
+    columns are those of the official training file; they serve for files without a header line, and for writing. A file
+    whose name ends in .jsonl has a JSON object a line instead.
     """
 
     name: Literal["glue"]
@@ -27,8 +36,9 @@ class GlueFormat(Section):
     text_a: str
     text_b: str | None
     label: str
-    labels: tuple[str, ...] | None
+    labels: Labels
     needs: ClassVar[tuple[str, ...]] = ()
+    sequences: ClassVar[int] = 1
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -44,25 +54,22 @@ class GlueFormat(Section):
             MissingDataError: there is no such file.
             ConfigError: it is not UTF-8, a column is missing, or no example can be used.
         """
-        rows = _rows(file)
-        if not rows:
-            raise ConfigError(f"{file} is empty")
-        has_header = self.header or self.text_a in rows[0]  # CoLA's test file has one, its other files have none
-        names = rows[0] if has_header else self.columns
-        self._find_columns(file, names, labelled)
+        # The marker: CoLA's test file has a header, its other files have none.
+        names, rows = read_rows(file, self.columns, self.header, self.text_a)
+        check_columns(file, names, [self.text_a, self.text_b, self.label if labelled else None])
         examples, issues = [], []
-        for number, row in enumerate(rows[has_header:]):
-            place = f"{file.name}:{number + 1 + has_header}"
-            if len(row) != len(names):
-                issues.append(Issue(place, f"{len(row)} columns instead of {len(names)}"))
+        for row in rows:
+            text_a, text_b = row.text(self.text_a), row.text(self.text_b)
+            if text_a is None or (text_b is None and self.text_b):
+                absent = self.text_a if text_a is None else self.text_b
+                issues.append(Issue(row.place, row.flaw or f"no text in {absent}"))
                 continue
-            cells = dict(zip(names, row, strict=True))
-            label = self._label(cells[self.label]) if self.label in cells else None
-            if label is None and self.label in cells:
-                issues.append(Issue(place, f"{self.label} is {cells[self.label]!r}, not {self._allowed()}"))
+            given = row.text(self.label)
+            label = None if given is None else self._label(given)
+            if label is None and self.label in names:
+                issues.append(Issue(row.place, f"{self.label} is {given!r}, not {self._allowed()}"))
             if label is not None or not labelled:
-                text_b = cells[self.text_b] if self.text_b else None
-                examples.append(TextExample(str(number), cells[self.text_a], text_b, label))
+                examples.append(TextExample(str(row.number), text_a, text_b, label))
         if not examples:
             raise ConfigError(f"{file}: no example can be used: {describe(issues) or 'it has none'}")
         return examples, issues
@@ -72,8 +79,14 @@ class GlueFormat(Section):
 
         Cells of which an example knows nothing stay empty; tabs and line ends within a text become spaces.
         """
-        labelled = any(example.label is not None for example in examples)
         texts = [self.text_a, *([self.text_b] if self.text_b else [])]
+        if file.suffix == JSON_LINES:
+            objects = [dict(zip(texts, [each.text_a, each.text_b], strict=False)) for each in examples]
+            for written, example in zip(objects, examples, strict=True):
+                written |= {} if example.label is None else {self.label: example.label}
+            write_rows(file, [*texts, self.label], objects, header=False)
+            return
+        labelled = any(example.label is not None for example in examples)
         names = list(self.columns) if labelled else ["index", *texts]
         rows = [names] if self.header or not labelled else []
         for number, example in enumerate(examples):
@@ -84,7 +97,7 @@ class GlueFormat(Section):
             }
             cells |= zip(texts, [example.text_a, example.text_b or ""], strict=False)
             rows.append([re.sub(r"[\t\r\n]+", " ", cells.get(name, "")) for name in names])
-        _write_rows(file, rows)
+        write_cells(file, rows)
 
     def read_predictions(self, file: Path) -> dict[str, str | float]:
         """Predicted labels by example id from a submission file.
@@ -94,7 +107,7 @@ class GlueFormat(Section):
             ConfigError: no header line, a line that does not have two columns, an index that stands twice, or a
                 prediction that is no label of the task.
         """
-        rows = _rows(file)
+        rows = [line.split("\t") for line in read_lines(file)]
         if not rows or [name.lower() for name in rows[0]] != PREDICTIONS_HEADER:
             raise ConfigError(f"{file}:1: the first line must be {'<TAB>'.join(PREDICTIONS_HEADER)}")
         predictions: dict[str, str | float] = {}
@@ -115,13 +128,7 @@ class GlueFormat(Section):
 
     def write_predictions(self, predictions: Mapping[str, str | float], file: Path) -> None:
         """Writes predicted labels by example id as a submission file."""
-        _write_rows(file, [PREDICTIONS_HEADER, *([id, str(label)] for id, label in predictions.items())])
-
-    def _find_columns(self, file: Path, names: Sequence[str], labelled: bool) -> None:
-        wanted = [self.text_a, self.text_b, self.label if labelled else None]
-        missing = [name for name in wanted if name and name not in names]
-        if missing:
-            raise ConfigError(f"{file}: no column {', '.join(missing)}; its columns: {', '.join(names)}")
+        write_cells(file, [PREDICTIONS_HEADER, *([id, str(label)] for id, label in predictions.items())])
 
     def _label(self, text: str) -> str | float | None:
         if self.labels is not None:
@@ -134,20 +141,3 @@ class GlueFormat(Section):
 
     def _allowed(self) -> str:
         return "a number" if self.labels is None else f"one of {', '.join(self.labels)}"
-
-
-def _rows(file: Path) -> list[list[str]]:
-    """Cells of each line. Quotation marks are text; only a line feed ends a line."""
-    content = read_bytes(file)
-    try:
-        lines = content.decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{file}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from error
-    if not lines[-1]:
-        lines.pop()
-    return [line.removesuffix("\r").split("\t") for line in lines]
-
-
-def _write_rows(file: Path, rows: Iterable[Sequence[str]]) -> None:
-    file.write_bytes("".join("\t".join(row) + "\n" for row in rows).encode())

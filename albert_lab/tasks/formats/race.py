@@ -10,8 +10,9 @@ from pydantic import BaseModel, TypeAdapter
 
 from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.tasks.examples import ChoiceExample, Issue, describe, enumerate_few
+from albert_lab.tasks.examples import ChoiceExample, Issue, describe
 from albert_lab.tasks.formats import read_json
+from albert_lab.tasks.formats.letters import read_letters, write_letters
 
 LETTERS = ("A", "B", "C", "D")
 # Where a question is a sentence with a gap.
@@ -26,7 +27,6 @@ class _Passage(BaseModel):
 
 
 _FILE = TypeAdapter(_Passage)
-_TEXTS = TypeAdapter(dict[str, str])
 
 
 class RaceFormat(Section):
@@ -35,6 +35,7 @@ class RaceFormat(Section):
     name: Literal["race"]
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
     needs: ClassVar[tuple[str, ...]] = ("question_length",)
+    sequences: ClassVar[int] = len(LETTERS)
 
     def read(self, file: Path, labelled: bool) -> tuple[list[ChoiceExample], list[Issue]]:
         """The questions of a split's folder. Their ids are level/file/number, the number from 0.
@@ -91,16 +92,11 @@ class RaceFormat(Section):
             MissingDataError: there is no such file.
             ConfigError: it is not one JSON object with letters.
         """
-        letters = read_json(file, _TEXTS)
-        wrong = [f"{id}: {letter}" for id, letter in letters.items() if letter not in LETTERS]
-        if wrong:
-            raise ConfigError(f"{file}: predictions that are not one of {', '.join(LETTERS)}: {enumerate_few(wrong)}")
-        return {id: LETTERS.index(letter) for id, letter in letters.items()}
+        return read_letters(file, LETTERS)
 
     def write_predictions(self, predictions: Mapping[str, int], file: Path) -> None:
         """Writes the letters of the chosen options by question id."""
-        letters = {id: LETTERS[label] for id, label in predictions.items()}
-        file.write_text(json.dumps(letters), encoding="utf-8")
+        write_letters(predictions, file, LETTERS)
 
 
 def level(id: str) -> str:

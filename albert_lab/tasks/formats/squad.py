@@ -52,6 +52,7 @@ class SquadFormat(Section):
     name: Literal["squad"]
     unanswerable: bool
     needs: ClassVar[tuple[str, ...]] = ("question_length", "stride", "answer_length", "n_best")
+    sequences: ClassVar[int] = 1
 
     @property
     def scores(self) -> tuple[str, ...]:

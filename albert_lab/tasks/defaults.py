@@ -1,0 +1,81 @@
+"""What the file of a task leaves out, and where the kinds of task are."""
+
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from albert_lab import paths
+
+DEFAULTS = paths.CONF / "task_defaults.yaml"
+# The scale whose settings are written out; the other scales write what differs.
+FULL_SCALE = "paper"
+EVERY_KIND = "every_kind"
+
+
+def kinds() -> list[str]:
+    """The kinds of task that have defaults."""
+    return [kind for kind in _defaults() if kind != EVERY_KIND]
+
+
+def kind_module(kind: str) -> str:
+    """The module of a kind of task."""
+    return f"albert_lab.tasks.{kind}"
+
+
+def is_kind(kind: str) -> bool:
+    """Whether there is such a module."""
+    return kind.isidentifier() and find_spec(kind_module(kind)) is not None
+
+
+def filled(content: dict[str, Any]) -> dict[str, Any]:
+    """A task's content with what it leaves out: its own, else the kind's, else that of every kind.
+
+    The title is the name. Metrics follow from the format, the main ones are the first of them, or SQuAD's both. The
+    settings of a scale are the task's, else the kind's, else those of the full scale.
+    """
+    default = _defaults().get(str(content.get("kind")), {})
+    found = {"title": content["name"]} | _defaults()[EVERY_KIND] | content
+    form = _format(content.get("format", {}), default.get("format", {}))
+    if isinstance(form, dict):
+        found = {"format": form, "metrics": _metrics(form)} | found | {"format": form}
+        metrics = found["metrics"]
+        found.setdefault("main", metrics[: len(metrics) if form.get("name") == "squad" else 1])
+    return _with_settings(found, default.get("settings", {}))
+
+
+def _format(own: Any, default: dict[str, Any]) -> Any:
+    if not isinstance(own, dict) or own.get("name", default.get("name")) != default.get("name"):
+        return own
+    form = default | own
+    return {"header": not form["columns"]} | form if "columns" in form else form
+
+
+def _metrics(form: dict[str, Any]) -> list[str]:
+    match form.get("name"):
+        case "glue" if form.get("labels", ()) is None:
+            return ["pearson", "spearman"]
+        case "squad":
+            return ["exact", "f1"] if form.get("unanswerable") else ["exact_match", "f1"]
+        case _:
+            return ["accuracy"]
+
+
+def _with_settings(content: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    own = content.get("settings", {})
+    if not isinstance(own, dict) or not all(isinstance(settings, dict) for settings in own.values()):
+        return content
+    full = default.get(FULL_SCALE, {}) | own.get(FULL_SCALE, {})
+    settings = {}
+    for scale in [*default, *(scale for scale in own if scale not in default)]:
+        given = own.get(scale, {})
+        settings[scale] = full | default.get(scale, {}) | given
+        if "learning_rate" in given and "rate_hidden_size" not in given:  # a rate is meant as it stands
+            settings[scale]["rate_hidden_size"] = None
+    return content | {"settings": settings}
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    return OmegaConf.to_container(OmegaConf.load(DEFAULTS))  # pyright: ignore[reportReturnType]

@@ -1,0 +1,130 @@
+"""Questions with any number of options, one a line of tab-separated columns or JSON; predictions as id -> letter."""
+
+import string
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import model_validator
+
+from albert_lab.config.schema import Section
+from albert_lab.errors import ConfigError
+from albert_lab.tasks.examples import ChoiceExample, Issue, describe
+from albert_lab.tasks.formats.letters import read_letters, write_letters
+from albert_lab.tasks.formats.rows import Labels, Row, check_columns, read_rows, write_rows
+
+LETTERS = tuple(string.ascii_uppercase)
+FEWEST = 2
+GUESSED = 4  # options of a question, for estimates
+
+
+class ChoicesFormat(Section):
+    """Which columns of the file are read.
+
+    passage and question are null where the file has no such thing. options are a column each, of which the last may be
+    empty, or the one column of a JSON Lines file with a list of them. labels are what the label says, in the order of
+    the options; null: letters from A, or numbers from 0. columns are those of a file without a header line.
+    """
+
+    name: Literal["choices"]
+    columns: tuple[str, ...]
+    header: bool
+    passage: str | None
+    question: str | None
+    options: str | tuple[str, ...]
+    label: str
+    labels: Labels
+    scores: ClassVar[tuple[str, ...]] = ("accuracy",)
+    needs: ClassVar[tuple[str, ...]] = ("question_length",)
+
+    @property
+    def sequences(self) -> int:
+        """How many options a question has; a guess where the files say so themselves."""
+        return GUESSED if isinstance(self.options, str) else len(self.options)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "ChoicesFormat":
+        if self.passage is None and self.question is None:
+            raise ValueError("passage or question must name a column")
+        if isinstance(self.options, str):
+            return self
+        if not FEWEST <= len(self.options) <= len(LETTERS):
+            raise ValueError(f"options must name {FEWEST} to {len(LETTERS)} columns, or one with a list of them")
+        if self.labels is not None and len(self.labels) != len(self.options):
+            raise ValueError(f"{len(self.labels)} labels for {len(self.options)} options")
+        return self
+
+    def read(self, file: Path, labelled: bool) -> tuple[list[ChoiceExample], list[Issue]]:
+        """The questions of a file. Their ids are the numbers of its lines below the header, from 0.
+
+        Raises:
+            MissingDataError: there is no such file.
+            ConfigError: it is not UTF-8, a column is missing, or no question can be used.
+        """
+        texts = [name for name in (self.passage, self.question) if name]
+        named = [self.options] if isinstance(self.options, str) else list(self.options)
+        names, rows = read_rows(file, self.columns, self.header, texts[0])
+        check_columns(file, names, [*texts, *named, self.label if labelled else None])
+        examples, issues = [], []
+        for row in rows:
+            options = self._options(row)
+            absent = [name for name in texts if row.text(name) is None]
+            flaw = row.flaw or (f"no text in {absent[0]}" if absent else "")
+            if not flaw and not FEWEST <= len(options) <= len(LETTERS):
+                flaw = f"{len(options)} options"
+            if flaw:
+                issues.append(Issue(row.place, flaw))
+                continue
+            given = row.text(self.label)
+            label = None if given is None else self._index(given, len(options))
+            if label is None and self.label in names:
+                issues.append(Issue(row.place, f"{self.label} is {given!r}, none of the {len(options)} options"))
+            if label is not None or not labelled:
+                passage, question = row.text(self.passage) or "", row.text(self.question) or ""
+                examples.append(ChoiceExample(str(row.number), passage, question, options, label))
+        if not examples:
+            raise ConfigError(f"{file}: no question can be used: {describe(issues) or 'it has none'}")
+        return examples, issues
+
+    def write(self, examples: Sequence[ChoiceExample], file: Path) -> None:
+        """Writes the columns that are read, with a header line where the file is tab-separated."""
+        texts = {self.passage: "passage", self.question: "question"}
+        named = self.options if isinstance(self.options, tuple) else (self.options,)
+        rows = []
+        for example in examples:
+            row = {name: getattr(example, key) for name, key in texts.items() if name}
+            row |= (
+                {named[0]: example.options}
+                if isinstance(self.options, str)
+                else dict(zip(named, example.options, strict=False))
+            )
+            if example.label is not None:
+                row[self.label] = (self.labels or LETTERS)[example.label]
+            rows.append(row)
+        write_rows(file, [*(name for name in texts if name), *named, self.label], rows, header=True)
+
+    def read_predictions(self, file: Path) -> dict[str, int]:
+        """Indices of the chosen options by question id; see read_letters()."""
+        return read_letters(file, LETTERS)
+
+    def write_predictions(self, predictions: Mapping[str, int], file: Path) -> None:
+        """Writes the letters of the chosen options by question id."""
+        write_letters(predictions, file, LETTERS)
+
+    def _options(self, row: Row) -> tuple[str, ...]:
+        if isinstance(self.options, str):
+            found = row.cells.get(self.options, ())
+            return found if isinstance(found, tuple) else ()
+        texts = [row.text(name) or "" for name in self.options]
+        while texts and not texts[-1]:
+            texts.pop()
+        return tuple(texts)
+
+    def _index(self, text: str, count: int) -> int | None:
+        if self.labels is not None:
+            index = self.labels.index(text) if text in self.labels else count
+        elif text.isdecimal() and text.isascii():
+            index = int(text[:3])
+        else:
+            index = LETTERS.index(text) if text in LETTERS else count
+        return index if index < count else None

@@ -1,0 +1,131 @@
+"""Files with an example a line: tab-separated columns, or JSON objects where the file's name ends in .jsonl."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator
+
+from albert_lab.errors import ConfigError
+from albert_lab.tasks.formats import read_bytes
+
+JSON_LINES = ".jsonl"
+
+
+def _as_texts(labels: Any) -> Any:
+    if not isinstance(labels, list):
+        return labels
+    if any(isinstance(label, bool) for label in labels):
+        raise ValueError("write them in quotation marks: YAML reads yes, no, on, off, true and false as truth values")
+    return tuple(str(label) if isinstance(label, int) else label for label in labels)
+
+
+# Labels as the file has them; a whole number stands for its digits.
+Labels = Annotated[tuple[str, ...] | None, BeforeValidator(_as_texts)]
+
+
+class Row(NamedTuple):
+    """One example's line: file:line, its number below the header from 0, its values by column, and what is wrong.
+
+    A value is text, or a list of texts in JSON; what has no value, or another kind of it, is not among the cells.
+    """
+
+    place: str
+    number: int
+    cells: dict[str, str | tuple[str, ...]]
+    flaw: str
+
+    def text(self, name: str | None) -> str | None:
+        """The text of a column; None where it has none."""
+        cell = self.cells.get(name) if name else None
+        return cell if isinstance(cell, str) else None
+
+
+def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> tuple[list[str], list[Row]]:
+    """The names of the columns that stand in a file, and its rows.
+
+    Args:
+        file: JSON Lines by its name, else tab-separated; quotation marks are text, and only a line feed ends a line.
+        columns: those of a tab-separated file without a header line.
+        header: whether the first line of a tab-separated file is one.
+        marker: a column; a first line that holds its name is a header, whatever else is said.
+
+    Raises:
+        MissingDataError: there is no such file.
+        ConfigError: it is empty or not UTF-8.
+    """
+    lines = read_lines(file)
+    if not lines:
+        raise ConfigError(f"{file} is empty")
+    if file.suffix == JSON_LINES:
+        rows = [_object(f"{file.name}:{number + 1}", number, line) for number, line in enumerate(lines)]
+        return list(dict.fromkeys(name for row in rows for name in row.cells)), rows
+    cells = [line.split("\t") for line in lines]
+    has_header = header or marker in cells[0]
+    names = cells[0] if has_header else list(columns)
+    rows = []
+    for number, row in enumerate(cells[has_header:]):
+        flaw = "" if len(row) == len(names) else f"{len(row)} columns instead of {len(names)}"
+        place = f"{file.name}:{number + 1 + has_header}"
+        rows.append(Row(place, number, {} if flaw else dict(zip(names, row, strict=True)), flaw))
+    return names, rows
+
+
+def read_lines(file: Path) -> list[str]:
+    """The lines of a file.
+
+    Raises:
+        MissingDataError: there is no such file.
+        ConfigError: it is not UTF-8.
+    """
+    content = read_bytes(file)
+    try:
+        lines = content.decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{file}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from error
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def check_columns(file: Path, names: Sequence[str], wanted: Iterable[str | None]) -> None:
+    """Raise ConfigError where a column is in no line of a file."""
+    if missing := [name for name in wanted if name and name not in names]:
+        raise ConfigError(f"{file}: no column {', '.join(missing)}; its columns: {', '.join(names)}")
+
+
+def write_rows(file: Path, names: Sequence[str], rows: Iterable[Mapping[str, Any]], header: bool) -> None:
+    """Writes what read_rows() reads; a column that a row has not is empty, or left out of its JSON object."""
+    if file.suffix == JSON_LINES:
+        objects = ({name: row[name] for name in names if name in row} for row in rows)
+        file.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects), encoding="utf-8")
+    else:
+        cells = [[str(row.get(name, "")) for name in names] for row in rows]
+        write_cells(file, [list(names), *cells] if header else cells)
+
+
+def write_cells(file: Path, rows: Iterable[Sequence[str]]) -> None:
+    """Writes lines of tab-separated cells."""
+    file.write_bytes("".join("\t".join(row) + "\n" for row in rows).encode())
+
+
+def _object(place: str, number: int, line: str) -> Row:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return Row(place, number, {}, "no JSON")
+    if not isinstance(content, dict):
+        return Row(place, number, {}, "no JSON object")
+    cells = {name: cell for name, value in content.items() if (cell := _cell(value)) is not None}
+    return Row(place, number, cells, "")
+
+
+def _cell(value: Any) -> str | tuple[str, ...] | None:
+    if isinstance(value, list):
+        texts = [text for text in map(_cell, value) if isinstance(text, str)]
+        return tuple(texts) if len(texts) == len(value) else None
+    if isinstance(value, bool):
+        return json.dumps(value)
+    return value if isinstance(value, str) else str(value) if isinstance(value, int | float) else None
