@@ -25,7 +25,7 @@ test: $(INSTALLED_DEV) ## install, then run the test suite
 browser-test: $(INSTALLED_DEV) ## open reports in a headless Chromium, at the width of a phone and of a desktop
 	$(BIN)/pytest tests/browser
 
-kill-test: $(INSTALLED_DEV) ## kill and stop at random moments what is being written, some 300 times
+kill-test: $(INSTALLED_DEV) ## kill and stop at random moments what is being written, about 300 times
 	$(BIN)/pytest -m kills
 	$(BIN)/python tests/kills
 

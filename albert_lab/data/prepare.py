@@ -166,7 +166,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
         if not writers[split].counts["documents"]:
             raise texts.empty_split(split, sum(writer.counts["documents"] for writer in writers.values()), corpus)
     if [texts.fingerprint(each) for each in (corpus, *added)] != fingerprints:
-        raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: start again when it rests")
+        raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
     meta = {
         "version": SHARDS_VERSION,
         "corpus": texts.settings(corpus),

@@ -43,7 +43,7 @@ def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: Encode
 
 
 def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> None:
-    """Refuse a pair of shapes between which no weights can be handed on.
+    """Refuse a pair of shapes between which no weights can be passed on.
 
     Raises:
         ConfigError: the deeper is shallower, has another size than in depth, or blocks that do not divide.
@@ -51,14 +51,14 @@ def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> None:
     as_deep = replace(shallow, dropout=deep.dropout, **{key: getattr(deep, key) for key in _DEPTHS})
     for key, value in vars(deep).items():
         if getattr(as_deep, key) != value:
-            raise ConfigError(f"weights cannot be handed on from {key}={getattr(shallow, key)} to {key}={value}")
+            raise ConfigError(f"weights cannot be passed on from {key}={getattr(shallow, key)} to {key}={value}")
     if deep.num_layers < shallow.num_layers:
-        raise ConfigError(f"weights of {shallow.num_layers} layers cannot be handed on to only {deep.num_layers}")
+        raise ConfigError(f"weights of {shallow.num_layers} layers cannot be passed on to only {deep.num_layers}")
     for key in ("attention_groups", "ffn_groups"):
         before, after = getattr(shallow, key), getattr(deep, key)
         if after % before:
             raise ConfigError(
-                f"weights cannot be handed on from {key}={before} to {key}={after}:"
+                f"weights cannot be passed on from {key}={before} to {key}={after}:"
                 f" each block stands for a whole number of new ones, so {after} must be a multiple of {before}"
             )
 

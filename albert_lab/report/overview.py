@@ -162,7 +162,7 @@ def _cost(section: Section) -> str:
     return "\n".join(
         [
             f"- {cost.runs} runs: {number(cost.tokens)} tokens, {duration(cost.training_seconds)} of training,"
-            f" {duration(cost.total_seconds)} with evaluation and checkpoints. A run that goes on from a trunk counts"
+            f" {duration(cost.total_seconds)} with evaluation and checkpoints. A run that continues a trunk counts"
             " the trunk's part as its own; what is no row is not counted.",
             f"- {cost.finetunings} fine-tunings: {duration(cost.finetuning_seconds)}.",
             *(f"- On {machine}." for machine in cost.machines),

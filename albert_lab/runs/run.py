@@ -29,7 +29,7 @@ LOCK = "lock"
 TRACEBACK = "traceback.txt"
 
 
-REMEDY = "remove the folder, and the command that it is of makes the run again"
+REMEDY = "remove the folder, and run its command again"
 
 
 class _Start(BaseModel):

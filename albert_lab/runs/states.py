@@ -46,7 +46,7 @@ def check_finished(folder: Path) -> None:
     """Raise ConfigError unless a folder holds a run that was finished or imported."""
     name = read(folder).name
     if state(folder) not in PRETRAINED:
-        raise ConfigError(f"{name} is not finished (it is {state(folder)}): finish it by the command it is of")
+        raise ConfigError(f"{name} is not finished (it is {state(folder)}): finish it with the command that started it")
 
 
 def failure(folder: Path) -> str:
@@ -59,13 +59,13 @@ def failure(folder: Path) -> str:
 
 
 def forget_failure(folder: Path) -> None:
-    """Make a failed run, or its failed fine-tunings, be gone on with, from the last checkpoint."""
+    """Let a failed run, or its failed fine-tunings, resume from the last checkpoint."""
     (folder / FAILURE).unlink(missing_ok=True)
     finetunings.forget_failures(folder)
 
 
 def forget(folder: Path) -> None:
-    """Make a run be made again from the start."""
+    """Let a run start again from scratch."""
     forget_failure(folder)
     for name in (results.RECORD, results.METRICS, results.LAYERS, MACHINE):
         (folder / name).unlink(missing_ok=True)

@@ -55,9 +55,9 @@ def _check_training(run: runs.Run, parent: runs.Run) -> None:
     for key in _SAME_IN_TRAINING:
         here, there = (_value(config, key) for config in (run.config, parent.config))
         if here != there:
-            raise ConfigError(f"its training goes on there, so {key} must be the same: {there} before, {here} after")
+            raise ConfigError(f"its training continues there, so {key} must be the same: {there} before, {here} after")
     if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"]:
-        raise ConfigError("its training goes on there, so the tokenizer must be the same")
+        raise ConfigError("its training continues there, so the tokenizer must be the same")
     if parent.config.budget.stop_at >= run.config.budget.stop_at:
         raise ConfigError(
             f"budget.stop_at={parent.config.budget.stop_at:g} there leaves nothing to do"
@@ -120,4 +120,4 @@ def orphaned(run: runs.Run, reasons: Mapping[str, str]) -> str:
     """Why a run is not made whose parent failed."""
     assert run.start_from is not None
     parent = run.start_from.run
-    return f"not begun: it starts from {parent}, which did not end well: {reasons.get(parent, 'it was stopped')}"
+    return f"not started: it starts from {parent}, which did not end well: {reasons.get(parent, 'it was stopped')}"

@@ -103,7 +103,7 @@ def set_aside(folder: Path, results: "pd.DataFrame", tunings: "pd.DataFrame", sa
         say(f"the report before is damaged, and kept as {copy}: {damage}")
         return
     what = "1 run of the report before has" if len(lost) == 1 else f"{len(lost)} runs of the report before have"
-    say(f"{what} numbers that stand nowhere else: it is kept as {copy}")
+    say(f"{what} numbers that exist nowhere else: it is kept as {copy}")
 
 
 def _filled(row: Row) -> Row:

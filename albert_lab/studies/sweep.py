@@ -298,7 +298,7 @@ def _words(item: PlannedPoint, place: str) -> list[str]:
 def _describe_exit(code: int) -> str:
     if code < 0:
         return f"its process was killed by signal {-code} (9 may mean out of memory); the same command resumes it"
-    return f"its process ended with exit code {code}; what it said stands above"
+    return f"its process ended with exit code {code}; see its output above"
 
 
 def report_place(config: RunConfig) -> str:

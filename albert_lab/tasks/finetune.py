@@ -60,7 +60,7 @@ def finetune(
 ) -> FinetuningRecord | None:
     """The record of a fine-tuning, made first where it is not there; None when stopped before the end.
 
-    A stopped one goes on from its last checkpoint. What the task starts from is fine-tuned before, with the same seed.
+    A stopped one resumes from its last checkpoint. What the task starts from is fine-tuned before, with the same seed.
 
     Args:
         start: What is fine-tuned.
@@ -138,7 +138,7 @@ class _Finetuning:
         self.say = say
         self.is_stopped = is_stopped
         self.outputs = output_folder(start.folder, task.name, seed)
-        # Under its identity: a checkpoint of other settings is not gone on from.
+        # Under its identity: no resuming from a checkpoint of other settings.
         self.checkpoints = self.outputs / CHECKPOINTS / identity
         self.kind = load_kind(task, settings)
         self.encoder = TextEncoder(start.tokenizer, start.config.corpus)

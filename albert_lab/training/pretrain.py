@@ -189,7 +189,7 @@ class Pretrainer:
             self.wait_seconds, self.last_losses = state["wait_seconds"], state["last_losses"]
             self.peak_memory_bytes, self.curve_points = state["peak_memory_bytes"], state["curve_points"]
             self.clock.load_state_dict(state["clock"])
-            self.say(f"goes on from step {self.steps:,} ({self.share:.0%} of the budget)")
+            self.say(f"resumes from step {self.steps:,} ({self.share:.0%} of the budget)")
         self.log.rewind(state["log_bytes"] if state else 0)
 
     def _save(self) -> None:

@@ -38,7 +38,7 @@ class Start:
         if self.keep == "training":
             state = checkpoint.load_last(checkpoints, model, optimizer, self.run_name)
             log.take_over(self.folder / METRICS, state["log_bytes"])
-            say(f"goes on where {self.run_name} ended")
+            say(f"continues where {self.run_name} ended")
             return state
         tensors = deepen(checkpoint.read_last_weights(checkpoints), self.shape, model.encoder.shape)
         checkpoint.set_weights(model, tensors, f"what {self.run_name} hands on")

@@ -49,7 +49,7 @@ def test_attention_and_ffn_are_handed_on_apart():
 @pytest.mark.parametrize(
     ("shallow", "deep", "message"),
     [
-        (shape(2, 1, 1), shape(1, 1, 1), "weights of 2 layers cannot be handed on to only 1"),
+        (shape(2, 1, 1), shape(1, 1, 1), "weights of 2 layers cannot be passed on to only 1"),
         (shape(2, 2, 2), shape(3, 3, 3), "attention_groups=2 to attention_groups=3"),
         (shape(2, 1, 2), shape(2, 1, 1), "ffn_groups=2 to ffn_groups=1"),
         (shape(1, 1, 1), shape(2, 1, 1, hidden_size=96), "hidden_size=48 to hidden_size=96"),

@@ -83,7 +83,7 @@ def test_numbers_that_stand_in_a_report_alone_outlive_another_report_in_its_plac
     assert not said_before_a_report_of(items), "the new report has them"
     copy = folder.with_name("toy-before-1")
     (line,) = said_before_a_report_of(items[:1])
-    assert line == f"1 run of the report before has numbers that stand nowhere else: it is kept as {copy}"
+    assert line == f"1 run of the report before has numbers that exist nowhere else: it is kept as {copy}"
     assert {name: (copy / name).read_text() for name in before} == before
     shutil.rmtree(folder)
     assert [item.state for item in planned(experiment, corpus)] == ["recorded"] * 2
