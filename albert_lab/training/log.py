@@ -32,7 +32,7 @@ class MetricsLog:
             file.truncate(size)
 
     def take_over(self, file: Path, size: int) -> None:
-        """Begin with another run's log, up to a size (bytes) at its checkpoint: the curve of a run that continues it."""
+        """Begin with another run's log, up to a size (bytes) at its checkpoint: a continued run's curve."""
         with self._file.open("wb") as own, file.open("rb") as others:
             own.write(others.read(size))
 
