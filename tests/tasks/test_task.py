@@ -103,17 +103,20 @@ def test_the_releases_adam_is_for_the_papers_scale():
 
 
 def test_the_learning_rate_falls_with_the_width_and_a_given_one_stands():
-    def rates(*overrides):
-        task = load_task("sst2", overrides)
-        widths = ("tiny", "small", "base")  # H = 48, 96, 768
-        return [task.fitted(config.load([f"model={name}", "scale=laptop"])).learning_rate for name in widths]
+    runs = [config.load([f"model={name}", "scale=laptop"]) for name in ("tiny", "base")]
+    narrow, wide = (run.model.hidden_size for run in runs)
+    settings = TASKS["sst2"].at("laptop")
+    assert settings.rate_hidden_size is not None
+    assert narrow < settings.rate_hidden_size < wide
 
-    full = TASKS["sst2"].at("laptop").learning_rate
-    assert rates() == pytest.approx([full, full, full / 8**1.5])
-    assert rates("settings.laptop.learning_rate=0.01") == [0.01] * 3
-    assert rates("settings.laptop.learning_rate=0.01", "settings.laptop.rate_hidden_size=48") == pytest.approx(
-        [0.01, 0.01 / 2**1.5, 0.01 / 16**1.5]
-    )
+    def rates(*overrides):
+        return [load_task("sst2", overrides).fitted(run).learning_rate for run in runs]
+
+    full = settings.learning_rate
+    assert rates() == pytest.approx([full, full * (settings.rate_hidden_size / wide) ** 1.5])
+    assert rates("settings.laptop.learning_rate=0.01") == [0.01, 0.01]
+    own = ["settings.laptop.learning_rate=0.01", f"settings.laptop.rate_hidden_size={narrow}"]
+    assert rates(*own) == pytest.approx([0.01, 0.01 * (narrow / wide) ** 1.5])
 
 
 def test_a_scale_that_a_task_does_not_know_is_refused():
