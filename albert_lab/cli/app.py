@@ -13,9 +13,10 @@ from albert_lab.cli.options import PANELS
 from albert_lab.errors import ConfigError
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a run failed, or all of a study, 2 wrong usage or configuration, or a damaged file, 3 some"
-    " runs of a study failed, 4 data or a package is missing, 5 a claim has the verdict of --fail-on, 75 stopped by"
-    " SIGTERM, 130 stopped by Ctrl-C. A stopped command resumes when it is given again."
+    "Exit codes: 0 done; 1 the run failed, all runs of a study failed, or the disk is full; 2 wrong usage or"
+    " configuration, or a damaged file; 3 some runs of a study failed; 4 data or a package is missing; 5 a claim has"
+    " the verdict of --fail-on; 75 stopped by SIGTERM; 130 stopped by Ctrl-C. A stopped command resumes when you run"
+    " it again."
 )
 
 
@@ -24,7 +25,7 @@ FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")
 
 
 class _Grouped(TyperGroup):
-    """Commands in the order of the help's groups, in each as they were added."""
+    """Lists commands group by group, and within a group in the order in which they were added."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         names = [name for name in self.commands if name not in FIRST]
@@ -62,10 +63,10 @@ def _root(
 
 
 def run() -> None:
-    """Run the command that the words of the process name."""
+    """Run the command in the arguments of the process."""
     if {"-m", "--multirun"} & set(sys.argv[1:3]):
         raise ConfigError("-m is Hydra's; here a sweep is a command: albert-lab sweep embedding_size=64,128")
-    for stream in (sys.stdout, sys.stderr):  # names of files need not be text
+    for stream in (sys.stdout, sys.stderr):  # file names need not be valid text
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     app()

@@ -52,7 +52,7 @@ def data_fetch(
 )
 def data_status(
     tasks: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="Only these tasks; a file of your own by its path.")
+        str | None, typer.Option(metavar="NAME,...", help="Only these tasks: names, or .yaml files of your own.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -27,21 +27,23 @@ def finetune(
     run: RunName,
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Of the task's file: settings.laptop.steps=400."),
+        typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the task's file, as settings.laptop.steps=400."),
     ] = None,
-    tasks: Annotated[str, typer.Option(metavar="NAME,...", help="The tasks.")] = "squad1,squad2,mnli,sst2,race",
+    tasks: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Tasks: names, or .yaml files of your own.")
+    ] = "squad1,squad2,mnli,sst2,race",
     seeds: Annotated[
-        str | None, typer.Option("--seeds", metavar="N,...", help="Fine-tuning seeds; those of the scale unless given.")
+        str | None, typer.Option("--seeds", metavar="N,...", help="Fine-tuning seeds; by default those of the scale.")
     ] = None,
     predict: Annotated[
         str, typer.Option("--predict", metavar="SPLIT,...", help="Further splits to predict, such as test.")
     ] = "",
     random: Annotated[
-        bool, typer.Option("--random", help="Start from random weights of the run's shape, to compare with.")
+        bool, typer.Option("--random", help="Start from random weights in the run's shape, as a baseline.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are read, not made again."""
+    """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are not repeated."""
     from albert_lab.runs import tuning
 
     wanted = tuning.Wanted(
@@ -68,20 +70,23 @@ def score(
     overrides: Overrides = None,
     split: Annotated[str, typer.Option("--split", help="The split that was predicted.")] = "dev",
     data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of the tasks' data; $ALBERT_LAB_TASKS unless given.")
+        Path | None, typer.Option("--data", help="Folder of the tasks' data; by default that of `data status`.")
     ] = None,
     na_probs: Annotated[
-        Path | None, typer.Option("--na-probs", help="SQuAD 2.0: how probable it is that there is no answer, by id.")
+        Path | None, typer.Option("--na-probs", help="SQuAD 2.0: file of the probability of no answer, by question id.")
     ] = None,
     threshold: Annotated[
-        float, typer.Option("--threshold", help="SQuAD 2.0: above it a question is unanswered.")
+        float, typer.Option("--threshold", help="SQuAD 2.0: above this probability, the answer is empty.")
     ] = 1.0,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Score what is predicted, if it is not the whole.")
+        bool, typer.Option("--partial", help="Accept predictions for a part of the split, and score that.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Official scores of anybody's prediction file, in percent; KEY=VALUE tells the corpus of a task made of one."""
+    """Print the official scores of any prediction file, in percent.
+
+    For a task that is made from a corpus, KEY=VALUE settings name the corpus.
+    """
     from albert_lab.config.compose import load
     from albert_lab.tasks.corpus_tasks import data_folder
     from albert_lab.tasks.score import score as score_file
@@ -104,11 +109,13 @@ def score(
 def ensemble(
     task: TaskName,
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs that were fine-tuned on the task.")],
-    which: Annotated[
-        str, typer.Option("--which", help="best or last: which checkpoints of the fine-tunings.")
-    ] = "best",
-    split: Annotated[str, typer.Option("--split", help="dev, or another split that all have predicted.")] = "dev",
-    best: Annotated[int | None, typer.Option("--best", min=1, help="Only so many members, the best on dev.")] = None,
+    which: Annotated[str, typer.Option("--which", help="Which checkpoint of each fine-tuning: best or last.")] = "best",
+    split: Annotated[
+        str, typer.Option("--split", help="dev, or another split that all fine-tunings have predicted.")
+    ] = "dev",
+    best: Annotated[
+        int | None, typer.Option("--best", min=1, help="Average only this many fine-tunings, the best on dev.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="Where to write the predictions.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -121,7 +128,7 @@ def ensemble(
 
 @app.command(rich_help_panel=TABLES, epilog=examples("albert-lab table14", "albert-lab table14 --json"))
 def table14(as_json: Json = False) -> None:
-    """Table 14: the fine-tuning settings as configured, beside the paper's."""
+    """Table 14: the fine-tuning settings as configured, next to the paper's."""
     from albert_lab.studies.table14 import compare, text
 
     found = compare()

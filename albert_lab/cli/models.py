@@ -19,7 +19,7 @@ app.add_typer(config_app, name="config", rich_help_panel=MODELS)
 def params(
     overrides: Overrides = None,
     paper: Annotated[
-        bool, typer.Option("--paper", help="All parameter counts that the paper prints, beside ours.")
+        bool, typer.Option("--paper", help="All parameter counts that the paper prints, next to ours.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -51,9 +51,9 @@ def speed(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure throughput, utilisation and memory of configurations, taking turns.
+    """Measure throughput, utilisation and memory of configurations, in interleaved rounds.
 
-    Without a sweep: BERT-base and ALBERT-base at the sizes of the scale; other models by name, as in
+    Without a sweep, it compares BERT-base and ALBERT-base at the sizes of the scale. Name other models as in
     `model=BERT-large,ALBERT-large`. All are in memory at once. If a step is slow, lower batch_size.
     """
     from albert_lab.cost import benchmark
@@ -75,7 +75,7 @@ def speed(
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))
 def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
-    """Show the whole configuration of one run, and its regime beside the paper's."""
+    """Show the resolved configuration of one run, and how its regime compares with the paper's."""
     from omegaconf import OmegaConf
 
     from albert_lab.config.compose import load

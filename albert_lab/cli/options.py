@@ -1,4 +1,4 @@
-"""What several commands take and print alike."""
+"""Options and output that several commands share."""
 
 import sys
 from typing import Annotated, Literal
@@ -44,12 +44,12 @@ Tasks = Annotated[
         show_default=False,
     ),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of runs at a time; they share the cores.")]
-FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Start no further run after one failed.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of runs in parallel; they share the cores.")]
+FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Start no more runs after one has failed.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start all runs again from scratch, finished ones too.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Resume failed runs from their last checkpoint.")]
 RemakeRecorded = Annotated[
-    bool, typer.Option("--remake-recorded", help="Also make runs that are only recorded in reports.")
+    bool, typer.Option("--remake-recorded", help="Train runs again that are only recorded in reports.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the runs and their cost; write nothing.")]
 ListFolders = Annotated[bool, typer.Option("--list", help="Print run folders and their states; write nothing.")]
@@ -65,7 +65,7 @@ def task_names(given: str | None) -> list[str] | None:
     """The tasks that --tasks names, none of them for `none`; None where it was not given.
 
     Raises:
-        ConfigError: a task that is named twice, or `none` beside others.
+        ConfigError: a task that is named twice, or `none` together with others.
     """
     if given is None or given == "none":
         return None if given is None else []
@@ -76,7 +76,7 @@ def task_names(given: str | None) -> list[str] | None:
 
 
 def check_views(*, dry_run: bool, list_folders: bool) -> None:
-    """Raise ConfigError where both --dry-run and --list are given: either prints something of its own."""
+    """Raise ConfigError if both --dry-run and --list are given: each prints something else."""
     if dry_run and list_folders:
         raise ConfigError("--dry-run and --list: give one of them")
 

@@ -46,7 +46,7 @@ def paper(
     as_json: Json = False,
     fail_on: FailOn = None,
 ) -> None:
-    """Run or resume all tables and figures, and write them with all claims on one page.
+    """Run or resume all tables and figures, and summarise them with all claims on one page.
 
     With --dry-run: the cost of each experiment at this scale, and of all of them at every scale.
     """
@@ -67,7 +67,7 @@ def paper(
     if list_folders:
         studies.print_folders(list({item.run.name: item for item in together}.values()), as_json=as_json)
         return
-    # Ahead of all: a run that several tables share is made again once.
+    # Before the first table: a run that several tables share is trained again only once.
     again = {"fresh": fresh, "retry_failed": retry_failed, "remake_recorded": remake_recorded}
     found = [replace(study, planned=sweep.forget(study.planned, **again)) for study in found]
     code = 0

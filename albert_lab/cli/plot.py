@@ -1,4 +1,4 @@
-"""Commands that draw figures: of reports, of runs, and of encoders from elsewhere."""
+"""Commands that draw figures of reports, of runs, and of models from other tools."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder to draw into.")]
 
 @plot_app.command(
     LAYERS,
-    help="Figure 1: what each layer changes, of reports, runs and models.",
+    help="Figure 1: how much each layer changes its input, in reports, runs and models.",
     epilog=examples(
         "albert-lab plot layer-similarity",
         "albert-lab plot layer-similarity RUN my-bert my-albert corpus=files corpus.path=texts",
@@ -34,8 +34,8 @@ def layer_similarity(
         list[str] | None,
         typer.Argument(
             metavar="RUN|FOLDER|KEY=VALUE",
-            help="Runs, reports and model folders (Hugging Face layout) to draw; settings, such as the corpus to"
-            " measure models on. Without runs and folders: the newest report or finished runs.",
+            help="Runs, reports and model folders (Hugging Face layout) to draw, and settings, such as the corpus to"
+            " measure models on. By default: the newest report with layers, or else the newest finished runs.",
         ),
     ] = None,
     out: Out = None,
@@ -44,7 +44,7 @@ def layer_similarity(
     ] = False,
     jobs: Jobs = 1,
 ) -> None:
-    """Draw Figure 1 from what is there, or, with --make, run the study that it belongs to."""
+    """Draw Figure 1 from existing results, or run the study `layer-similarity` first with --make."""
     sources = [word for word in words or [] if "=" not in word]
     settings = [word for word in words or [] if "=" in word]
     if make:
@@ -86,7 +86,7 @@ def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
     """Draws the newest report that has layers, or else the newest finished runs.
 
     Raises:
-        MissingDataError: there is neither; names the command that makes them, and its cost.
+        MissingDataError: there is neither; the message has the command that makes them, and its cost.
     """
     from albert_lab.config.compose import load
     from albert_lab.errors import MissingDataError
@@ -130,7 +130,7 @@ def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:
 
         chosen = folder or plots.newest(name)
         note(f"{name} of the report {chosen}")
-        # A report that was not named may be a published one, which is left as it is.
+        # If the user named no report, the newest may be a published one, which must not change.
         files = plots.draw(chosen, name, out or (None if folder else paths.figures()))
         if not files:
             raise ConfigError(f"{chosen} holds nothing that the figure {name} could show")

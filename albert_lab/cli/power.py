@@ -13,7 +13,7 @@ app = typer.Typer()
 def power(
     tables: Annotated[int, typer.Option(min=20, help="Drawn tables for each number.")] = 1_000,
 ) -> None:
-    """Simulate the tests of claims: how often they are wrong, and how often they find what is there."""
+    """Simulate the tests of claims: how often they are wrong, and how often they find a real effect."""
     from albert_lab.report.simulation import as_markdown
 
     print(as_markdown(tables))

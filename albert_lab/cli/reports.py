@@ -1,4 +1,4 @@
-"""Commands on reports that are there: rebuild, publish, compare."""
+"""Commands on existing reports: rebuild, publish, compare."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,11 +20,11 @@ def report(
         list[Path],
         typer.Argument(
             file_okay=False,
-            help="Report folders; for a folder of reports, the page of all of them is rebuilt.",
+            help="Report folders; of a folder of reports, the page of all reports is rebuilt.",
         ),
     ],
 ) -> None:
-    """Rebuild reports (Markdown and HTML) and figures from the records beside them."""
+    """Rebuild reports (Markdown and HTML) and figures from their records."""
     from albert_lab.report import collection, overview
     from albert_lab.report.report import PAGE, rebuild
 
@@ -50,10 +50,10 @@ def publish(
         typer.Option("--to", help="Folder of published reports; by default reports/ in the current folder."),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Also replace a published report that has further runs.")
+        bool, typer.Option("--replace", help="Replace a published report even if it has runs that this one lacks.")
     ] = False,
 ) -> None:
-    """Copy reports to the folder that is committed, and rebuild the page of all reports there.
+    """Copy reports to the committed folder, and rebuild the page of all reports there.
 
     Runs of published reports count as finished in later studies.
     """
@@ -74,7 +74,7 @@ def compare(
     a: Annotated[Path, typer.Argument(metavar="A", file_okay=False, help="A report folder.")],
     b: Annotated[
         Path,
-        typer.Argument(metavar="B", file_okay=False, help="Another: of another scale, machine or version."),
+        typer.Argument(metavar="B", file_okay=False, help="Another, maybe of another scale, machine or version."),
     ],
     as_json: Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Commands that make runs and reports: one model, sweeps, experiment files, and each table of the paper."""
+"""Commands that train and report: one model, sweeps, experiment files, and each table of the paper."""
 
 import json
 import re
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from albert_lab.studies.sweep import Options, PlannedPoint
 
 NOT_SUPPORTED = 5
-# Options that say how runs are made again; a report's command is without them.
+# Options for training runs again; the command that a report shows leaves them out.
 ONCE = ("--fresh", "--retry-failed", "--remake-recorded")
 
 app = typer.Typer()
 
 
 def _study(choose: "Callable[..., tuple[Experiment, Sequence[str]]]") -> Callable[..., None]:
-    """A command that takes what `choose` takes, and the options of all studies."""
+    """A command with the parameters of `choose` and the options of all studies."""
     own = list(signature(choose).parameters.values())
 
     def command(**given: Any) -> None:
@@ -75,7 +75,7 @@ def execute(
     as_json: Json = False,
     fail_on: FailOn = None,
 ) -> None:
-    """Make the missing runs of an experiment, write its report and print what came of it; exits with its code."""
+    """Train the missing runs of an experiment, write its report and print the results; exits with its code."""
     from albert_lab.studies import sweep
 
     check_views(dry_run=dry_run, list_folders=list_folders)
@@ -107,7 +107,7 @@ def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
 
 
 def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
-    """Make the runs that are missing and write the report; the exit code, and the report's folder if a run is done."""
+    """Train the missing runs and write the report; returns the exit code, and the report's folder if a run is done."""
     from albert_lab.report import report
     from albert_lab.studies import ensembles, layers, recorded, sweep
 
@@ -129,7 +129,7 @@ def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Opti
 
 
 def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
-    """Exit with the code of --fail-on where nothing else went wrong and a claim has its verdict."""
+    """Exit with the code of --fail-on if nothing else went wrong and a claim has that verdict."""
     if not code and fail_on and fail_on.replace("-", " ") in decisions:
         note(f"a claim of the paper is {fail_on.replace('-', ' ')}")
         raise typer.Exit(NOT_SUPPORTED)
@@ -192,7 +192,7 @@ def _help(file: Path) -> str:
 
 
 def _place(file: Path) -> tuple[bool, int]:
-    """Where an experiment stands among the commands: by its table in the paper, then what is a figure alone."""
+    """The order of experiments among the commands: by table of the paper, then those that are only a figure."""
     table, figure = (re.search(rf"{kind}s? (\d+)", _line(file, "source")) for kind in ("Table", "Figure"))
     number = table or figure
     return table is None, int(number.group(1)) if number else 0

@@ -1,1 +1,1 @@
-"""The one door for configuration."""
+"""The configuration of a run: composed, checked and frozen."""

@@ -1,4 +1,4 @@
-"""The one door for configuration: Hydra composes, frozen pydantic models come out."""
+"""Configuration from conf/ and the command line: Hydra composes it, pydantic checks and freezes it."""
 
 import difflib
 import itertools
@@ -25,7 +25,7 @@ from albert_lab.config.schema import AnySection, RunConfig
 from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.errors import ConfigError
 
-# Of a sweep: each takes a tenth of a second to compose, and a folder of its own.
+# Of a sweep: each takes a tenth of a second to compose, and has its own folder.
 MAX_POINTS = 10_000
 
 
@@ -58,7 +58,7 @@ def groups() -> dict[str, list[str]]:
     """Every configuration group with its options, read from the file names under conf/."""
     found: dict[str, list[str]] = {}
     for file in sorted(paths.CONF.glob("*/*.yaml"), key=lambda file: (file.parent, file.stem)):
-        if file.parent.name == "task":  # no choice of a run: each fine-tuning reads one
+        if file.parent.name == "task":  # not a setting of a run: each fine-tuning reads one
             continue
         found.setdefault(file.parent.name, []).append(file.stem)
     return found
@@ -68,12 +68,12 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     """The configuration of one run, composed from conf/ and `key=value` overrides.
 
     Raises:
-        ConfigError: an unknown key or option, a wrong type, a value that does not fit; the text names key and value.
+        ConfigError: an unknown key or option, a wrong type, a value that does not fit; the message has key and value.
     """
     return _compose(tuple(overrides))
 
 
-@cache  # a tenth of a second each, and tables ask for many configurations again; what is frozen can be shared
+@cache  # a tenth of a second each, and tables ask for the same ones many times; frozen models can be shared
 def _compose(overrides: tuple[str, ...]) -> RunConfig:
     with _hydra():
         for override in parse(overrides):
@@ -98,7 +98,7 @@ def _compose(overrides: tuple[str, ...]) -> RunConfig:
 
 
 def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
-    """Set tokenizer.vocab_size to that of an existing model file, unless it was given: the file knows it."""
+    """Set tokenizer.vocab_size to that of an existing model file, unless the user gave one."""
     settings = content["tokenizer"]
     given = any(re.match(r"\+*tokenizer\.vocab_size=", override) for override in overrides)
     if not given and isinstance(settings.get("model_file"), str):
@@ -107,12 +107,12 @@ def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
 
 
 def quoted(text: str) -> str:
-    """The value of an override that stands for this very text."""
+    """The value of an override that means exactly this text."""
     return QuotedString(text=text, quote=Quote.single).with_quotes()
 
 
 def _literal(override: str) -> str:
-    """An override whose value, where it is quoted, stands as it is: ${...} in it refers to no other key."""
+    """An override whose value, if it is quoted, is taken literally: ${...} in it refers to no other key."""
     (parsed,) = parse([override])
     value = parsed._value
     if not isinstance(value, QuotedString) or "${" not in value.text:
@@ -127,7 +127,7 @@ def validate(content: Any) -> RunConfig:
         ConfigError: every key that does not fit, with its value and what is allowed.
     """
     try:
-        # JSON mode: lists may stand for tuples, numbers stay strict.
+        # JSON mode: lists become tuples, and numbers stay strict.
         return RunConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
         details = [
@@ -138,7 +138,7 @@ def validate(content: Any) -> RunConfig:
 
 
 def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:
-    """One option of a group by itself, such as the pairs of `inter_sentence: nsp`, which other runs are scored on."""
+    """One option of a group alone, such as the pairs of `inter_sentence: nsp`, on which other runs are scored."""
     content = OmegaConf.to_container(OmegaConf.load(paths.CONF / group / f"{option}.yaml"), resolve=True)
     assert isinstance(content, dict)
     return section.model_validate_json(json.dumps(content | {"name": option}))
@@ -244,12 +244,12 @@ def _refuse_unusable(override: Override) -> None:
         value = override.value()
         if not isinstance(value, str):
             raise ConfigError(f"{override.input_line}: {key} takes one of {', '.join(options)}")
-        if {"/", "\\"} & set(value):  # a file of its own, from anywhere
+        if {"/", "\\"} & set(value):  # a path to any file
             raise ConfigError(_unknown_option(key, value))
 
 
 def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
-    """Each overridden key with its values as override texts: one value where it is fixed, several where it is swept.
+    """Each overridden key with its values as override texts: one value if it is fixed, several if it is swept.
 
     Raises:
         ConfigError: a text that is not an override, a value that is given twice, or an interval, which has no list of

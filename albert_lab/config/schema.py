@@ -1,4 +1,4 @@
-"""What a configuration holds: frozen pydantic models, strict and without defaults."""
+"""The schema of a configuration: frozen pydantic models, strict and without defaults."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from albert_lab import paths
 from albert_lab.naming import Name
 
-# Raise it with every change that moves numbers: it is part of every run's name.
+# Raise it with every change that affects scores: it is part of every run's name.
 RESULTS_VERSION = 3
 
-# What a run keeps of the one it starts from. training: weights, optimizer, step, clock and curve, to go on under the
-# same schedule. weights: nothing else, for a schedule of its own.
+# What a run keeps of the one it starts from. training: weights, optimizer, step, clock and curve, to continue the same
+# schedule. weights: only the weights, with a new schedule.
 Keep = Literal["training", "weights"]
 
 MIN_VOCAB_SIZE = 32
@@ -35,12 +35,12 @@ class Section(BaseModel):
 AnySection = TypeVar("AnySection", bound=Section)
 PositiveInt = Field(gt=0)
 Share = Field(ge=0, le=1)
-SEEDS = 2**32  # what every generator of random numbers takes lies below
+SEEDS = 2**32  # every random number generator accepts seeds below this
 Seed = Field(ge=0, lt=SEEDS)
 
 
 class ModelConfig(Section):
-    """Shape of the encoder. Sizes are in units (hidden_size H, intermediate_size of the FFN, heads, layers L)."""
+    """Shape of the encoder: layers L, hidden size H, attention heads, and intermediate_size of the FFN, all counts."""
 
     name: Name
     num_layers: int = Field(gt=0, le=MAX_LAYERS)
@@ -66,7 +66,7 @@ class ModelConfig(Section):
 
 
 class SharingConfig(Section):
-    """How many distinct attention and FFN blocks serve the layers; layer i of L uses block i * groups // L."""
+    """How many distinct attention and FFN blocks the layers use; layer i of L uses block i * groups // L."""
 
     name: Name
     attention_groups: int = PositiveInt
@@ -81,10 +81,10 @@ class PairLabel(Section):
 
 
 class InterSentenceConfig(Section):
-    """Which segment pairs are made and told apart. No labels: consecutive pairs without a loss.
+    """Which kinds of segment pairs are made and classified. No labels: consecutive pairs without a loss.
 
-    cutting: whether documents are cut into chunks from both ends, so that lengths do not give the order away, or from
-    the front alone, as the released code does.
+    cutting: whether documents are cut into chunks from both ends, so that lengths do not reveal the order, or only from
+    the front, as in the released code.
     """
 
     name: Name
@@ -115,7 +115,7 @@ SourceDocuments = Literal["auto", "file", "blank-line"]
 Documents = Literal["file", "blank-line", "paragraph"]
 
 
-# ISO 639-1; a language without a code of two letters has one of three. The sentence splitter takes any text for a code.
+# ISO 639-1; a language without a two-letter code has one of three letters. The sentence splitter accepts any text.
 _LANGUAGES = (
     "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo"
     " es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka"
@@ -136,7 +136,7 @@ class CorpusConfig(Section):
     """Where text comes from, how it is split into documents and sentences, and how it is cleaned.
 
     source_documents: what is held out or trained on as a whole; documents: what segment pairs are made of, the same or
-    smaller. A record of a .jsonl file, a row of a data set and a section of WikiExtractor are source documents always.
+    smaller. A record of a .jsonl file, a row of a data set and a section of WikiExtractor are always source documents.
     """
 
     name: Name
@@ -155,7 +155,7 @@ class CorpusConfig(Section):
 
 
 class AddedCorpusConfig(Section):
-    """Text that is trained on beside the corpus, and cleaned and split like it; source=none: there is none.
+    """Training text in addition to the corpus, cleaned and split like it; source=none: there is none.
 
     The tokenizer and the held-out documents stay those of the corpus.
     """
@@ -185,7 +185,7 @@ class TokenizerConfig(Section):
 
 
 class MaskingConfig(Section):
-    """n-gram masking. max_predictions counts tokens a sequence; null: no cap."""
+    """n-gram masking. max_predictions counts tokens per sequence; null: no cap."""
 
     name: Name
     probability: float = Field(gt=0, lt=1)
@@ -225,8 +225,8 @@ class OptimizerConfig(Section):
 class BudgetConfig(Section):
     """How long to train: value counts optimizer steps, seconds of the training clock, or tokens without padding.
 
-    The schedule is always that of the whole budget; stop_at is the share of it at which the run ends, below 1 for a
-    trunk that other runs go on from.
+    The schedule is always that of the whole budget. stop_at is the share of it at which the run ends: below 1 for a
+    trunk, which other runs continue.
     """
 
     name: Name
@@ -269,7 +269,7 @@ class MachineConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, content: Any) -> Any:
-        """What a run was made with before a key was added; such a key changes no number, so its default serves."""
+        """Fill in keys that were added after a run was made; no machine key changes a score, so defaults are right."""
         return _machine_defaults() | content if isinstance(content, dict) else content
 
 
@@ -281,7 +281,7 @@ def _machine_defaults() -> dict[str, Any]:
 
 
 class ScaleBudget(Section):
-    """The scale's length of a run in each unit of budget."""
+    """How long a run of the scale trains, in each unit of budget."""
 
     steps: float
     seconds: float
@@ -289,9 +289,9 @@ class ScaleBudget(Section):
 
 
 class ScaleConfig(Section):
-    """Name of the scale, its default seeds and its budgets; what it sets elsewhere stands there.
+    """Name of the scale, its default seeds and its budgets. Other keys that the scale sets are in their own sections.
 
-    roles names by key what stands here for a value of the paper; experiment files ask for it as
+    roles maps, by key, a value of the paper to the value of this scale; experiment files ask for it as
     `${scale.roles.KEY.VALUE}`.
     """
 
@@ -349,10 +349,10 @@ class RunConfig(Section):
         return PAPER_LEARNING_RATE * math.sqrt(self.batch_size / PAPER_BATCH_SIZE)
 
     def identity(self) -> dict[str, Any]:
-        """What a run's name is made of: everything that decides its numbers.
+        """The content that is hashed into a run's name: everything that decides its scores.
 
-        Left out: the scale's name (all it sets stands elsewhere), paths (fingerprints of what they lead to take their
-        place), and machine.*, unless the budget is in seconds, where the machine decides how many steps there are.
+        Left out: the scale's name (the keys it sets are all here), paths (fingerprints of the files replace them), and
+        machine.*, unless the budget is in seconds: then the machine decides how many steps there are.
         """
         content = self.model_dump(mode="json")
         del content["scale"]
@@ -363,6 +363,6 @@ class RunConfig(Section):
 
 
 def digest(content: Any) -> str:
-    """Short stable hash (12 hex digits) of anything that JSON can hold."""
+    """Short stable hash (12 hex digits) of any JSON value."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def vocabulary_size(file: Path) -> int | None:
-    """Tokens of a SentencePiece model or a tokenizer.json; None where it cannot be read, as its first use will say."""
+    """Number of tokens of a SentencePiece model or tokenizer.json; None if unreadable (its first use reports why)."""
     try:
         state = file.stat()
     except (OSError, ValueError):
@@ -13,7 +13,7 @@ def vocabulary_size(file: Path) -> int | None:
     return _size(file, state.st_size, state.st_mtime_ns)
 
 
-@cache  # many configurations name one file; read again where it has changed
+@cache  # many configurations name one file; it is read again if it has changed
 def _size(file: Path, _bytes: int, _changed: int) -> int | None:
     try:
         if file.suffix == ".json":
@@ -25,5 +25,5 @@ def _size(file: Path, _bytes: int, _changed: int) -> int | None:
         processor = SentencePieceProcessor()
         processor.LoadFromSerializedProto(file.read_bytes())
         return processor.GetPieceSize()
-    except Exception:  # of either library, or for want of one
+    except Exception:  # from either library, or because one is not installed
         return None
