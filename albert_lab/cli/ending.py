@@ -1,4 +1,4 @@
-"""How the program ends: what becomes of an error, and the exit code."""
+"""How the program ends: errors in one line, and the exit code."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 def end(error: BaseException) -> NoReturn:
     """End the process: every error that a user can cause in one line on stderr, with its exit code.
 
-    After a signal the exit code is the signal's, whatever the error: it may come of the signal itself.
+    After a signal the exit code is that of the signal, whatever the error: the signal may have caused it.
     """
     code = signals.exit_code()
     if os.environ.get("ALBERT_LAB_TRACEBACK") and isinstance(error, Exception):

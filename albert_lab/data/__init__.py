@@ -1,1 +1,1 @@
-"""From text to masked batches; knows nothing of models."""
+"""From text to masked batches; does not depend on models."""

@@ -1,4 +1,4 @@
-"""Masked batches: a pure function of (seed, step), made ahead of need; and fixed sets of examples for evaluation."""
+"""Masked batches: a pure function of (seed, step), made ahead of time; and fixed sets of examples for evaluation."""
 
 import bisect
 import itertools
@@ -21,7 +21,7 @@ PREFETCHED_BATCHES = 4
 
 
 class Vocabulary(Protocol):
-    """What batches need to know of a tokenizer."""
+    """The parts of a tokenizer that batches need."""
 
     @property
     def pad_id(self) -> int: ...
@@ -45,7 +45,7 @@ class Batch:
     token_type_ids: np.ndarray  # [batch, sequence] int64: 0 up to the first [SEP], 1 up to the second, 0 on padding
     attention_mask: np.ndarray  # [batch, sequence] bool: True at real tokens
     masked_positions: np.ndarray  # [masked] int64: into the flattened batch, ascending
-    masked_labels: np.ndarray  # [masked] int64: the ids that stood there
+    masked_labels: np.ndarray  # [masked] int64: the original ids
     pair_labels: np.ndarray  # [batch] int64: -1 where the objective has no labels
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class Batches:
         self._lock = threading.Lock()
 
     def batch(self, step: int) -> Batch:
-        """The batch of an optimizer step: a function of the configuration, the text and (seed, step) alone.
+        """The batch of an optimizer step: a function of the configuration, the text and (seed, step) only.
 
         Raises:
             ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
@@ -91,7 +91,7 @@ class Batches:
     def prefetch(self, step: int) -> Generator[Batch, None, None]:
         """The batches from a step on, made ahead by a thread, which ends when the generator is closed.
 
-        An error of the thread is raised here, at the batch that it hit.
+        An error in the thread is raised here, at the batch in which it happened.
         """
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches")
         try:
@@ -105,7 +105,7 @@ class Batches:
             pool.shutdown(cancel_futures=True)
 
     def stats(self) -> dict[str, Any]:
-        """What the first epoch is made of: see pairs.make_pairs."""
+        """Statistics of the first epoch: see pairs.make_pairs."""
         with self._lock:
             if not self._stats:
                 self._plan(0)
@@ -128,7 +128,7 @@ class Batches:
         return Pairs.join(parts)
 
     def _plan(self, epoch: int) -> Pairs:
-        """The plan of an epoch; all others but the next are let go."""
+        """The plan of an epoch; all other plans but the next are dropped."""
         self._begin(epoch)
         self._plans = {number: plan for number, plan in self._plans.items() if number in (epoch, epoch + 1)}
         plan = self._plans[epoch].result()
@@ -190,7 +190,7 @@ def fixed_pairs(
     short_sequence_probability: float,
     seed: int,
 ) -> Pairs:
-    """Pairs for evaluation, the same for the same arguments; as many as the text yields where that is fewer.
+    """Pairs for evaluation, the same for the same arguments; fewer if the text does not yield so many.
 
     Labels come in the shares of a whole epoch, up to rounding, in the set and in its first part of any size.
 
@@ -213,7 +213,7 @@ def fixed_pairs(
 
 
 def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
-    """The batch in parts of `size` examples, the last of them maybe smaller."""
+    """The batch in parts of `size` examples; the last one may be smaller."""
     sequence = batch.input_ids.shape[1]
     for first in range(0, len(batch), size):
         rows = slice(first, first + size)

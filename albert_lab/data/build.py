@@ -25,17 +25,17 @@ class DiskFullError(RuntimeError):
 def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: Say) -> Path:
     """The folder, built first where it is not there yet.
 
-    It appears by one rename when all of it is on disk. Killed at any moment, the build leaves only a partial folder
-    and a lock that the system has let go; the next one removes what was left. A second process waits.
+    It appears by one rename when all of it is on disk. If the build is killed at any moment, it leaves only a partial
+    folder and a lock that the system has released; the next build removes the partial folder. A second process waits.
 
     Args:
-        folder: Where it is to stand; its name must tell its content.
+        folder: Its path; the name must identify the content.
         build: Fills the (empty) folder given to it.
         what: What is built, for messages.
         say: Takes a line for the user.
 
     Raises:
-        DiskFullError: no space was left; nothing of the folder stays.
+        DiskFullError: no space was left; no part of the folder is kept.
     """
     in_use.mark(folder)
     if folder.is_dir():
@@ -79,7 +79,7 @@ def _lock(folder: Path, what: str, say: Say) -> Iterator[None]:
 
 @contextmanager
 def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that begin afresh, end with this one however it ends, and are killed if the body fails."""
+    """Processes that start afresh, end when this one ends in any way, and are killed if the body fails."""
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
     try:
@@ -93,7 +93,7 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _end_with_parent() -> None:
-    # A worker waits for tasks on a pipe that it holds open itself: it would outlive a parent that was killed.
+    # A worker waits for tasks on a pipe that it keeps open itself: it would outlive a parent that was killed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     assert parent is not None

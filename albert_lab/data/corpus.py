@@ -37,7 +37,7 @@ class Document:
 
     Attributes:
         name: file:line or data set:row.
-        blocks: Its text, split at blank lines where these may end a document; a record is one block.
+        blocks: Its text, split at blank lines if these may end a document; a record is one block.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Document:
 
 
 def iterate(corpus: CorpusConfig) -> Iterator[Document]:
-    """Source documents, each of which is held out or trained on as a whole; documents_of() splits them.
+    """Source documents: each is held out or trained on as a whole; documents_of() splits them.
 
     Files come in the order of their names; repetitions are included. The largest source document bounds the memory.
 
@@ -76,7 +76,7 @@ def iterate(corpus: CorpusConfig) -> Iterator[Document]:
 def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
     """The documents of a source document, as corpus.documents says.
 
-    A paragraph is a line; where corpus.sentences=line, it is what stands between blank lines.
+    A paragraph is a line; with corpus.sentences=line, it is the text between blank lines.
     """
     if corpus.documents == "file":
         return [source]
@@ -88,12 +88,12 @@ def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
 
 
 def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
-    """The added text as a corpus of its own, cleaned and split like the one it is added to; None where none is."""
+    """The added text as a corpus of its own, cleaned and split like the main corpus; None if there is none."""
     return None if added.source == "none" else corpus.model_copy(update=dict(added))
 
 
 def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int] | None = None) -> Iterator[Document]:
-    """The documents whose text did not come before, in their order.
+    """The documents whose text has not come before, in their order.
 
     Args:
         documents: Raw documents.
@@ -112,12 +112,12 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
 
 
 def split_of(text: str, dev_share: float) -> Split:
-    """The split of a source document: decided by its text alone, so that no other document can move it."""
+    """The split of a source document: it depends on its text only, so other documents never change it."""
     return "dev" if _hash(text) < dev_share * 2**64 else "train"
 
 
 def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:
-    """The error that says why a split holds no document."""
+    """The error that says why a split has no document."""
     return ConfigError(
         f"corpus={corpus.name} has {num_documents} different documents with text, but none in the {split} split at"
         f" corpus.dev_share={corpus.dev_share}: give more source documents or another share; corpus.source_documents="
@@ -133,7 +133,7 @@ def _hash(text: str) -> int:
 def clean(text: str, corpus: CorpusConfig) -> str:
     """The text with single spaces, without accents and in lower case, as the corpus asks.
 
-    Source: preprocess_text in tokenization.py of the release, which drops what has a combining class.
+    Source: preprocess_text in tokenization.py of the release, which drops characters that have a combining class.
     """
     text = " ".join(text.split())
     if corpus.strip_accents and not text.isascii():
@@ -156,7 +156,7 @@ def sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
 
 
 def raw_bytes(corpus: CorpusConfig) -> int | None:
-    """Bytes of text behind the corpus, estimated where it is compressed; None for a data set of the Hub.
+    """Bytes of text behind the corpus, estimated if it is compressed; None for a data set of the Hub.
 
     Raises:
         MissingDataError: nothing is at the path, or the package is not installed.
@@ -169,7 +169,7 @@ def raw_bytes(corpus: CorpusConfig) -> int | None:
 
 
 def settings(corpus: CorpusConfig) -> dict[str, Any]:
-    """What decides a corpus's documents, besides the text itself, which fingerprint() stands for."""
+    """What decides a corpus's documents, apart from the text itself, which fingerprint() covers."""
     return corpus.model_dump(mode="json", exclude={"name", "path", "datasets"})
 
 
@@ -376,7 +376,7 @@ def _take_fingerprint(corpus: CorpusConfig) -> str:
 
 @contextmanager
 def fingerprints_taken_once() -> Iterator[None]:
-    """While it lasts, the files of a corpus are looked at once for all of its fingerprints."""
+    """Within this context, the files of a corpus are read once for all of its fingerprints."""
     known = _taken.get()
     token = _taken.set({} if known is None else known)
     try:
@@ -402,7 +402,7 @@ def _remembered_file() -> Path:
 def remembered_fingerprints() -> dict[str, str]:
     try:
         return read_json(_remembered_file(), dict[str, str])
-    except DamagedFileError:  # or not there yet: it spares reading the text, and is written anew
+    except DamagedFileError:  # or not there yet: it only saves reading the text, and is written again
         return {}
 
 
@@ -423,7 +423,7 @@ def _digest_file(file: Path) -> str:
 
 
 def _digest_dataset(dataset: HubDataset) -> str:
-    """Digest of a local folder's files, or the Hub's revision: asked for once, so that a cache holds one version."""
+    """Digest of a local folder's files, or the Hub's revision: asked for once, so that a cache has one version."""
     folder = _local_folder(dataset)
     if folder:
         return _digest_files(_walk(folder))

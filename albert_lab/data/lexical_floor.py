@@ -1,4 +1,4 @@
-"""The lexical floor: what bags of tokens score on a set of segment pairs, which cannot relate the two segments."""
+"""The lexical floor: the score of bags of tokens, which cannot relate the two segments, on a set of segment pairs."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Raise it with every change that gives other floors for the same text and settings.
 VERSION = 1
-# Twice as many move the SOP floor of paragraphs of Wikipedia by 0.3 points.
+# Twice as many change the SOP floor of paragraphs of Wikipedia by 0.3 points.
 TRAINING_PAIRS = 40_000
 # Of the training pairs, the share on which the strength of the regularisation is chosen.
 VALIDATION_SHARE = 0.1
@@ -32,7 +32,7 @@ _FILE = "floors.json"
 def find_or_fit(config: RunConfig, train: Shards, dev: Shards, options: Sequence[str], say: Say) -> dict[str, float]:
     """The lexical floor of the evaluation set of each inter_sentence option, in percent; fitted once, then cached.
 
-    It depends on the text, the lengths and the evaluation's settings, and neither on a run's seed nor on its objective.
+    It depends on the text, the lengths and the evaluation's settings, but not on a run's seed or objective.
 
     Args:
         config: of the run.
@@ -56,7 +56,7 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, options: Sequence
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
-    """What decides the pairs, beside the text."""
+    """The settings that decide the pairs, in addition to the text."""
     return {
         "max_sequence_length": config.max_sequence_length,
         "short_sequence_probability": config.short_sequence_probability,
@@ -82,7 +82,7 @@ def _floor(config: RunConfig, train: Shards, dev: Shards, option: str) -> float:
 
 
 def bags(shards: Shards, pairs: Pairs, vocab_size: int) -> "csr_matrix":
-    """How often each token stands in segment A, and beside that in segment B [pairs, 2 * vocab]."""
+    """Counts of each token in segment A, then of each token in segment B [pairs, 2 * vocab]."""
     from scipy.sparse import csr_matrix
 
     starts, lengths = np.stack([pairs.a_start, pairs.b_start], 1).ravel(), np.stack([pairs.a_length, pairs.b_length], 1)
@@ -97,7 +97,7 @@ def bags(shards: Shards, pairs: Pairs, vocab_size: int) -> "csr_matrix":
 
 
 def accuracy(train: "csr_matrix", train_labels: np.ndarray, dev: "csr_matrix", dev_labels: np.ndarray) -> float:
-    """The share of right answers of a logistic regression, regularised as is best on a slice of its training pairs."""
+    """Share of right answers of a logistic regression; a slice of its training pairs chooses the regularisation."""
     from sklearn.linear_model import LogisticRegression
 
     def fit(strength: float, rows: slice) -> LogisticRegression:

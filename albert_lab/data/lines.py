@@ -13,13 +13,13 @@ import zstandard
 
 from albert_lab.errors import ConfigError, MissingDataError
 
-# Suffix of a compressed file: bytes of text per byte of it, as English prose has it; only estimates rest on this.
+# Suffix of a compressed file: bytes of text per compressed byte, for English prose; only estimates use this.
 COMPRESSION = {".gz": 2.7, ".xz": 3.8, ".zst": 3.0}
 _CHUNK_BYTES = 1 << 20
 
 
 def suffixes(file: Path) -> tuple[str, str]:
-    """The suffix that tells the format, and that of the compression or none."""
+    """The suffix of the format, and that of the compression (empty if none)."""
     compressed = file.suffix.lower() if file.suffix.lower() in COMPRESSION else ""
     return (Path(file.stem) if compressed else file).suffix.lower(), compressed
 
@@ -81,7 +81,7 @@ def open_file(file: Path) -> io.BufferedReader:
 
 
 def _decompress_zstd(stream: io.BufferedReader) -> Iterator[bytes]:
-    # The package's own stream readers take a truncated file for a whole one.
+    # The package's own stream readers accept a truncated file as complete.
     decompressor = zstandard.ZstdDecompressor().decompressobj()
     whole = False
     while chunk := stream.read(_CHUNK_BYTES):

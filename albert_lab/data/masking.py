@@ -1,4 +1,4 @@
-"""n-gram masking: which tokens of a batch are to be predicted, and what the model reads in their place."""
+"""n-gram masking: which tokens of a batch are to be predicted, and what the model reads instead."""
 
 import numpy as np
 
@@ -14,18 +14,18 @@ def mask(
     mask_id: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Masked ids [batch, sequence], positions [masked] in the flattened batch, ascending, and the ids that stood there.
+    """Masked ids [batch, sequence], positions [masked] in the flattened batch, ascending, and the original ids.
 
     Source: section 3.1 (n-gram masking); create_pretraining_data.py, create_masked_lm_predictions.
 
     Args:
         input_ids: [batch, sequence].
-        attention_mask: [batch, sequence] bool, True at real tokens: what the share to be masked is a share of.
-        can_mask: [batch, sequence] bool, True at tokens of text. A run of them is a segment.
+        attention_mask: [batch, sequence] bool, True at real tokens: masking.probability is a share of these.
+        can_mask: [batch, sequence] bool, True at tokens of text. A contiguous run of them is a segment.
         word_starts: [vocab] bool, True for tokens that start a word.
         masking: shares, cap and longest n-gram.
         mask_id: id of [MASK].
-        rng: what is drawn depends on its state and the batch alone.
+        rng: the draws depend on its state and the batch only.
     """
     budget = np.maximum(np.rint(masking.probability * attention_mask.sum(axis=1)), 1).astype(np.int64)
     if masking.max_predictions is not None:
@@ -56,7 +56,7 @@ def _find_words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, n
 def _choose_tokens(
     starts: np.ndarray, can_mask: np.ndarray, budget: np.ndarray, max_ngram: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Flat positions [masked] of whole words in n-grams, at most budget [batch] tokens a sequence.
+    """Flat positions [masked] of whole words in n-grams, at most budget [batch] tokens per sequence.
 
     Each sequence tries its words in random order. The n-gram that begins there is taken if no word of it is taken yet,
     shortened to what is left of the budget.
@@ -65,7 +65,7 @@ def _choose_tokens(
     num_words = len(start)
     row = start // can_mask.shape[1]
 
-    # Differs from the release: an n-gram ends with its segment. As released, it may go on in the next one.
+    # Differs from the release: an n-gram ends with its segment. As released, it may continue in the next one.
     follows = (end[:-1] == start[1:]) & (row[:-1] == row[1:])
     available = np.ones(num_words, dtype=np.int64)  # words from here to the end of the segment, at most max_ngram
     tokens = np.zeros((max_ngram + 1, num_words), dtype=np.int64)  # of the n-gram that begins here, for each n

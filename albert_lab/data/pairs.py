@@ -15,11 +15,11 @@ from albert_lab.errors import ConfigError
 
 SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 
-# Work goes by blocks of whole documents of about this many sentences, so that memory does not grow with the corpus.
+# Documents are processed in blocks of about this many sentences, so that memory does not grow with the corpus.
 # Segments are exchanged within a block only: another value makes other pairs.
 BLOCK_SENTENCES = 1 << 18
 
-# A document is cut into chunks forwards and backwards by turns of about this many chunks.
+# A document is cut into chunks alternately forwards and backwards, in stretches of about this many chunks.
 STRETCH_CHUNKS = 32
 
 
@@ -38,7 +38,7 @@ def generator(stream: Stream, seed: int, major: int, minor: int = 0) -> np.rando
 
 @dataclass(frozen=True)
 class Pairs:
-    """Segment pairs as the model reads them, one row a pair; segment A comes first. stats tell of the whole epoch."""
+    """Segment pairs as the model reads them, one row per pair; segment A comes first. stats are of the whole epoch."""
 
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
     a_length: np.ndarray  # [pairs] int32: tokens
@@ -90,7 +90,7 @@ class Chunks(_Rows):
 
 @dataclass(frozen=True)
 class Stretches(Chunks):
-    """Parts of a document that are cut into chunks each for itself; target is that of their chunks."""
+    """Parts of a document that are cut into chunks separately; target is that of their chunks."""
 
     backwards: np.ndarray  # [stretches] bool: cut from the last sentence to the first
 
@@ -107,15 +107,15 @@ class Segments(_Rows):
 
 
 def consecutive(segments: Segments, rng: np.random.Generator) -> Segments:
-    """The pairs as they stand in the text."""
+    """The pairs as they are in the text."""
     return segments
 
 
 def swapped(segments: Segments, rng: np.random.Generator) -> Segments:
     """The pairs with the second segment first (section 3.1).
 
-    Lengths alone tell them from consecutive pairs in 50.6 % (length 64) and 51.1 % (128) of cases on Wikipedia articles
-    (standard error 0.1); most of that is in the text: with the sentences of each document shuffled, 50.4 and 50.2 %.
+    On Wikipedia articles, lengths alone separate them from consecutive pairs in 50.6 % (length 64) and 51.1 % (128) of
+    cases (standard error 0.1). Part of that is in the text: with shuffled sentences it is 50.4 and 50.2 %.
     """
     return replace(
         segments,
@@ -131,8 +131,8 @@ def other_document(segments: Segments, rng: np.random.Generator) -> Segments:
 
     Pairs next to each other in the order of that length exchange their second segments.
     """
-    # Differs from the release: it reads on from anywhere in a random document. The length and the ragged end of such a
-    # segment give it away, and its text is visited twice.
+    # Differs from the release: there the second segment starts anywhere in a random document. Its length and cut-off end
+    # reveal the label, and its text is read twice.
     source = segments.source.tolist()
     waiting: list[int] = []  # pairs without a partner so far, all of one source document
     partners: list[tuple[int, int]] = []
@@ -147,7 +147,7 @@ def other_document(segments: Segments, rng: np.random.Generator) -> Segments:
 def same_document(segments: Segments, rng: np.random.Generator) -> Segments:
     """The pairs, each with the second segment of another pair of its document, the nearest in length.
 
-    In a document of few pairs the nearest may be far, and then lengths do tell this kind from others.
+    In a document of few pairs the nearest may be far in length; then lengths reveal this kind.
     """
     order = np.lexsort((rng.random(len(segments)), segments.b_length, segments.document))
     document = segments.document[order]
@@ -162,7 +162,7 @@ def _exchange(segments: Segments, partners: np.ndarray) -> Segments:
     return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
 
 
-# A kind of pair is a function from consecutive pairs to pairs of that kind; those it finds no partner for it drops.
+# A kind of pair is a function from consecutive pairs to pairs of that kind; it drops pairs without a partner.
 KINDS: dict[str, Callable[[Segments, np.random.Generator], Segments]] = {
     "consecutive": consecutive,
     "swapped": swapped,
@@ -172,7 +172,7 @@ KINDS: dict[str, Callable[[Segments, np.random.Generator], Segments]] = {
 
 
 def check_kinds(spec: InterSentenceConfig) -> None:
-    """Refuses an objective that names a kind of pair which there is not.
+    """Refuses an objective that names an unknown kind of pair.
 
     Raises:
         ConfigError: the unknown kind, and those that are known.
@@ -251,7 +251,7 @@ def _draw_stretches(
     number = np.arange(len(row)) - np.repeat(np.cumsum(num_stretches) - num_stretches, num_stretches)
     num_sentences = np.diff(bounds)[row]
     # Differs from the release: half of the text is cut from the back. The sentence that reaches the target is longer
-    # than most and, cut from the front, always falls to the second segment: lengths would tell the order.
+    # than most and, cut from the front, is always in the second segment: lengths would reveal the order.
     starts_backwards = rng.random(num_documents) < (0.5 if cutting == "balanced" else 0)
     return Stretches(
         document=row + first_document,
@@ -323,7 +323,7 @@ def _make_kinds(
 
 
 def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -> np.ndarray:
-    """Labels of num_pairs pairs in exactly their shares, up to rounding: what chance scores is then known."""
+    """Labels of num_pairs pairs in exactly their shares, up to rounding: the score of chance is then known."""
     # Differs from the release: it tosses a coin for each pair.
     upper = np.cumsum(shares)[:-1]
     return np.searchsorted(upper, (np.arange(num_pairs) + rng.random()) / max(num_pairs, 1), side="right")
@@ -410,7 +410,7 @@ def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str])
 
 
 def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> dict[str, Any]:
-    """What an epoch is made of; shares of text are shares of its tokens, the others of pairs or chunks.
+    """Statistics of an epoch; shares of text are shares of its tokens, all others of pairs or chunks.
 
     median_document_sequences is the length of the median document in full sequences.
     """

@@ -1,4 +1,4 @@
-"""Text to token shards: what it will take, where it will be, and the building of it in parallel and bounded memory."""
+"""From text to token shards: their cost, their place in the cache, and building them in parallel and bounded memory."""
 
 import json
 import shutil
@@ -33,12 +33,12 @@ from albert_lab.messages import Say
 SHARDS_VERSION = 2
 
 _BATCH_CHARACTERS = 2**19
-# One process reads for all: more workers than this would wait for it, and hold memory.
+# One process reads for all: more workers than this would wait for it, and use memory.
 _MAX_WORKERS = 8
-# Below this much text a worker more takes longer to start than it saves.
+# Below this much text, one more worker takes longer to start than it saves.
 _BYTES_PER_WORKER = 2**24
 _PLAIN_PROGRESS_SECONDS = 10
-# English prose in tens of thousands of tokens; only what describe() estimates rests on it.
+# English prose in tens of thousands of tokens; only the estimates of describe() use it.
 _BYTES_PER_TOKEN = 4.4
 _BYTES_PER_SENTENCE = 120
 
@@ -62,7 +62,7 @@ def _corpora(config: RunConfig) -> list[CorpusConfig]:
 
 
 def prepare(config: RunConfig, say: Say) -> Path:
-    """The folder of a run's token shards; it and the tokenizer are built first where the cache lacks them.
+    """The folder of a run's token shards; it and the tokenizer are built first if the cache lacks them.
 
     Args:
         config: The run.
@@ -71,7 +71,7 @@ def prepare(config: RunConfig, say: Say) -> Path:
     Raises:
         ConfigError: text, tokenizer or split that cannot be used.
         MissingDataError: the text or the model file is not there.
-        DiskFullError: no space for what would be written; nothing of it stays.
+        DiskFullError: no space for what would be written; no part of it is kept.
     """
     fingerprints, folder = [texts.fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
     model = find_or_train(config, say)
@@ -81,7 +81,7 @@ def prepare(config: RunConfig, say: Say) -> Path:
 
 
 def describe(config: RunConfig) -> dict[str, Any]:
-    """What preparing a run's data means, by sizes alone: nothing is written, and missing data is told, not raised.
+    """The sizes of a run's prepared data: nothing is written, and missing data is reported, not raised.
 
     Returns:
         raw_bytes (of text; None if unknown), num_tokens and disk_bytes (estimates until the shards are there; None if
@@ -147,7 +147,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     seen: set[int] = set()
     batches = [_batches(corpus, counts, seen)]
     for other in added:
-        # The hash that holds a document out does so here too: no copy of a held-out document is trained on.
+        # The same hash holds documents out here: no copy of a held-out document is trained on.
         batches.append(batch for batch in _batches(other, counts, seen) if batch.split == "train")
     writers = {split: ShardWriter(folder, split) for split in SPLITS}
     results = _map_in_order(encode, chain.from_iterable(batches), workers)
@@ -217,7 +217,7 @@ def _foretell(
     folder: Path,
     say: Say,
 ) -> None:
-    """Says size and time, by a sample of the text, and refuses what cannot fit on the disk."""
+    """Reports size and time, estimated from a sample of the text, and refuses what cannot fit on the disk."""
     start = time.monotonic()
     sample = [encode(batch) for batch in islice(_batches(corpus, Counter(), set()), 2)]
     seconds = (time.monotonic() - start) / workers
@@ -254,7 +254,7 @@ def _default_workers(raw_bytes: int | None) -> int:
 
 
 def _batches(corpus: CorpusConfig, counts: Counter[str], seen: set[int]) -> Iterator[_Batch]:
-    """Source documents in their order, some at a time, as the distinct documents they hold; a batch is of one split."""
+    """Batches of source documents, in order, as their distinct documents; a batch is of one split."""
     waiting: dict[Split, list[list[str]]] = {split: [] for split in SPLITS}
     characters: Counter[Split] = Counter()
     for source in texts.iterate(corpus):
@@ -272,7 +272,7 @@ def _batches(corpus: CorpusConfig, counts: Counter[str], seen: set[int]) -> Iter
 def _map_in_order(
     function: Callable[[_Batch], _Encoded], batches: Iterable[_Batch], workers: int
 ) -> Generator[_Encoded]:
-    """Results in the order of the batches, however many work; few batches are in flight, so memory is bounded."""
+    """Results in the order of the batches, with any number of workers; few are in flight, so memory is bounded."""
     if workers == 1:
         yield from map(function, batches)
         return
@@ -336,7 +336,7 @@ def _load(model: Path, digit_commas: str, fingerprint: str) -> Tokenizer:
 
 @contextmanager
 def _progress(what: str, total: int | None, say: Say) -> Iterator[Callable[[int], None]]:
-    """Takes the bytes done; shows a bar on a terminal's stderr, else says a line now and then."""
+    """Takes the bytes done; shows a bar on a terminal's stderr, else a line from time to time."""
     if sys.stderr.isatty():
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

@@ -1,4 +1,4 @@
-"""Token ids on disk: flat memory-mapped files a split, with the offsets of sentences, documents and their sources."""
+"""Token ids on disk: flat memory-mapped files per split, with the offsets of sentences, documents and their sources."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class Shards:
             int64 [num_documents + 1].
         source_offsets: Where each source document starts among the documents, and where the last ends,
             int64 [num_sources + 1].
-        meta: What stands in meta.json of the folder: counts, fingerprints, settings.
+        meta: Content of meta.json in the folder: counts, fingerprints, settings.
     """
 
     split: Split
@@ -65,7 +65,7 @@ class Shards:
 
 
 def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) -> Shards:
-    """One split of prepared shards; of the tokenizer given, if any, they must be.
+    """One split of prepared shards; they must be of the given tokenizer, if there is one.
 
     Raises:
         ConfigError: another tokenizer made the shards.
@@ -96,7 +96,7 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """What meta.json says of prepared shards: counts, fingerprints, settings.
+    """The content of meta.json of prepared shards: counts, fingerprints, settings.
 
     Raises:
         MissingDataError: the folder is not there.
@@ -122,7 +122,7 @@ class _Count(BaseModel):
 
 
 class _Meta(BaseModel):
-    """What is read of meta.json; it holds more."""
+    """The part of meta.json that is read; the file has more."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -172,7 +172,7 @@ class ShardWriter:
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
-    """What holds the ids of a vocabulary: uint16 as far as it reaches, else uint32."""
+    """The integer type for the ids of a vocabulary: uint16 if they fit, else uint32."""
     return np.dtype("<u2" if vocab_size <= _MAX_UINT16_TOKENS else "<u4")
 
 

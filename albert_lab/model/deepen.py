@@ -17,14 +17,14 @@ _DEPTHS = ("num_layers", "attention_groups", "ffn_groups")
 def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: EncoderShape) -> dict[str, AnyTensor]:
     """The state of a PretrainingModel of the deep shape.
 
-    Blocks shared by all layers serve more layers. Where each layer, or group of layers, has its own, each block stands
-    for as many consecutive ones: layers A B C become A A B B C C. Everything else is taken as it is.
+    Blocks shared by all layers are used by more layers. If each layer, or group of layers, has its own block, each
+    is copied to the same number of consecutive ones: layers A B C become A A B B C C. Everything else is unchanged.
 
-    Source: the paper (section 4.9) has the case of all-shared layers alone; the copies are those of consecutive
-    groups, so that a layer's relative depth stays what it was.
+    Source: the paper (section 4.9) has only the case of all-shared layers. Consecutive copies keep a layer's relative
+    depth.
 
     Raises:
-        ConfigError: shapes between which there is no such map.
+        ConfigError: shapes that do not allow this.
     """
     check_deepening(shallow, deep)
     sources = {"encoder.attention_blocks": _sources(shallow.attention_groups, deep.attention_groups)}
@@ -43,10 +43,10 @@ def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: Encode
 
 
 def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> None:
-    """Refuse a pair of shapes between which no weights can be passed on.
+    """Refuse a pair of shapes if weights of the first cannot be copied to the second.
 
     Raises:
-        ConfigError: the deeper is shallower, has another size than in depth, or blocks that do not divide.
+        ConfigError: the second is shallower, differs in more than depth, or has a number of blocks that does not fit.
     """
     as_deep = replace(shallow, dropout=deep.dropout, **{key: getattr(deep, key) for key in _DEPTHS})
     for key, value in vars(deep).items():
@@ -64,5 +64,5 @@ def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> None:
 
 
 def _sources(before: int, after: int) -> list[int]:
-    """The old block that each new one is a copy of."""
+    """For each new block, the old block that it copies."""
     return [block * before // after for block in range(after)]

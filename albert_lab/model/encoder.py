@@ -21,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def attend(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor, dropout: float
 ) -> torch.Tensor:
-    """Scaled dot-product attention of [batch, heads, sequence, head size] within the mask [batch, 1, 1, sequence]."""
+    """Scaled dot-product attention of [batch, heads, sequence, head size] under the mask [batch, 1, 1, sequence]."""
     if query.device.type != "cpu" or query.dtype is not torch.bfloat16:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
     # In bf16 the fused backward pass of CPUs takes six times as long as in float32 at length 64, and longer at 512 too.
@@ -46,7 +46,7 @@ class AttentionBlock(nn.Module):
         self.dropout = nn.Dropout(shape.dropout)
 
     def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Hidden states [batch, sequence, hidden] after attention, which the mask [batch, 1, 1, sequence] bounds."""
+        """Hidden states [batch, sequence, hidden] after attention under the mask [batch, 1, 1, sequence]."""
         context = attend(
             self._split_heads(self.query(hidden_states)),
             self._split_heads(self.key(hidden_states)),
@@ -80,14 +80,14 @@ class FfnBlock(nn.Module):
 
 
 class EncoderOutput(NamedTuple):
-    """The last hidden state [batch, sequence, hidden]; when asked, the input of layer 1 and each layer's output."""
+    """The last hidden state [batch, sequence, hidden]; if asked for, the input of layer 1 and each layer's output."""
 
     last_hidden_state: torch.Tensor
     hidden_states: tuple[torch.Tensor, ...] | None
 
 
 class Encoder(nn.Module):
-    """ALBERT, BERT and what lies between: layers that pass through a list of attention and a list of FFN blocks."""
+    """ALBERT, BERT and all between: layers that use blocks from a list of attention and a list of FFN blocks."""
 
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Encoder(nn.Module):
         Args:
             input_ids: token ids [batch, sequence].
             token_type_ids: segment of each token [batch, sequence].
-            attention_mask: True at real tokens [batch, sequence], of which every sequence has one.
+            attention_mask: True at real tokens [batch, sequence]; every sequence has at least one.
             output_hidden_states: whether to keep every layer's output.
         """
         mask = attention_mask[:, None, None, :]
@@ -124,7 +124,7 @@ class Encoder(nn.Module):
 
 
 def initialize(module: nn.Module, std: float, generator: torch.Generator) -> None:
-    """Draws every matrix from a normal distribution cut at two of its standard deviations and zeroes every bias.
+    """Draws every matrix from a normal distribution truncated at two standard deviations, and zeroes every bias.
 
     LayerNorm weights keep their ones. Source: modeling.py, create_initializer.
     """

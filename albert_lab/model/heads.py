@@ -1,4 +1,4 @@
-"""What stands on the encoder in pre-training: masked language modelling, pooling and the inter-sentence loss."""
+"""The heads on the encoder in pre-training: masked language modelling, pooling and the inter-sentence loss."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class MlmHead(nn.Module):
 
 
 class Pooler(nn.Module):
-    """Sums a sequence up by a tanh layer on its [CLS] (modeling.py, AlbertModel)."""
+    """Summarises a sequence by a tanh layer on its [CLS] (modeling.py, AlbertModel)."""
 
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class PretrainingOutput(NamedTuple):
 
 
 class PretrainingModel(nn.Module):
-    """The encoder with its pre-training heads, freshly drawn from a seed."""
+    """The encoder with its pre-training heads, initialised from a seed."""
 
     def __init__(self, shape: EncoderShape, num_pair_labels: int, seed: int) -> None:
         super().__init__()
@@ -76,8 +76,8 @@ class PretrainingModel(nn.Module):
         Args:
             input_ids: token ids [batch, sequence], some of them masked.
             token_type_ids: segment of each token [batch, sequence].
-            attention_mask: True at real tokens [batch, sequence], of which every sequence has one.
-            masked_positions: where to predict [masked], counted through the flattened batch.
+            attention_mask: True at real tokens [batch, sequence]; every sequence has at least one.
+            masked_positions: where to predict [masked]: indices into the flattened batch.
         """
         hidden_states = self.encoder(input_ids, token_type_ids, attention_mask).last_hidden_state
         masked = hidden_states.flatten(0, 1).index_select(0, masked_positions)

@@ -11,7 +11,7 @@ Tensors = dict[str, torch.Tensor]
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
-# Our module: theirs. The rows with {block} stand for each block.
+# Our module: theirs. Rows with {block} apply to every block.
 _ALBERT_LAYER = "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
 _ALBERT = {
     "encoder.embeddings.word_embeddings": "albert.embeddings.word_embeddings",
@@ -63,7 +63,7 @@ def to_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> Tenso
     """
     renamed = _rename(tensors, _albert_modules(shape))
     if not shape.projection:
-        # transformers always projects: by the identity, where there is nothing to project.
+        # transformers always projects: by the identity if there is nothing to project.
         dtype = tensors["encoder.embeddings.word_embeddings.weight"].dtype
         renamed[f"{PROJECTION}.weight"] = torch.eye(shape.hidden_size, dtype=dtype)
         renamed[f"{PROJECTION}.bias"] = torch.zeros(shape.hidden_size, dtype=dtype)

@@ -1,4 +1,4 @@
-"""The shape of an encoder as plain numbers, needed to build it and to count it alike."""
+"""The shape of an encoder as plain numbers, used both to build it and to count its cost."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from albert_lab.config.schema import RunConfig
 class EncoderShape:
     """Sizes and constants of one encoder; the names are those of the configuration.
 
-    projection tells whether a linear map leads from embedding_size to hidden_size. inner_group_num distinct blocks in a
-    row stand for each layer of a group (the released key of that name); no configuration here has more than one.
+    projection: whether a linear map leads from embedding_size to hidden_size. inner_group_num: how many distinct blocks
+    each layer of a group applies in a row (the released key of that name); it is 1 in every configuration here.
     """
 
     vocab_size: int
@@ -36,7 +36,7 @@ class EncoderShape:
         return cls(
             vocab_size=config.tokenizer.vocab_size,
             embedding_size=config.embedding_size,
-            # As released: where the sizes agree there is nothing to project (modeling.py, transformer_model).
+            # As released: if the sizes are equal there is nothing to project (modeling.py, transformer_model).
             projection=config.projection == "always" or config.embedding_size != config.model.hidden_size,
             dropout=config.dropout,
             **config.model.model_dump(exclude={"name"}),
@@ -45,12 +45,12 @@ class EncoderShape:
 
     @property
     def attention_blocks(self) -> list[int]:
-        """Index of the attention block that each layer in turn passes through."""
+        """Index of the attention block of each layer, in order."""
         return self._blocks(self.attention_groups)
 
     @property
     def ffn_blocks(self) -> list[int]:
-        """Index of the FFN block that each layer in turn passes through."""
+        """Index of the FFN block of each layer, in order."""
         return self._blocks(self.ffn_groups)
 
     def _blocks(self, groups: int) -> list[int]:

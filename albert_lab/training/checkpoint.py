@@ -1,4 +1,4 @@
-"""Checkpoints of a training run: written whole or not at all, checked before they are read.
+"""Checkpoints of a training run: written completely or not at all, checked before they are read.
 
 A checkpoint is a folder `step-00000500` with the weights, the optimizer's state, the position in the run, and the
 digests of these files, which `b2sum -c B2SUMS` checks too.
@@ -32,10 +32,12 @@ class CheckpointError(RuntimeError):
 
 
 def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> Path:
-    """Path of a new checkpoint under `folder`, which keeps it and the one before; only one process may write there.
+    """Write a checkpoint under `folder` and return its path; the folder keeps it and the one before.
+
+    Only one process may write there.
 
     Args:
-        state: position in the run, as JSON holds it, with at least `run_name` and `step`. The optimizer's
+        state: position in the run, as JSON values, with at least `run_name` and `step`. The optimizer's
             hyperparameters are no part of a checkpoint: they follow from the configuration and the position.
 
     Raises:
@@ -44,7 +46,7 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
     final = folder / f"step-{state['step']:08d}"
     _sweep(folder)
     if final.exists():
-        if _damage(final) is None:  # asked for twice at one step, say by a signal right after a timed save
+        if _damage(final) is None:  # asked for twice at one step, for example by a signal right after a timed save
             return final
         _remove(final)
     content = {**state, "versions": _versions()}
@@ -67,7 +69,7 @@ def load_latest(
 ) -> dict[str, Any] | None:
     """State of the newest whole checkpoint, with model and optimizer set to it; None where there is none.
 
-    A damaged checkpoint is named through `say`, set aside under the suffix `.damaged`, and the one before is used.
+    A damaged checkpoint is reported through `say` and renamed with the suffix `.damaged`; the one before is used.
 
     Raises:
         ConfigError: the checkpoint belongs to another run, or its tensors do not fit the model.
@@ -123,7 +125,7 @@ def read_last_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> None:
-    """Set a model to weights that are in memory; origin names them in errors.
+    """Load weights from memory into a model; origin names them in errors.
 
     Raises:
         ConfigError: names, shapes or types of the tensors are not those of the model.
@@ -133,7 +135,7 @@ def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> No
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
-    """Write a model's weights, whole or not at all.
+    """Write a model's weights, completely or not at all.
 
     Raises:
         CheckpointError: the disk is full or fails; an earlier file stays as it is.
@@ -146,7 +148,7 @@ def save_weights(path: Path, model: nn.Module) -> None:
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
-    """Set a model to the weights of a file.
+    """Load the weights of a file into a model.
 
     Raises:
         MissingDataError: there is no such file.
@@ -176,7 +178,7 @@ def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> 
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers of a model by name; what has several names stands under its first."""
+    """Parameters and buffers of a model by name; a tensor with several names is listed under the first."""
     first_names: dict[int, str] = {}
     found = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -281,7 +283,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _partial(final: Path) -> Iterator[Path]:
-    """An empty folder beside `final` to write in; it and what was not moved out of it are removed in the end."""
+    """An empty folder next to `final` to write in; it is removed at the end with all that was not moved out of it."""
     partial = _partial_name(final)
     with _writing(partial):
         shutil.rmtree(partial, ignore_errors=True)
@@ -297,10 +299,10 @@ def _partial_name(path: Path) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint in such a way that half of it never stands under its name."""
+    """Remove a checkpoint so that its name never refers to half of it."""
     with _writing(path):
         partial = path.rename(_partial_name(path))
-    shutil.rmtree(partial, ignore_errors=True)  # what is left is swept at the next save
+    shutil.rmtree(partial, ignore_errors=True)  # the rest is removed at the next save
 
 
 def _sweep(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The two clocks of a run: seconds of training, and seconds in all."""
+"""The two clocks of a run: training seconds and total seconds."""
 
 import time as system_time
 from collections.abc import Callable, Iterator
@@ -8,16 +8,16 @@ import torch
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for a device that runs behind the host."""
+    """Wait for a device that works asynchronously."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 class Clock:
-    """Counts training seconds inside `training()`, and total seconds from its making on.
+    """Counts training seconds inside `training()`, and total seconds since it was created.
 
-    A device that runs behind the host is waited for on the way in and out, so that its work is counted where it was
-    asked for. A clock that takes on the state of another carries on from there.
+    It waits for an asynchronous device on entry and exit, so that the device's work is counted where it was started. A
+    clock that loads the state of another continues from there.
     """
 
     def __init__(self, device: torch.device, time: Callable[[], float] = system_time.perf_counter):
@@ -43,13 +43,13 @@ class Clock:
 
     @property
     def training_seconds(self) -> float:
-        """Seconds of training, up to now; a device that runs behind is not waited for."""
+        """Training seconds so far, without waiting for an asynchronous device."""
         running = 0.0 if self._training_since is None else self._time() - self._training_since
         return self._training_seconds + running
 
     @property
     def total_seconds(self) -> float:
-        """Seconds since the clock was made, and before that of the clocks it carries on."""
+        """Seconds since the clock was created, plus those of the clocks that it continues."""
         return self._earlier_seconds + self._time() - self._made
 
     def state_dict(self) -> dict[str, float]:
@@ -57,6 +57,6 @@ class Clock:
         return {"training_seconds": self.training_seconds, "total_seconds": self.total_seconds}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Carry on from another clock's state; the seconds since this one was made count on top."""
+        """Continue from another clock's state; the seconds since this one was created are added."""
         self._training_seconds = state["training_seconds"]
         self._earlier_seconds = state["total_seconds"]

@@ -10,7 +10,7 @@ from albert_lab.errors import ConfigError
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of a run: as named, or CUDA where there is one.
+    """The device of a run: the named one; with `auto`, CUDA if available, else the CPU.
 
     Raises:
         ConfigError: machine.device=cuda on a machine without it.
@@ -21,7 +21,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def choose_precision(name: str, device: torch.device) -> str:
-    """bf16 or fp32: as named, or bf16 where the device computes it natively (a CPU without it is many times slower)."""
+    """bf16 or fp32: the named one; with `auto`, bf16 if the device has it natively (emulation is many times slower)."""
     if name != "auto":
         return name
     if device.type == "cuda":
@@ -38,7 +38,7 @@ def _cpu_computes_bf16() -> bool:
 
 
 def autocast(precision: str, device: torch.device) -> Callable[[], AbstractContextManager[object]]:
-    """Maker of the context for forward passes: bf16 autocast, or nothing."""
+    """A function that makes the context of forward passes: bf16 autocast, or none."""
     if precision == "bf16":
         return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext

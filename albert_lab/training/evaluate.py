@@ -18,7 +18,7 @@ from albert_lab.score import Score, share
 from albert_lab.training.clock import synchronize
 from albert_lab.training.transfer import inputs_of
 
-# What each pair accuracy tells apart from consecutive pairs, and the inter_sentence option whose pairs it is taken on.
+# For each pair accuracy: the inter_sentence option of its pairs, and the kind it separates from consecutive pairs.
 PAIR_ACCURACIES = {"nsp_accuracy": ("nsp", "other-document"), "sop_accuracy": ("sop", "swapped")}
 PAIR_OPTIONS = [option for option, _ in PAIR_ACCURACIES.values()]
 MLM_ACCURACY = "mlm_accuracy"
@@ -30,8 +30,8 @@ CONSECUTIVE = "consecutive"
 class EvaluationSets:
     """Fixed sets of examples: one for masked language modelling, one for each pair accuracy by its name.
 
-    probes holds the pairs of training documents on which a model without a pair head is probed; empty where it has one.
-    lexical_floors has what bags of tokens score on the whole of each set of pairs, in percent.
+    probes: pairs of training documents to fit the probe of a model without a pair head; empty if the model has a head.
+    lexical_floors: the score of bags of tokens on each whole set of pairs, in percent.
     """
 
     mlm: Batch
@@ -40,7 +40,7 @@ class EvaluationSets:
     lexical_floors: Mapping[str, float]
 
     def head(self, num_pairs: int) -> "EvaluationSets":
-        """The first pairs of every set, for evaluations along the way; no lexical floors are known for them."""
+        """The first pairs of every set, for evaluations during training; their lexical floors are not known."""
 
         def first(batch: Batch) -> Batch:
             return next(micro_batches(batch, num_pairs))
@@ -66,14 +66,14 @@ def make_sets(
     "the same procedure" (section 4.1).
 
     Args:
-        train: where probes are fitted, for a run without a pair head.
+        train: documents to fit probes on, for a run without a pair head.
         dev: held-out documents.
         vocabulary: special ids and word starts.
         config: of the run; lengths, masking and sizes come from it.
-        lexical_floors: in percent, by inter_sentence option (see data/lexical_floor.py); None where they are not known.
+        lexical_floors: in percent, by inter_sentence option (see data/lexical_floor.py); None if they are not known.
 
     Raises:
-        ConfigError: held-out text of which a set cannot be made.
+        ConfigError: a set cannot be made of the held-out text.
     """
 
     # Differs from the paper: its set is made of the development texts of SQuAD and RACE (section 4.1).
@@ -104,7 +104,7 @@ def make_sets(
 
 @dataclass
 class Forwarded:
-    """Tokens without padding that went through encoder and heads, and the seconds of their forward passes."""
+    """Tokens without padding that passed through encoder and heads, and the seconds of their forward passes."""
 
     tokens: int = 0
     seconds: float = 0.0
@@ -116,13 +116,13 @@ class Evaluator:
 
     Attributes:
         sets: the examples.
-        kinds: the kinds of pair that the model's head tells apart, in the order of its logits; empty without a head.
+        kinds: the kinds of pair that the model's head separates, in the order of its logits; empty without a head.
         batch_size: examples a forward pass.
         device: where the model is.
         autocast: makes the context of a forward pass.
         is_stopped: polled before every forward pass; when true, StoppedError ends the evaluation.
-        forwarded: what went through on the set for masked language modelling. The others need not be alike from run to
-            run: a model without a pair head is probed on more of them.
+        forwarded: tokens and seconds on the set for masked language modelling. The other sets may differ between runs:
+            a model without a pair head is probed on more of them.
     """
 
     sets: EvaluationSets
@@ -181,7 +181,7 @@ class Evaluator:
         for part, output in self._outputs(model, batch, mlm=True):
             labels = torch.from_numpy(part.masked_labels).to(self.device)
             correct += int((output.mlm_logits.argmax(-1) == labels).sum())
-            # The logarithm of the sum alone: no second tensor of all log-probabilities is kept.
+            # Only the logarithm of the sum: this keeps no second tensor of all log-probabilities.
             logits = output.mlm_logits.float()
             loss += float((logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0]).sum())
         _require_finite(loss)
@@ -210,16 +210,16 @@ class Evaluator:
 
 
 def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:
-    """By how much a head prefers a set's negative kind to consecutive [batch]: positive where it takes it for that.
+    """By how much a head prefers a set's negative kind to consecutive [batch]: positive if it chooses negative.
 
     It is the log-odds of the choice. A head that knows the negative kind of the set chooses between that kind and
-    consecutive; any other head chooses between consecutive and all else that it knows, so an NSP head can be scored on
-    SOP as trained.
+    consecutive; any other head chooses between consecutive and all its other kinds. So an NSP head can be scored on SOP
+    as trained.
 
     Args:
         logits: of the pair head [batch, labels].
         kinds: the kind of pair of each label.
-        negative: the kind that the set holds beside consecutive pairs.
+        negative: the other kind of pair in the set, apart from consecutive.
     """
     consecutive = logits[:, kinds.index(CONSECUTIVE)]
     if negative in kinds:
@@ -235,7 +235,7 @@ def _require_finite(loss: float) -> None:
 
 
 def _of_pairs(margins: np.ndarray, labels: np.ndarray, by: str, lexical_floor: float | None) -> Score:
-    """The score of log-odds of label 1 [pairs] beside the labels [pairs]."""
+    """The score of log-odds of label 1 [pairs], given the labels [pairs]."""
     correct = int(((margins > 0) == labels).sum())
     positive = float(np.mean(labels))
     right = np.where(labels == 1, margins, -margins).astype(np.float64)
@@ -250,4 +250,4 @@ class StoppedError(Exception):
 
 
 class DivergedError(RuntimeError):
-    """The loss is no longer a finite number: the run has failed and makes no row."""
+    """The loss is no longer a finite number: the run has failed and gives no row."""

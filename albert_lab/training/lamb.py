@@ -15,8 +15,8 @@ class Lamb(Optimizer):
     """Layer-wise adaptive moments; `trust_ratio` and `weight_decay` may be set per parameter group.
 
     With `trust_ratio=False` it is the release's AdamWeightDecayOptimizer: AdamW without bias correction. Norms are
-    taken per parameter tensor, so a shared tensor counts once. Trust ratios stay on the device: a step never waits
-    for it.
+    taken per parameter tensor, so a shared tensor counts once. Trust ratios stay on the device: a step never waits for
+    the device.
 
     Source: lamb_optimizer.py and optimization.py of google-research/albert; You et al. 2020, Algorithm 2.
     """

@@ -1,4 +1,4 @@
-"""How much each layer changes what it is given: L2 distance and cosine of its input and output (Figure 1)."""
+"""How much each layer changes its input: L2 distance and cosine of input and output (Figure 1)."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ HiddenStates = Sequence[torch.Tensor | np.ndarray]
 
 @dataclass(frozen=True)
 class LayerChange:
-    """What one layer (the first is 1) does to n tokens: means over them, and standard deviations between them.
+    """How much one layer (the first is 1) changes n tokens: means over the tokens, and standard deviations.
 
     token is `cls` (the first token of each sequence) or `mean` (all real tokens, the first included). degrees is the
     mean of the angles, which is not the angle of the mean cosine.
@@ -38,7 +38,7 @@ class LayerChange:
 def measure(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]]) -> list[LayerChange]:
     """The change by each layer of any encoder, for [CLS] and for the mean over tokens.
 
-    Source: section 3.1 with Figure 1, which does not say of which tokens its curves are.
+    Source: section 3.1 with Figure 1, which does not say which tokens its curves are for.
 
     Args:
         batches: hidden states of each batch (the input of layer 1 and each layer's output, [batch, sequence, hidden])
@@ -71,7 +71,7 @@ def _changes(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
     """L2 distance, cosine and angle in degrees of vectors [tokens, hidden], as [3, tokens]."""
     before, after = before.double(), after.double()
     start, end = (vectors / vectors.norm(dim=-1, keepdim=True) for vectors in (before, after))
-    # Not the arc cosine, which makes an angle of the rounding error in the cosine of equal vectors.
+    # Not the arc cosine: it turns the rounding error in the cosine of equal vectors into an angle.
     radians = 2 * torch.atan2((end - start).norm(dim=-1), (end + start).norm(dim=-1))
     return torch.stack([(after - before).norm(dim=-1), (start * end).sum(-1), radians * (180 / math.pi)])
 
@@ -104,7 +104,7 @@ def hidden_states_of(
 ) -> Iterator[tuple[HiddenStates, torch.Tensor]]:
     """Hidden states and attention mask of a set of examples, a part at a time, for measure().
 
-    The tokens stand where masks may have been put: layers are measured on text as it is. Dropout is off.
+    Masked tokens are restored: layers are measured on unmasked text. Dropout is off.
     """
     input_ids = batch.input_ids.copy()
     input_ids.flat[batch.masked_positions] = batch.masked_labels

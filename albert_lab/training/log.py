@@ -1,4 +1,4 @@
-"""The lines that a run leaves behind while it trains: metrics.jsonl, and TensorBoard where asked for."""
+"""The log of a run during training: metrics.jsonl, and TensorBoard if asked for."""
 
 import json
 import os
@@ -14,30 +14,30 @@ METRICS = "metrics.jsonl"
 
 
 class MetricsLog:
-    """Writer of metrics.jsonl: one JSON object a line, with `event` and `step`."""
+    """Writer of metrics.jsonl: one JSON object per line, with `event` and `step`."""
 
     def __init__(self, folder: Path, on_line: Callable[[Event], None], *, tensorboard: bool = False):
         """Open the log in a run's folder.
 
         Raises:
-            MissingDataError: TensorBoard is asked for and not installed.
+            MissingDataError: TensorBoard is asked for but not installed.
         """
         self._file = folder / METRICS
         self._on_line = on_line
         self._board = _tensorboard_writer(folder) if tensorboard else None
 
     def rewind(self, size: int) -> None:
-        """Cut the log to its size (bytes) at a checkpoint: a resumed run leaves the lines of one never stopped."""
+        """Cut the log to its size (bytes) at a checkpoint: a resumed run then logs what an uninterrupted one does."""
         with self._file.open("ab") as file:
             file.truncate(size)
 
     def take_over(self, file: Path, size: int) -> None:
-        """Begin with another run's log, up to a size (bytes) at its checkpoint: a continued run's curve."""
+        """Start with another run's log, up to its size (bytes) at its checkpoint, to continue its curve."""
         with self._file.open("wb") as own, file.open("rb") as others:
             own.write(others.read(size))
 
     def write(self, line: Event) -> None:
-        """Append a line and pass it on to whoever shows progress."""
+        """Append a line, and pass it on to show progress."""
         with self._file.open("a") as file:
             file.write(json.dumps(line) + "\n")
         if self._board:
@@ -47,7 +47,7 @@ class MetricsLog:
         self._on_line(line)
 
     def flush(self) -> int:
-        """Put everything written so far on disk, ahead of a checkpoint that counts on it; the size in bytes."""
+        """Force everything written so far to disk, before a checkpoint that depends on it; its size in bytes."""
         with self._file.open("ab") as file:
             os.fsync(file.fileno())
             size = file.tell()

@@ -1,4 +1,4 @@
-"""The most memory that this process has held."""
+"""The peak memory of this process."""
 
 import re
 import resource
@@ -9,10 +9,10 @@ import torch
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """Bytes: of tensors by the allocator on CUDA, of everything that was resident of the process elsewhere."""
+    """Bytes: on CUDA, of tensors, by the allocator; elsewhere, of the resident memory of the process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    status = Path("/proc/self/status")  # where there is none, the peak may be that of the process that started this one
+    status = Path("/proc/self/status")  # without it, the peak may be that of the process that started this one
     if status.is_file() and (found := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):
         return int(found[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024

@@ -22,7 +22,7 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
         case "lamb":
             return Lamb([{"params": adapted}, without_decay | {"trust_ratio": False}], **options)
         case "adamw":
-            # One kernel for all tensors; a model that is only counted, on the meta device, has none.
+            # One kernel for all tensors; the meta device, for models that are only counted, has none.
             return AdamW([{"params": adapted}, without_decay], **options, fused=can_fuse(model))
     raise ConfigError(f"optimizer={config.name} is unknown (allowed: adamw, lamb)")
 
@@ -35,7 +35,7 @@ def can_fuse(model: nn.Module) -> bool:
 def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:
     """Parameters that take weight decay and trust ratio, and those that take neither: LayerNorm and biases.
 
-    A shared parameter stands once.
+    A shared parameter is listed once.
 
     Source: exclude_from_weight_decay in optimization.py of google-research/albert.
     """

@@ -25,7 +25,7 @@ from albert_lab.training.schedule import Budget, learning_rate_factor
 from albert_lab.training.start import Start
 from albert_lab.training.step import Step, total
 
-# The steps whose mean training loss a run is recorded with.
+# The mean training loss of this many last steps is recorded.
 FINAL_STEPS = 100
 
 
@@ -52,7 +52,7 @@ class Pretraining:
     """A finished pre-training: the model, its final scores, and what it took.
 
     inference_tokens_per_second is of the final evaluation on the set for masked language modelling.
-    peak_memory_bytes is of the process (CPU) or of the allocator (CUDA). data_wait_share is the part of the training
+    peak_memory_bytes is of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the training
     seconds in which the loop waited for a batch. final_loss is the mean training loss of the last FINAL_STEPS steps.
     """
 
@@ -146,7 +146,7 @@ class Pretrainer:
         return self.budget.share(steps=self.steps, seconds=self.clock.training_seconds, tokens=self.tokens)
 
     def run(self) -> Pretraining | None:
-        """Train to the end of the budget and evaluate; None when stopped before, with a checkpoint written.
+        """Train to the end of the budget and evaluate; None if it was stopped before, with a checkpoint written.
 
         Raises:
             DivergedError: a loss that is not finite.

@@ -1,4 +1,4 @@
-"""How far a run is, and the learning rate that goes with it."""
+"""How much of its budget a run has used, and the learning rate at that point."""
 
 from albert_lab.config.schema import BudgetConfig
 
@@ -12,19 +12,19 @@ class Budget:
         self.stop_at = config.stop_at
 
     def share(self, *, steps: int, seconds: float, tokens: int) -> float:
-        """Share of the budget that is used up: 0 at the start, 1 or (in seconds and tokens) somewhat more when spent.
+        """Share of the budget that is used up: 0 at the start, 1 at the end, or a little more in seconds and tokens.
 
-        seconds are those of the training clock; tokens leave padding out.
+        seconds are those of the training clock; tokens exclude padding.
         """
         used = {"steps": steps, "seconds": seconds, "tokens": tokens}
         return used[self._unit] / self._value
 
 
 def learning_rate_factor(share: float, warmup: float) -> float:
-    """Learning rate as a part of its peak, for the step that starts when this share of the budget is used up.
+    """Learning rate relative to its peak, for the step that starts when this share of the budget is used up.
 
-    It rises in a line from 0 until `warmup` and then falls in a line to 0. As released, the fall is that of the whole
-    budget: it starts from 1 - warmup, below the peak of the rise, and the first step of a warm-up moves nothing.
+    It rises linearly from 0 until `warmup`, and then falls linearly to 0. As released, the decay is computed over the
+    whole budget: it starts at 1 - warmup, below the peak, and the first step of a warm-up changes no weight.
 
     Source: optimization.py of google-research/albert.
     """

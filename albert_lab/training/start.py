@@ -1,4 +1,4 @@
-"""How a pre-training begins where another one ended: with all of its training, or with its weights alone."""
+"""How a pre-training starts from another one: with all of its training state, or with its weights only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from albert_lab.training.log import METRICS, MetricsLog
 
 @dataclass(frozen=True)
 class Start:
-    """A finished run to begin from: its name, folder and shape, and what is kept of it."""
+    """A finished run to start from: its name, folder and shape, and what is kept of it."""
 
     run_name: str
     folder: Path
@@ -27,7 +27,7 @@ class Start:
     def begin(
         self, model: PretrainingModel, optimizer: Optimizer, log: MetricsLog, say: Callable[[str], None]
     ) -> dict[str, Any] | None:
-        """State to go on from, with model, optimizer and log set to it; None where only weights are kept.
+        """State to continue from, with model, optimizer and log set to it; None if only weights are kept.
 
         Raises:
             MissingDataError: the run has no checkpoint.

@@ -20,7 +20,7 @@ def losses(
     labels: dict[str, torch.Tensor],
     whole: Batch,
 ) -> dict[str, torch.Tensor]:
-    """Losses of a micro-batch as its share of the whole batch's, and counts of right answers.
+    """Losses of a micro-batch, as its share of the loss of the whole batch, and counts of right answers.
 
     mlm_loss is the cross-entropy summed over the micro-batch's masked tokens and divided by those of the whole batch,
     pair_loss likewise by its pairs, so that micro-batches add up to the loss of the batch (weights 1 : 1, as released).
@@ -40,13 +40,13 @@ def losses(
 
 
 def total(found: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The loss to minimise; its parts weigh the same, as released."""
+    """The loss to minimise; its terms have equal weights, as released."""
     return found["mlm_loss"] + found["pair_loss"] if "pair_loss" in found else found["mlm_loss"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """What an optimizer step needs besides its batch; autocast makes the context of a forward pass."""
+    """All that an optimizer step needs except its batch; autocast makes the context of a forward pass."""
 
     config: RunConfig
     model: PretrainingModel
@@ -55,7 +55,7 @@ class Step:
     autocast: Callable[[], AbstractContextManager[object]]
 
     def take(self, forward: Callable[..., PretrainingOutput], batch: Batch) -> dict[str, torch.Tensor]:
-        """Change the weights by one batch, in micro-batches; its losses, counts and the norm of its gradient.
+        """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
 
         forward is the model, or its compiled form.
         """
@@ -70,7 +70,7 @@ class Step:
         return sums | {"gradient_norm": norm.detach()}
 
     def compiled(self, batch: Batch) -> Callable[..., PretrainingOutput]:
-        """The compiled model, compiled by one pass over a batch that changes nothing."""
+        """The compiled model; one pass over a batch triggers the compilation and changes no weight."""
         forward = torch.compile(self.model, dynamic=True)
         self._backward(forward, next(micro_batches(batch, self._micro_batch_size)), batch)
         self.optimizer.zero_grad(set_to_none=True)

@@ -7,7 +7,7 @@ from albert_lab.data.batches import Batch
 
 
 def inputs_of(batch: Batch, device: torch.device) -> dict[str, torch.Tensor]:
-    """What the model reads: input_ids, token_type_ids, attention_mask [batch, sequence], masked_positions [masked]."""
+    """The model's inputs: input_ids, token_type_ids, attention_mask [batch, sequence], masked_positions [masked]."""
     return {
         "input_ids": _tensor(batch.input_ids, device),
         "token_type_ids": _tensor(batch.token_type_ids, device),
@@ -17,7 +17,7 @@ def inputs_of(batch: Batch, device: torch.device) -> dict[str, torch.Tensor]:
 
 
 def labels_of(batch: Batch, device: torch.device) -> dict[str, torch.Tensor]:
-    """What the model is to say: masked_labels [masked], pair_labels [batch]."""
+    """The model's targets: masked_labels [masked], pair_labels [batch]."""
     return {
         "masked_labels": _tensor(batch.masked_labels, device),
         "pair_labels": _tensor(batch.pair_labels, device),

@@ -1,4 +1,4 @@
-"""What every tokenizer can do, and which tokens start a word."""
+"""The interface of every tokenizer, and which tokens start a word."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ class Tokenizer(ABC):
 
     @property
     def special_ids(self) -> tuple[int, ...]:
-        """Ids of the tokens that stand for no text: padding, unknown, [CLS], [SEP], [MASK]."""
+        """Ids of the tokens that are not text: padding, unknown, [CLS], [SEP], [MASK]."""
         return self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id
 
     @abstractmethod
@@ -44,7 +44,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Token ids of a text and, for each, the first character that it stands for and the one after the last."""
+        """Token ids of a text and, for each, its first character in the text and the one after its last."""
 
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
@@ -58,8 +58,8 @@ class Tokenizer(ABC):
     def word_starts(self) -> np.ndarray:
         """Which tokens start a word, bool [vocab]; all others join the token before them.
 
-        Source: _is_start_piece_sp in create_pretraining_data.py of the release. Punctuation stands alone, and so does
-        every token with a character that is neither it nor a letter of English.
+        Source: _is_start_piece_sp in create_pretraining_data.py of the release. Punctuation is a word of its own, and
+        so is every token with a character that is neither punctuation nor an English letter.
         """
         return np.array([_starts_word(token) for token in self.tokens()])
 

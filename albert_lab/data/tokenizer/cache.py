@@ -1,4 +1,4 @@
-"""The tokenizer of a run: which model file it is, where that lies, and the making of one that is trained."""
+"""The tokenizer of a run: which model file it uses, where that is, and training one if the cache lacks it."""
 
 import json
 import time
@@ -67,7 +67,7 @@ def find_tokenizer(config: RunConfig) -> Path:
 
 
 def load_tokenizer(config: RunConfig) -> Tokenizer:
-    """The tokenizer of a run, which is there already.
+    """The tokenizer of a run; its model file must exist.
 
     Raises:
         MissingDataError, ConfigError: see load().
@@ -76,7 +76,7 @@ def load_tokenizer(config: RunConfig) -> Tokenizer:
 
 
 def find_or_train(config: RunConfig, say: Say) -> Path:
-    """The model file of a run's tokenizer, trained first where it has to be and is not in the cache.
+    """The model file of a run's tokenizer, trained first if it is to be trained and the cache lacks it.
 
     Raises:
         ConfigError: the file is no fitting SentencePiece model, its size is not tokenizer.vocab_size, or the corpus
@@ -97,7 +97,7 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
 
 
 class _Record(BaseModel):
-    """What is read of the record beside a model that was trained here; it holds more."""
+    """The part that is read of the record next to a model that was trained here."""
 
     model_fingerprint: str
 
@@ -120,7 +120,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
     )
     start = time.monotonic()
     file = folder / MODEL_FILE
-    with worker_pool(1) as pool:  # its hundreds of megabytes are given back with the process
+    with worker_pool(1) as pool:  # its hundreds of megabytes are freed with the process
         pool.submit(train_on_corpus, corpus, settings, file).result()
     record = {
         "tokenizer": settings.model_dump(mode="json"),

@@ -62,9 +62,9 @@ class SentencePieceTokenizer(Tokenizer):
         return split
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Token ids of a text and, for each, the first character of the text it stands for and the one after the last.
+        """Token ids of a text and, for each, its first character in the text and the one after its last.
 
-        The space before a word belongs to its first token. A token can stand for no character at all, where
+        The space before a word belongs to its first token. A token has no character of its own if
         normalization makes two tokens of one character.
         """
         found = self._processor.Encode(text, return_type="offset_mapping")
@@ -74,7 +74,7 @@ class SentencePieceTokenizer(Tokenizer):
         offsets: list[tuple[int, int]] = []
         for token, (first, end) in zip(found["ids"], found["offsets"], strict=True):
             parts = self._split.get(token, [token])
-            # From the back: the first part keeps what is left, the space before it included.
+            # From the back: the first part keeps the rest, including the space before it.
             ends = [end]
             for part in reversed(parts[1:]):
                 ends.append(max(first, ends[-1] - len(self._processor.IdToPiece(part).lstrip("▁"))))

@@ -8,7 +8,7 @@ import numpy as np
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer, digest_model
 from albert_lab.errors import ConfigError, MissingDataError
 
-# Names of the special tokens: BERT's, and ALBERT's where a SentencePiece model was turned into a tokenizer.json.
+# Names of the special tokens: BERT's, and ALBERT's if a SentencePiece model was converted to a tokenizer.json.
 _PAD, _UNK = ("[PAD]", "<pad>"), ("[UNK]", "<unk>")
 _CONTINUATION = "##"
 
@@ -16,7 +16,7 @@ _CONTINUATION = "##"
 class JsonTokenizer(Tokenizer):
     """Text to token ids and back by a tokenizer.json, without its special tokens, cutting and padding.
 
-    What it cleans (BERT's lower case, accents, punctuation) comes on top of the cleaning of the corpus.
+    Its own cleaning (BERT's lower case, accents, punctuation) follows that of the corpus.
     """
 
     def __init__(self, model: bytes, origin: str) -> None:
@@ -52,7 +52,7 @@ class JsonTokenizer(Tokenizer):
         return [found.ids for found in self._model.encode_batch(list(sentences), add_special_tokens=False)]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Token ids of a text and, for each, the first character that it stands for and the one after the last."""
+        """Token ids of a text and, for each, its first character in the text and the one after its last."""
         found = self._model.encode(text, add_special_tokens=False)
         return found.ids, found.offsets
 

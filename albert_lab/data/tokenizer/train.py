@@ -18,9 +18,9 @@ from albert_lab.errors import ConfigError
 
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 _SEED = 149
-# The threads share out sums over sentences: another number of them gives another model.
+# The threads divide sums over sentences among them: another number of threads gives another model.
 _TRAINING_THREADS = 4
-# English prose on two cores; only the expected time rests on these.
+# English prose on two cores; only the expected time uses these.
 _BYTES_PER_SENTENCE = 130
 _READ_BYTES_PER_SECOND = 2.5e7
 _TRAINED_BYTES_PER_SECOND = 8e5
@@ -92,7 +92,7 @@ def training_seconds(corpus: CorpusConfig, settings: TokenizerConfig) -> float:
     assert settings.training_sentences is not None
     raw_bytes = texts.raw_bytes(corpus)
     sampled = settings.training_sentences * _BYTES_PER_SENTENCE
-    if raw_bytes is None:  # the time to read it comes on top
+    if raw_bytes is None:  # plus the time to read it, which is unknown
         return sampled / _TRAINED_BYTES_PER_SECOND
     return raw_bytes / _READ_BYTES_PER_SECOND + min(raw_bytes, sampled) / _TRAINED_BYTES_PER_SECOND
 
