@@ -131,7 +131,7 @@ def other_document(segments: Segments, rng: np.random.Generator) -> Segments:
 
     Pairs next to each other in the order of that length exchange their second segments.
     """
-    # Differs from the release: there the second segment starts anywhere in a random document. Its length and cut-off end
+    # Differs from the release: there the second segment starts anywhere in a random document. Its length and cut end
     # reveal the label, and its text is read twice.
     source = segments.source.tolist()
     waiting: list[int] = []  # pairs without a partner so far, all of one source document
