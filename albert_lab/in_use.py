@@ -1,17 +1,22 @@
 """Folders that a process reads, marked while it lives, so that none is removed under it.
 
-A mark is a lock file beside the folder. The system lets it go when the process ends, however it ends.
+A mark is a file beside the folder, named for its process, locked and touched now and then. The system lets the lock go
+when the process ends, however it ends; what another host sees of that is told by owners.py.
 """
 
 import atexit
 import os
-import socket
+import time
 from glob import escape
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from albert_lab import locks, owners
+
 _SUFFIX = ".in-use-"
+# A mark of another host that nobody touched for so long is void, though its clock may differ from this one.
+_ABANDONED_SECONDS = 3600.0
 _held: dict[tuple[int, Path], FileLock] = {}
 
 
@@ -27,12 +32,13 @@ def mark(folder: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         _held[key] = FileLock(file)
         _held[key].acquire(timeout=0)
+        locks.keep(file)
     except (OSError, Timeout):  # a cache that cannot be written to is not cleaned either
         _held.pop(key, None)
 
 
 def _file(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}{_SUFFIX}{socket.gethostname()}-{os.getpid()}")
+    return folder.with_name(f"{folder.name}{_SUFFIX}{owners.own()}")
 
 
 def is_used(folder: Path) -> bool:
@@ -47,17 +53,25 @@ def is_mark(path: Path) -> bool:
 
 
 def _is_held(file: Path) -> bool:
+    if owners.is_here(file.name):
+        try:
+            with FileLock(file, timeout=0):
+                file.unlink(missing_ok=True)
+                return False
+        except Timeout:
+            return True
     try:
-        with FileLock(file, timeout=0):
-            file.unlink(missing_ok=True)
-            return False
-    except Timeout:
-        return True
+        is_void = owners.is_abandoned(file, _ABANDONED_SECONDS, time.time())
+    except FileNotFoundError:
+        return False
+    if is_void:
+        file.unlink(missing_ok=True)
+    return not is_void
 
 
 def _release() -> None:
     for (process, folder), lock in list(_held.items()):
         if process == os.getpid():
             lock.release(force=True)
-            Path(lock.lock_file).unlink(missing_ok=True)
+            locks.drop(Path(lock.lock_file))
             del _held[process, folder]

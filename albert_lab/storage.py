@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from albert_lab import owners
 from albert_lab.errors import WriteError
 
 
@@ -15,7 +16,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises:
         WriteError: the disk is full or fails; what stood there before stays, and nothing else is left.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{owners.own()}")
     with writing(path):
         try:
             with temporary.open("wb") as file:

@@ -9,8 +9,10 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["paths", "errors", "naming", "in_use", "machine", "score", "messages"],
-    ["signals", "storage", "files"],
+    ["paths", "errors", "naming", "machine", "score", "messages", "squeue"],
+    ["owners"],
+    ["locks"],
+    ["in_use", "signals", "storage", "files"],
     ["config"],
     ["data", "model"],
     ["training"],

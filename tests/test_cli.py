@@ -14,7 +14,7 @@ from toy import toy_overrides, write_corpus
 from toy_folders import toy_run, toy_tokenizer_file
 from toy_tasks import toy_task
 
-from albert_lab import __version__, paths
+from albert_lab import __version__, owners, paths
 from albert_lab.cost import rounds
 from albert_lab.runs import results
 from albert_lab.studies import experiment, sweep
@@ -229,7 +229,7 @@ def test_every_paper_count_is_printed_beside_ours():
 
 
 def test_clean_says_what_it_would_free_and_frees_only_with_yes(own_home):
-    partial = own_home / "cache-of-its-own" / "shards" / "abc.partial-999999"
+    partial = own_home / "cache-of-its-own" / "shards" / f"abc.partial-999999999@{owners.own().partition('@')[2]}"
     partial.mkdir(parents=True)
     (partial / "train.tokens").write_bytes(b"0" * 4096)
     cache = {"ALBERT_LAB_CACHE": str(own_home / "cache-of-its-own")}

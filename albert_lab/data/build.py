@@ -11,9 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from albert_lab import in_use
+from albert_lab import in_use, locks, owners
 from albert_lab.messages import Say
 from albert_lab.storage import sync
 
@@ -41,12 +39,14 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(folder, what, say):
+    lock = folder.with_name(f"{folder.name}.lock")
+    with locks.locked(lock, lambda: say(f"another process is preparing {what}: waiting for it")):
         if folder.is_dir():
             return folder
         for stale in folder.parent.glob(f"{folder.name}.partial-*"):  # only the holder of the lock makes them
-            shutil.rmtree(stale)
-        partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
+            if owners.is_here(stale.name) or owners.has_ended(stale.name):
+                shutil.rmtree(stale)
+        partial = folder.with_name(f"{folder.name}.partial-{owners.own()}")
         try:
             partial.mkdir()
             build(partial)
@@ -61,20 +61,6 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     return folder
-
-
-@contextmanager
-def _lock(folder: Path, what: str, say: Say) -> Iterator[None]:
-    lock = FileLock(f"{folder}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        say(f"another process is preparing {what}: waiting for it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @contextmanager

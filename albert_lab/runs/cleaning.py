@@ -1,14 +1,15 @@
 """What takes disk space and can be made again."""
 
-import os
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
-import psutil
-
-from albert_lab import in_use, paths
+from albert_lab import in_use, owners, paths
 from albert_lab.runs import ancestry, states
+
+# What a process of another host makes by half, and has not written to for so long, is nobody's.
+_ABANDONED_SECONDS = 24 * 3600.0
 
 
 def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
@@ -41,14 +42,18 @@ def _cached() -> list[Path]:
     """Prepared text and tokenizers, whole ones."""
     found = paths.cache().glob("*/*")
     return [
-        path for path in found if path.suffix != ".lock" and ".partial-" not in path.name and not in_use.is_mark(path)
+        path
+        for path in found
+        if path.suffix not in (".lock", ".owner") and ".partial-" not in path.name and not in_use.is_mark(path)
     ]
 
 
 def _is_being_made(partial: Path) -> bool:
-    """Whether the process that a half-made folder is named for runs; who made one without a number has ended."""
-    number = partial.name.rpartition("-")[2]
-    return number.isdecimal() and psutil.pid_exists(int(number))
+    """Whether the process that a half-made folder is named for runs, as far as that can be known from here."""
+    try:
+        return not owners.is_abandoned(partial, _ABANDONED_SECONDS, time.time())
+    except FileNotFoundError:  # it is whole by now
+        return True
 
 
 def _is_unfinished(name: str) -> bool:
@@ -64,5 +69,5 @@ def _size(path: Path) -> int:
 def free(found: Iterable[Path]) -> None:
     """Remove files and folders; killed on the way, it leaves none by half under its own name."""
     for path in found:
-        aside = path.rename(path.with_name(f"{path.name.split('.partial-')[0]}.partial-{os.getpid()}"))
+        aside = path.rename(path.with_name(f"{path.name.split('.partial-')[0]}.partial-{owners.own()}"))
         shutil.rmtree(aside) if aside.is_dir() else aside.unlink()

@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from omegaconf import OmegaConf
 from pydantic import BaseModel, ConfigDict, Field
 
-from albert_lab import files, paths
+from albert_lab import files, locks, paths
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
@@ -199,26 +198,14 @@ def locked(folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bo
     Raises:
         filelock.Timeout: stopped while it waited.
     """
-    lock = FileLock(folder / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        say("another process is making this run: waiting for it")
-        lock.acquire(cancel_check=is_stopped)
-    try:
+    waiting = "another process is making this run: waiting for it"
+    with locks.locked(folder / LOCK, lambda: say(waiting), is_stopped):
         yield
-    finally:
-        lock.release()
 
 
 def is_locked(folder: Path) -> bool:
-    if not (folder / LOCK).exists():
-        return False
-    try:
-        with FileLock(folder / LOCK, timeout=0):
-            return False
-    except Timeout:
-        return True
+    """Whether a process makes or fine-tunes the run."""
+    return locks.is_locked(folder / LOCK)
 
 
 def use_threads(folder: Path, config: RunConfig) -> int:

@@ -1,6 +1,5 @@
 """The real data of the tasks: brought from the Hugging Face Hub into the official file formats, and what is there."""
 
-import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from typing import Any
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from albert_lab import paths
+from albert_lab import owners, paths
 from albert_lab.config import compose as config
 from albert_lab.data import corpus
 from albert_lab.errors import ConfigError, MissingDataError
@@ -229,7 +228,7 @@ def _choice_examples(rows: list[dict[str, Any]]) -> list[ChoiceExample]:
 def _write_whole(task: TaskConfig, examples: Sequence[Any], file: Path) -> None:
     """Writes beside the place and renames: what lies there is never half of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary = file.with_name(f".{file.name}.{owners.own()}")
     try:
         task.format.write(examples, temporary)
         temporary.replace(file)

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from albert_lab import in_use
+from albert_lab import in_use, owners
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
 
 
@@ -22,7 +22,9 @@ def write(folder):
 
 
 def left(folder):
-    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lock" and not in_use.is_mark(path))
+    return sorted(
+        path.name for path in folder.iterdir() if path.suffix not in (".lock", ".owner") and not in_use.is_mark(path)
+    )
 
 
 def test_a_folder_is_built_once(tmp_path):
@@ -58,12 +60,14 @@ def test_a_full_disk_is_told_with_what_was_being_written(tmp_path):
     assert left(tmp_path) == []
 
 
-def test_what_a_killed_process_left_is_removed_and_other_folders_are_not(tmp_path):
-    for name in ("abc.partial-1", "abcd.partial-1"):
+def test_what_a_killed_process_of_this_host_left_is_removed_and_other_folders_are_not(tmp_path):
+    host = owners.own().partition("@")[2]
+    kept = ["abc.partial-999999999@elsewhere", f"abcd.partial-999999999@{host}"]
+    for name in (f"abc.partial-999999999@{host}", *kept):
         (tmp_path / name).mkdir()
         write(tmp_path / name)
     find_or_build(tmp_path / "abc", write, "it", silent)
-    assert left(tmp_path) == ["abc", "abcd.partial-1"]
+    assert left(tmp_path) == ["abc", *kept]
 
 
 def test_the_second_of_two_waits_and_finds_it_done(tmp_path):

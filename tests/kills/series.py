@@ -191,7 +191,7 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
         is_memory = number % 3 == 2  # the last of three: prepared text stands, its fingerprints are written
 
         def is_writing(child: int = child, is_memory: bool = is_memory) -> bool:
-            pattern = f".*.{child}" if is_memory else f"*/*.partial-{child}"
+            pattern = f".*.{child}@*" if is_memory else f"*/*.partial-{child}@*"
             return any(cache.glob(pattern))
 
         kill_while(child, is_writing, random_.uniform(0, 0.0005 if is_memory else 0.2))

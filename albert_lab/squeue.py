@@ -1,0 +1,76 @@
+"""What Slurm says of the jobs of this user: which are in the queue, and what became of one that is not."""
+
+import subprocess
+import time
+from dataclasses import dataclass
+
+# Answers so old are good enough for a listing, which asks for many runs.
+FRESH_SECONDS = 5.0
+# A controller that is away is no reason to wait for longer.
+_PATIENCE_SECONDS = 60
+
+# States in which a job waits for its turn, or for its turn to come again.
+WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
+
+_last: tuple[float, "dict[str, Job] | None"] | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job in the queue: its number, its state in Slurm's word, the nodes it is on, and why it waits."""
+
+    number: str
+    state: str
+    nodes: str
+    reason: str
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no process of it runs."""
+        return self.state in WAITING
+
+    @property
+    def words(self) -> str:
+        """Its number with what there is to know of its place: `job 12 on n1`, `job 13: Dependency`."""
+        if self.is_waiting:
+            return f"job {self.number}" + (f": {self.reason}" if self.reason not in ("", "None") else "")
+        return f"job {self.number}" + (f" on {self.nodes}" if self.nodes else "")
+
+
+def jobs(max_age: float = 0.0) -> dict[str, Job] | None:
+    """Jobs of this user that are not over, by number; None where Slurm is not here or does not answer.
+
+    Args:
+        max_age: seconds that an earlier answer may be old.
+    """
+    global _last
+    if _last is None or time.monotonic() - _last[0] >= max_age:
+        text = _ask("squeue", "--me", "--noheader", "--format=%i|%T|%N|%r")
+        found = None if text is None else dict(_job(line) for line in text.splitlines() if line.count("|") >= 3)
+        _last = (time.monotonic(), found)
+    return _last[1]
+
+
+def _job(line: str) -> tuple[str, Job]:
+    number, state, nodes, reason = (part.strip() for part in line.split("|", 3))
+    return number, Job(number, state, nodes, reason)
+
+
+def ended_as(number: str) -> str | None:
+    """The state in which a job ended, such as OUT_OF_MEMORY; None where neither sacct nor scontrol can tell."""
+    text = _ask("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={number}", "--format=State")
+    if text and text.strip():
+        return text.split()[0]
+    text = _ask("scontrol", "--oneliner", "show", "job", number)
+    words = dict(word.split("=", 1) for word in (text or "").split() if "=" in word)
+    return words.get("JobState")
+
+
+def _ask(*command: str) -> str | None:
+    try:
+        found = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=_PATIENCE_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout
