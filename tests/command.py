@@ -12,7 +12,7 @@ from unittest import mock
 
 from albert_lab import cli
 from albert_lab.runs import worker
-from albert_lab.studies import launchers
+from albert_lab.studies.launchers.base import PARENT_FAILED
 
 PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
 
@@ -75,7 +75,7 @@ def launch_here(
             folder = next(each for each in waiting if parents.get(each) not in waiting)
             waiting.remove(folder)
             is_orphan = parents.get(folder) in failed
-            code = launchers.PARENT_FAILED if is_orphan else worker.command([str(folder), *folders[folder]])
+            code = PARENT_FAILED if is_orphan else worker.command([str(folder), *folders[folder]])
             if code:
                 failed.add(folder)
             if not on_end(folder, code):

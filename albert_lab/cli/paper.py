@@ -1,6 +1,7 @@
 """The command that runs the whole paper."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import typer
@@ -9,6 +10,7 @@ from albert_lab import paths
 from albert_lab.cli import studies
 from albert_lab.cli.options import (
     TABLES,
+    Detach,
     DryRun,
     FailFast,
     FailOn,
@@ -19,6 +21,7 @@ from albert_lab.cli.options import (
     Overrides,
     RemakeRecorded,
     RetryFailed,
+    Slurm,
     Tasks,
     check_views,
     examples,
@@ -37,6 +40,8 @@ def paper(
     *,
     tasks: Tasks = None,
     jobs: Jobs = 1,
+    slurm: Slurm = None,
+    detach: Detach = False,
     fail_fast: FailFast = False,
     fresh: Fresh = False,
     retry_failed: RetryFailed = False,
@@ -50,6 +55,7 @@ def paper(
 
     With --dry-run: the cost of each experiment at this scale, and of all of them at every scale.
     """
+    from albert_lab.config.launcher import take
     from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
     from albert_lab.report import collection as chapters
     from albert_lab.report import overview
@@ -57,7 +63,8 @@ def paper(
     from albert_lab.studies import sweep
 
     check_views(dry_run=dry_run, list_folders=list_folders)
-    given, names = overrides or [], task_names(tasks)
+    launcher, given = take(overrides or [], slurm, detach=detach)
+    names = task_names(tasks)
     if dry_run:
         costs = whole.costs(given, names, note)
         print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())
@@ -71,10 +78,15 @@ def paper(
     again = {"fresh": fresh, "retry_failed": retry_failed, "remake_recorded": remake_recorded}
     found = [replace(study, planned=sweep.forget(study.planned, **again)) for study in found]
     code = 0
+    options = sweep.Options(jobs, fail_fast, launcher, detach)
+    if not options.is_here:  # one queue for all: no table waits for another one
+        for study in found:
+            with suppress(*FIXABLE):  # told below
+                sweep.execute(study.planned, replace(options, detach=True))
     for number, study in enumerate(found, 1):
         note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")
         try:
-            ended, _ = studies.make(study.experiment, study.planned, sweep.Options(jobs, fail_fast))
+            ended, _ = studies.make(study.experiment, study.planned, options)
         except FIXABLE as error:
             note(f"FAILED {study.experiment.name}: {error}")
             ended = sweep.SOME_FAILED

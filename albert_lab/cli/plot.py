@@ -51,7 +51,7 @@ def layer_similarity(
         from albert_lab.cli.studies import execute
         from albert_lab.studies import experiment
 
-        execute(experiment.named(LAYERS), settings, jobs=jobs)
+        execute(lambda overrides: (experiment.named(LAYERS), overrides), settings, jobs=jobs)
     for file in _compare(sources, settings, out) if sources else _newest_layers(settings, out):
         print(file)
 

@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from albert_lab.cli.options import (
     START,
     STUDIES,
     TABLES,
+    Detach,
     DryRun,
     FailFast,
     FailOn,
@@ -26,6 +28,7 @@ from albert_lab.cli.options import (
     Overrides,
     RemakeRecorded,
     RetryFailed,
+    Slurm,
     Tasks,
     check_views,
     examples,
@@ -38,8 +41,8 @@ if TYPE_CHECKING:
     from albert_lab.studies.sweep import Options, PlannedPoint
 
 NOT_SUPPORTED = 5
-# Options for training runs again; the command that a report shows leaves them out.
-ONCE = ("--fresh", "--retry-failed", "--remake-recorded")
+# Options for training runs again, or elsewhere; the command that a report shows leaves them out.
+ONCE = ("--fresh", "--retry-failed", "--remake-recorded", "--detach")
 
 app = typer.Typer()
 
@@ -49,7 +52,9 @@ def _study(choose: "Callable[..., tuple[Experiment, Sequence[str]]]") -> Callabl
     own = list(signature(choose).parameters.values())
 
     def command(**given: Any) -> None:
-        execute(*choose(**{parameter.name: given.pop(parameter.name) for parameter in own}), **given)
+        chosen = {parameter.name: given.pop(parameter.name) for parameter in own}
+        overrides = chosen.pop("overrides") or []
+        execute(partial(choose, **chosen), overrides, **given)
 
     shared = [item for item in signature(execute).parameters.values() if item.kind is Parameter.KEYWORD_ONLY]
     parameters = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in [*own, *shared]]
@@ -61,11 +66,13 @@ def _study(choose: "Callable[..., tuple[Experiment, Sequence[str]]]") -> Callabl
 
 
 def execute(
-    experiment: "Experiment",
+    choose: "Callable[..., tuple[Experiment, Sequence[str]]]",
     overrides: Sequence[str],
     *,
     tasks: Tasks = None,
     jobs: Jobs = 1,
+    slurm: Slurm = None,
+    detach: Detach = False,
     fail_fast: FailFast = False,
     fresh: Fresh = False,
     retry_failed: RetryFailed = False,
@@ -75,10 +82,16 @@ def execute(
     as_json: Json = False,
     fail_on: FailOn = None,
 ) -> None:
-    """Train the missing runs of an experiment, write its report and print the results; exits with its code."""
+    """Train the missing runs of an experiment, write its report and print the results; exits with its code.
+
+    choose is given the overrides that are not the launcher's, and tells the experiment and the overrides of its runs.
+    """
+    from albert_lab.config.launcher import take
     from albert_lab.studies import sweep
 
     check_views(dry_run=dry_run, list_folders=list_folders)
+    launcher, rest = take(overrides, slurm, detach=detach)
+    experiment, overrides = choose(overrides=rest)
     planned = sweep.plan(experiment, overrides, task_names(tasks))
     if dry_run:
         from albert_lab.studies import dry_run as dry
@@ -91,7 +104,7 @@ def execute(
         print_folders(planned, as_json=as_json)
         return
     planned = sweep.forget(planned, fresh=fresh, retry_failed=retry_failed, remake_recorded=remake_recorded)
-    code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast))
+    code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast, launcher, detach))
     if folder:
         from albert_lab.report import closing, report
 
@@ -102,8 +115,16 @@ def execute(
 
 def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
     """Print the folder of each point's run with its state; as JSON with its row, as points.csv has it."""
-    rows = [{"folder": str(item.run.folder), "state": item.state} | item.point.as_columns() for item in planned]
-    print(json.dumps(rows, indent=2) if as_json else "\n".join(f"{row['state']:<8} {row['folder']}" for row in rows))
+    from albert_lab.runs import job
+
+    rows = [
+        {"folder": str(item.run.folder), "state": item.state}
+        | job.as_columns(item.run.folder)
+        | item.point.as_columns()
+        for item in planned
+    ]
+    lines = [f"{row['state']:<8} {row['folder']}" + (f"  {row['place']}" if row["place"] else "") for row in rows]
+    print(json.dumps(rows, indent=2) if as_json else "\n".join(lines))
 
 
 def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
@@ -111,9 +132,13 @@ def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Opti
     from albert_lab.report import report
     from albert_lab.studies import ensembles, layers, recorded, sweep
 
-    planned = sweep.with_available_tasks(planned)
+    if options.prepares_here:
+        planned = sweep.with_available_tasks(planned)
     outcome = sweep.execute(planned, options)
-    command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ONCE)])
+    if outcome.is_left:
+        return outcome.code, None
+    planned = sweep.with_available_tasks(planned)
+    command = shlex.join(["albert-lab", *_repeatable(sys.argv[1:])])
     points = sweep.points_table(planned, outcome, command)
     if not any(points["state"] == "done"):
         note("no run is finished: no report")
@@ -126,6 +151,16 @@ def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Opti
     ensembles.keep(folder, experiment, planned, note)
     report.write(folder, experiment, points, *tables)
     return outcome.code, folder
+
+
+def _repeatable(words: Sequence[str]) -> list[str]:
+    """The words of a command without those that say how, or where, its runs are made this time."""
+    kept: list[str] = []
+    for before, word in zip(["", *words], words, strict=False):
+        is_once = word in ONCE or "--slurm" in (before, word) or re.match(r"--slurm=|\+*launcher(\.\w+)?=", word)
+        if not is_once:
+            kept.append(word)
+    return kept
 
 
 def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:

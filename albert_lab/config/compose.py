@@ -75,6 +75,21 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
 
 @cache  # a tenth of a second each, and tables ask for the same ones many times; frozen models can be shared
 def _compose(overrides: tuple[str, ...]) -> RunConfig:
+    content = _composed(overrides)
+    del content["launcher"]  # of the command, not of the run: config/launcher.py
+    return validate(content)
+
+
+def compose_group(group: str, overrides: tuple[str, ...]) -> Any:
+    """One group as plain data, with `key=value` overrides of it.
+
+    Raises:
+        ConfigError: see load().
+    """
+    return _composed(overrides)[group]
+
+
+def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
     with _hydra():
         for override in parse(overrides):
             if override.is_sweep_override():
@@ -91,10 +106,11 @@ def _compose(overrides: tuple[str, ...]) -> RunConfig:
             if missing:
                 raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
             content = OmegaConf.to_container(composed, resolve=True)
+            assert isinstance(content, dict)
             _take_vocabulary_size(content, overrides)
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(_explain(error)) from error
-    return validate(content)
+    return {str(key): value for key, value in content.items()}
 
 
 def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
@@ -169,7 +185,9 @@ def _known_keys() -> list[str]:
             if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
                 yield from walk(field.annotation, f"{prefix}{name}.")
 
-    return [key for key in walk(RunConfig, "") if not key.endswith(".name") and not key.startswith("scale.")]
+    keys = [key for key in walk(RunConfig, "") if not key.endswith(".name") and not key.startswith("scale.")]
+    launchers = [OmegaConf.load(file) for file in sorted(paths.CONF.glob("launcher/*.yaml"))]
+    return [*keys, *dict.fromkeys(f"launcher.{key}" for launcher in launchers for key in launcher)]
 
 
 def _unknown(key: str) -> str:

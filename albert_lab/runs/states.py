@@ -7,29 +7,40 @@ from typing import Literal
 
 from albert_lab import files
 from albert_lab.errors import ConfigError
-from albert_lab.runs import finetunings, results
+from albert_lab.runs import finetunings, job, results
 from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, Run, is_locked, read
 
-State = Literal["done", "recorded", "imported", "failed", "running", "stopped", "missing"]
+State = Literal["done", "recorded", "imported", "failed", "running", "queued", "stopped", "missing"]
 # States in which there are weights that nothing more is done to.
 PRETRAINED = ("done", "imported")
 # States in which all numbers are there: in the run's folder, or in reports alone.
 FINISHED = ("done", "recorded")
+# States in which a process has the run, or will have it.
+TAKEN = ("running", "queued")
 
 
 def state(folder: Path) -> State:
-    """How far a pre-training is: done, imported, failed, running (its lock is held), stopped half way, or missing."""
+    """How far a pre-training is: done, imported, failed, running (its lock is held, or its job runs), queued (its job
+    waits), stopped half way, or missing.
+    """
     if (folder / results.RECORD).exists():
         return "done"
     if (folder / IMPORT).exists():
         return "imported"
     if not folder.is_dir():
         return "missing"
-    if is_locked(folder):
-        return "running"
+    if taken := _taken(folder):
+        return taken
     if (folder / FAILURE).exists():
         return "failed"
     return "stopped" if (folder / MACHINE).exists() else "missing"
+
+
+def _taken(folder: Path) -> Literal["running", "queued"] | None:
+    if is_locked(folder):
+        return "running"
+    found = job.queued(folder)
+    return None if found is None else "queued" if found.is_waiting else "running"
 
 
 def state_with(run: Run, tasks: Sequence[str], seeds: finetunings.Seeds = None) -> State:
@@ -37,8 +48,8 @@ def state_with(run: Run, tasks: Sequence[str], seeds: finetunings.Seeds = None) 
     pretrained = state(run.folder)
     if pretrained != "done" or not (missing := finetunings.missing(run, tasks, seeds)):
         return pretrained
-    if is_locked(run.folder):
-        return "running"
+    if taken := _taken(run.folder):
+        return taken
     return "failed" if len(finetunings.failures(run, tasks, seeds)) == len(missing) else "stopped"
 
 

@@ -6,13 +6,15 @@ from typing import Any
 from tabulate import tabulate
 
 from albert_lab.errors import DamagedFileError
-from albert_lab.runs import ancestry, results, states
+from albert_lab.runs import ancestry, job, results, states
 from albert_lab.runs import run as runs
 from albert_lab.tasks.records import FOLDER
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """One row a run folder: state, share of the budget, step, loss, fine-tunings, parent, reason of a failure.
+    """One row a run folder: state, share of the budget, step, loss, fine-tunings, parent, job, node, reason.
+
+    The reason is why it failed, why it waits, or what became of its job where that ended before the run.
 
     Oldest first, and each run below the one it starts from; depth says how far below the first.
     """
@@ -20,7 +22,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     parents = ancestry.parents(folder)
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
-        state, last, reason = _read(run_folder)
+        state, last, reason, at = _read(run_folder)
         found[run_folder.name] = {
             "run": run_folder.name,
             "state": state,
@@ -29,22 +31,28 @@ def rows(folder: Path) -> list[dict[str, Any]]:
             "loss": last.get("loss"),
             "fine_tuned": sorted(file.stem for file in (run_folder / FOLDER).glob("*-seed*[0-9].json")),
             "start_from": parents.get(run_folder.name),
-            "reason": reason,
+            "job": at["job"],
+            "node": at["node"],
+            "reason": reason or at["place"],
         }
     return [found[name] | {"depth": depth} for name, depth in ancestry.tree(list(found), parents)]
 
 
-def _read(folder: Path) -> tuple[str, dict[str, Any], str | None]:
-    """State of a run, the last line of its training, and why it failed or what is damaged."""
-    state = states.state(folder)
+def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]]:
+    """State of a run, the last line of its training, why it failed or what is damaged, and its job in the queue."""
+    nowhere: dict[str, Any] = {"job": None, "node": None, "place": None}
     try:
+        state = states.state(folder)
+        at = job.as_columns(folder) if state in states.TAKEN else nowhere
         runs.read_file(folder)
         results.check(folder)
         lines = results.read_metrics(folder)
         reason = states.failure(folder) if state == "failed" else None
+        if state in ("stopped", "missing"):
+            reason = job.died(folder)
     except DamagedFileError as error:
-        return "damaged", {}, str(error)
-    return state, next((line for line in reversed(lines) if line["event"] == "training"), {}), reason
+        return "damaged", {}, str(error), nowhere
+    return state, next((line for line in reversed(lines) if line["event"] == "training"), {}), reason, at
 
 
 def text(found: list[dict[str, Any]]) -> str:

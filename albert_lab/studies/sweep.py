@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from albert_lab import errors, in_use, paths
+from albert_lab.config.launcher import LOCAL, LauncherConfig, LocalLauncher, SlurmLauncher
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
 from albert_lab.messages import told
-from albert_lab.runs import columns, results, states
+from albert_lab.runs import columns, job, preparing, results, states
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
 from albert_lab.studies import continuing, graph, launchers, recorded, workload
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
 from albert_lab.studies.points import Point, points
 from albert_lab.studies.recorded import Records
 from albert_lab.tasks.task import load_task
@@ -52,7 +54,7 @@ class PlannedPoint:
     def state(self) -> states.State:
         """How far the run and its fine-tunings are."""
         found = states.state_with(self.run, list(self.tasks.values()), self.seeds)
-        return "recorded" if self.is_recorded and found != "running" else found
+        return "recorded" if self.is_recorded and found not in states.TAKEN else found
 
     @property
     def is_recorded(self) -> bool:
@@ -66,13 +68,26 @@ class Options:
 
     jobs: int = 1
     fail_fast: bool = False
+    launcher: LauncherConfig = LOCAL
+    detach: bool = False
+
+    @property
+    def is_here(self) -> bool:
+        """Whether runs are made on this machine."""
+        return isinstance(self.launcher, LocalLauncher)
+
+    @property
+    def prepares_here(self) -> bool:
+        """Whether this process makes what the runs read."""
+        return isinstance(self.launcher, LocalLauncher) or self.launcher.preparation == "here"
 
 
 @dataclass
 class Outcome:
-    """What came of a sweep: 0, or why it is not complete; failures by run name."""
+    """What came of a sweep: 0, or why it is not complete; whether runs go on by themselves; failures by run name."""
 
     code: int = 0
+    is_left: bool = False
     failures: dict[str, str] = field(default_factory=dict)
 
 
@@ -155,7 +170,7 @@ def forget(
     for item in family(planned).values():
         if item.point.run:  # what was there before the sweep is not the sweep's to make again
             continue
-        if fresh and item.state != "running":
+        if fresh and item.state not in states.TAKEN:
             states.forget(item.run.folder)
         elif retry_failed and item.state == "failed":
             states.forget_failure(item.run.folder)
@@ -192,9 +207,12 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     if there:
         _say(f"{len(there)} of the finished runs are recorded in reports alone; --remake-recorded makes them again")
     if todo:
-        for item in todo:
-            _check_capacity(item)
-        _prepare_data([item.run for item in todo if states.state(item.run.folder) != "done"])
+        if options.is_here:
+            _check_not_queued(todo)
+            for item in todo:
+                _check_capacity(item)
+        if options.prepares_here:
+            preparing.prepare_all((item.run for item in todo if states.state(item.run.folder) != "done"), _say)
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
         is_any_done = any(item.state in states.FINISHED for item in items.values())
@@ -226,24 +244,11 @@ def _check_capacity(item: PlannedPoint) -> None:
         raise ConfigError(f"{item.point.words or item.run.name}: {error}") from error
 
 
-def _prepare_data(todo: Sequence[runs.Run]) -> None:
-    """Text, tokenizer and shards once, ahead of the children that share them; too little text is found out here."""
-    from albert_lab.data.pairs import make_pairs
-    from albert_lab.data.prepare import prepare
-    from albert_lab.data.shards import open_shards
-
-    keys = ((run.evaluation_set, run.config.inter_sentence.name, run.config.added_corpus.name) for run in todo)
-    for config in dict(zip(keys, (run.config for run in todo), strict=True)).values():
-        folder = prepare(config, _say)
-        # Held-out text is the smaller part: what can be made of it can be made of the rest.
-        make_pairs(
-            open_shards(folder, "dev"),
-            config.inter_sentence,
-            max_sequence_length=config.max_sequence_length,
-            short_sequence_probability=config.short_sequence_probability,
-            seed=config.evaluation.seed,
-            epoch=0,
-        )
+def _check_not_queued(todo: Sequence[PlannedPoint]) -> None:
+    queued = [found for item in todo if (found := job.queued(item.run.folder))]
+    if queued:
+        remedy = f"--slurm waits for them, `scancel {' '.join(found.number for found in queued)}` ends them"
+        raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
 
 
 def _failures(item: PlannedPoint) -> dict[str, str]:
@@ -265,12 +270,12 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         item, place = items[folder], f"[{ended}/{len(items)}]"
         if code in (errors.STOPPED, errors.INTERRUPTED):
             return True
-        if code == launchers.PARENT_FAILED:
+        if code == PARENT_FAILED:
             failed = {item.run.name: graph.orphaned(item.run, outcome.failures)}
         else:
             failed = _failures(item)
         if not failed and item.state != "done":
-            failed = {item.run.name: _describe_exit(code)}
+            failed = {item.run.name: (None if options.is_here else job.died(folder)) or _describe_exit(code)}
         outcome.failures |= failed
         for name, reason in failed.items():
             _say(f"{place} {name}: FAILED: {reason}")
@@ -279,23 +284,34 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         return not (failed and options.fail_fast)
 
     # Under a budget in seconds a neighbour would take time away: one run at a time.
-    jobs = 1 if any(item.run.config.budget.unit == "seconds" for item in todo) else options.jobs
+    is_timed = any(item.run.config.budget.unit == "seconds" for item in todo)
+    jobs = 1 if is_timed else options.jobs
     if jobs < options.jobs:
         _say("a budget in seconds: runs go one at a time, whatever --jobs says")
-    works = [workload.of(item.run, item.point, item.tasks.values(), item.seeds) for item in items.values()]
-    places = workload.places(works, jobs)
-    words = {folder: _words(item, place) for (folder, item), place in zip(items.items(), places, strict=True)}
-    parents = graph.parents_among([item.run for item in todo])
-    outcome.code = launchers.choose("local").launch(words, jobs=jobs, on_end=on_end, parents=parents)
+    if is_timed and isinstance(options.launcher, SlurmLauncher) and "--exclusive" not in options.launcher.words:
+        _say("a budget in seconds: without --exclusive other jobs on a node take time away")
+    words = {folder: _words(item) for folder, item in items.items()}
+    if options.is_here:
+        for folder in items:
+            job.forget(folder)
+        works = [workload.of(item.run, item.point, item.tasks.values(), item.seeds) for item in items.values()]
+        for folder, place in zip(items, workload.places(works, jobs), strict=True):
+            words[folder] += ["--place", place]
+    launch = launchers.choose(options.launcher, jobs=jobs, detach=options.detach)
+    code = launch(words, on_end=on_end, parents=graph.parents_among([item.run for item in todo]))
+    outcome.is_left = code == NOT_AWAITED
+    outcome.code = 0 if outcome.is_left else code
 
 
-def _words(item: PlannedPoint, place: str) -> list[str]:
+def _words(item: PlannedPoint) -> list[str]:
     """What the child process of a run is told besides its folder."""
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
-    return [*item.tasks.values(), *seeds, "--place", place]
+    return [*item.tasks.values(), *seeds]
 
 
 def _describe_exit(code: int) -> str:
+    if code == LOST:
+        return "nobody knows how its process ended; the same command resumes it"
     if code < 0:
         return f"its process was killed by signal {-code} (9 may mean out of memory); the same command resumes it"
     return f"its process ended with exit code {code}; see its output above"

@@ -13,9 +13,9 @@ from toy import toy_overrides, write_corpus
 from albert_lab.errors import ConfigError
 from albert_lab.runs import ancestry, results, states, status, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import dry_run, experiment, graph, launchers, sweep
+from albert_lab.studies import dry_run, experiment, graph, sweep
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.launchers import local
+from albert_lab.studies.launchers import base, local
 
 
 @pytest.fixture(autouse=True)
@@ -193,7 +193,7 @@ def test_a_child_is_started_only_after_its_parent_has_ended_well(tmp_path, monke
         return popen([sys.executable, "-c", f"import time; time.sleep(0.2); raise SystemExit({int(name == 'bad')})"])
 
     def end(folder, code):
-        said.append(("left out" if code == launchers.PARENT_FAILED else "end", folder.name))
+        said.append(("left out" if code == base.PARENT_FAILED else "end", folder.name))
         return True
 
     monkeypatch.setattr(local.subprocess, "Popen", begin)

@@ -10,7 +10,7 @@ from pathlib import Path
 from albert_lab import signals
 from albert_lab.errors import INTERRUPTED, STOPPED
 from albert_lab.machine import cores
-from albert_lab.studies.launchers import PARENT_FAILED
+from albert_lab.studies.launchers.base import PARENT_FAILED
 
 POLL_SECONDS = 0.1
 

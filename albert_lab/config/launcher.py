@@ -1,0 +1,110 @@
+"""What starts runs, by the options of conf/launcher/: of the command, and no part of a run's configuration."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from albert_lab.config.compose import compose_group, describe, parse, quoted
+from albert_lab.config.schema import Section
+from albert_lab.errors import ConfigError
+
+Preparation = Literal["here", "job"]
+# Options of sbatch that the launcher gives itself: with others the runs would not find their jobs, or their parents.
+_TAKEN = {
+    "array": "a",
+    "dependency": "d",
+    "error": "e",
+    "input": "i",
+    "job-name": "J",
+    "open-mode": "",
+    "output": "o",
+    "parsable": "",
+    "wait": "W",
+    "wrap": "",
+}
+
+
+def _check_words(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} cannot be read as words of a shell: {error}") from error
+    if words and not words[0].startswith("-"):
+        raise ValueError(f"{text!r}: options of sbatch begin with a dash, as --partition=gpu does")
+    for word in words:
+        for name, letter in _TAKEN.items():
+            if re.match(rf"--{name}(=|$)", word) or (letter and re.match(rf"-{letter}", word)):
+                raise ValueError(f"{word} cannot be given: --{name} of sbatch is set run by run")
+    return text
+
+
+Words = Annotated[str, AfterValidator(_check_words)]
+
+
+class LocalLauncher(Section):
+    """Runs as child processes of the command."""
+
+    name: Literal["local"]
+
+
+class ByHandLauncher(Section):
+    """Command lines to be started by whatever there is."""
+
+    name: Literal["by-hand"]
+    preparation: Preparation
+
+
+class SlurmLauncher(Section):
+    """Runs as jobs of Slurm; the keys are explained in conf/launcher/slurm.yaml."""
+
+    name: Literal["slurm"]
+    words: Words
+    preparation: Preparation
+    preparation_words: Words
+    poll_seconds: float = Field(gt=0)
+
+
+LauncherConfig = LocalLauncher | ByHandLauncher | SlurmLauncher
+_LAUNCHER: TypeAdapter[LauncherConfig] = TypeAdapter(Annotated[LauncherConfig, Field(discriminator="name")])
+
+LOCAL = LocalLauncher(name="local")
+
+
+def take(
+    overrides: Sequence[str], slurm: str | None = None, *, detach: bool = False
+) -> tuple[LauncherConfig, list[str]]:
+    """The launcher of a command, and the overrides that are left for its runs.
+
+    Args:
+        overrides: `key=value` texts.
+        slurm: options of sbatch, which stand for launcher=slurm; None: not given.
+        detach: the command is not to wait for the runs.
+
+    Raises:
+        ConfigError: an option or a key that no launcher has, several values, or --detach where nothing would be left.
+    """
+    own, rest = [], []
+    for text in overrides:
+        key = text.split("=")[0].lstrip("+")
+        (own if key == "launcher" or key.startswith("launcher.") else rest).append(text)
+    if slurm is not None:
+        given = [text for text in own if text.split("=")[0] in ("launcher", "launcher.words")]
+        if given and given != ["launcher=slurm"]:
+            raise ConfigError(f"--slurm stands for launcher=slurm launcher.words=...; {' '.join(given)} was given too")
+        own = [text for text in own if text not in given]
+        own += ["launcher=slurm", f"launcher.words={quoted(slurm)}"]
+    for override in parse(own):
+        if override.is_sweep_override():
+            raise ConfigError(f"{override.input_line}: one command has one launcher")
+    try:
+        launcher = _LAUNCHER.validate_python(compose_group("launcher", tuple(own)))
+    except ValidationError as error:
+        # The first part of a place is the option that told the models apart.
+        details = [{**detail, "loc": ("launcher", *detail["loc"][1:])} for detail in error.errors()]
+        raise ConfigError("\n".join(map(describe, details))) from error
+    if detach and isinstance(launcher, LocalLauncher):
+        raise ConfigError("--detach: runs on this machine end with the command; give --slurm WORDS as well")
+    return launcher, rest

@@ -1,0 +1,113 @@
+"""The Slurm job that makes a run: its number in the run's folder, what the queue says of it, and how it ended."""
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from albert_lab import files, squeue
+from albert_lab.storage import write_atomically
+
+FILE = "slurm.json"
+# The exit code of the run's process, written by its job at the end; not there where the job could not write it.
+EXIT = "slurm.exit"
+_REMEDY = "remove it: the run is then submitted again"
+_LAST_LINES = 4
+_LOG_BYTES = 16_384
+
+
+class Submitted(BaseModel):
+    """What slurm.json holds: the job's number, what its process is told, and the job that prepares its text, if any."""
+
+    job: str = Field(pattern=r"^\w+$")
+    words: list[str]
+    preparation: str | None = None
+
+
+def write(folder: Path, job: str, words: Sequence[str], preparation: str | None) -> None:
+    """Note the job of a run that was just submitted."""
+    content = Submitted(job=job, words=list(words), preparation=preparation)
+    write_atomically(folder / FILE, json.dumps(content.model_dump()) + "\n")
+
+
+def read(folder: Path) -> Submitted | None:
+    """The last job of a run, over or not; None where it has had none.
+
+    Raises:
+        DamagedFileError: the file that says so cannot be read.
+    """
+    file = folder / FILE
+    return files.read_json(file, Submitted, _REMEDY) if file.exists() else None
+
+
+def forget(folder: Path) -> None:
+    """Make a run be no job's."""
+    for name in (FILE, EXIT):
+        (folder / name).unlink(missing_ok=True)
+
+
+def queued(folder: Path) -> squeue.Job | None:
+    """The job of a run as the queue has it; None where it has none there, or Slurm does not answer."""
+    submitted = read(folder)
+    if submitted is None:
+        return None
+    return (squeue.jobs(max_age=squeue.FRESH_SECONDS) or {}).get(submitted.job)
+
+
+def exit_code(folder: Path) -> int | None:
+    """The exit code of a run's process, or minus the number of the signal that killed it; None where it is unknown."""
+    try:
+        code = int((folder / EXIT).read_text())
+    except (OSError, ValueError):
+        return None
+    return 128 - code if code > 128 + 1 and code != 130 else code
+
+
+def log(folder: Path, number: str) -> Path:
+    """Where a job writes what its run says."""
+    return folder / f"slurm-{number}.out"
+
+
+def as_columns(folder: Path) -> dict[str, Any]:
+    """For listings: the run's job while it is in the queue, its node, and its place in words."""
+    found = queued(folder)
+    if found is None:
+        return {"job": None, "node": None, "place": None}
+    return {"job": found.number, "node": found.nodes or None, "place": found.words}
+
+
+def died(folder: Path) -> str | None:
+    """What became of the last job of a run that is not finished, with the last lines of its log; None: it had none.
+
+    Says what cannot be known, too: whether the job is in the queue, where Slurm does not answer.
+    """
+    submitted = read(folder)
+    if submitted is None:
+        return None
+    name, code = f"job {submitted.job}", exit_code(folder)
+    if code is None and squeue.jobs(max_age=squeue.FRESH_SECONDS) is None:
+        return f"{name}: Slurm does not answer here"
+    said = _last_lines(log(folder, submitted.job))
+    if code is not None:
+        how = f"{name} ended with {'signal' if code < 0 else 'exit code'} {abs(code)}"
+    else:
+        state = squeue.ended_as(submitted.job)
+        how = f"{name} ended without an exit code (" + (
+            f"Slurm says {state})" if state else "neither sacct nor scontrol says why)"
+        )
+        if not said and submitted.preparation:
+            how += f"; the job that prepares its text: {_last_lines(Path(submitted.preparation)) or 'no word'}"
+    return f"{how}: {said}" if said else f"{how}; it wrote no log"
+
+
+def _last_lines(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - _LOG_BYTES))
+            text = stream.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return " | ".join(deque((line.strip() for line in text.splitlines() if line.strip()), _LAST_LINES))

@@ -1,0 +1,85 @@
+"""What runs read, made ahead of them: `python -m albert_lab.runs.preparing FOLDER... [--tasks TASK...]`."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from albert_lab import signals
+from albert_lab.errors import FIXABLE, ConfigError
+from albert_lab.messages import Say
+from albert_lab.runs import columns, states
+from albert_lab.runs.run import Run, read
+
+
+def prepare_all(runs: Iterable[Run], say: Say) -> None:
+    """Text, tokenizer and shards, once for all runs that share them; too little text is found out here.
+
+    Raises:
+        ConfigError: text, tokenizer or split that cannot be used.
+        MissingDataError: the text or a file is not there.
+        DiskFullError: no space for what would be written.
+    """
+    from albert_lab.data.pairs import make_pairs
+    from albert_lab.data.prepare import prepare
+    from albert_lab.data.shards import open_shards
+
+    by_data = {(run.evaluation_set, run.config.inter_sentence.name, run.config.added_corpus.name): run for run in runs}
+    for config in (run.config for run in by_data.values()):
+        folder = prepare(config, say)
+        # Held-out text is the smaller part: what can be made of it can be made of the rest.
+        make_pairs(
+            open_shards(folder, "dev"),
+            config.inter_sentence,
+            max_sequence_length=config.max_sequence_length,
+            short_sequence_probability=config.short_sequence_probability,
+            seed=config.evaluation.seed,
+            epoch=0,
+        )
+
+
+def lacking(folders: Iterable[Path]) -> list[Path]:
+    """The run folders whose shards are not there yet, one of those that share them."""
+    from albert_lab.data.prepare import find_shards
+
+    waiting = [folder for folder in folders if states.state(folder) != "done"]
+    by_shards = {find_shards(read(folder).config): folder for folder in waiting}
+    return [folder for shards, folder in by_shards.items() if not shards.is_dir()]
+
+
+def command(folders: Iterable[Path], tasks: Iterable[str] = ()) -> list[str]:
+    """The command line of the process that prepares what these runs read, and these tasks."""
+    given = list(tasks)
+    return [
+        sys.executable,
+        "-m",
+        "albert_lab.runs.preparing",
+        *map(str, folders),
+        *(["--tasks", *given] if given else []),
+    ]
+
+
+def main(words: Sequence[str]) -> int:
+    """Prepare what run folders read, and return the exit code: 2 or 4 for what the user can mend."""
+    parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.preparing")
+    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    parser.add_argument("--tasks", nargs="+", default=[], help="downstream tasks that a corpus may bring")
+    given = parser.parse_args(words)
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    try:
+        found = [read(folder) for folder in given.folders]
+        prepare_all(found, say)
+        for run in found:
+            columns.available({task: task for task in given.tasks}, run.config, say)
+    except FIXABLE as error:
+        say(str(error))
+        return 2 if isinstance(error, ConfigError) else 4
+    return 0
+
+
+if __name__ == "__main__":
+    signals.end_with_parent()
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+import pytest
+
+from albert_lab.config.launcher import LOCAL, SlurmLauncher, take
+from albert_lab.errors import ConfigError
+
+
+def test_the_launcher_is_taken_from_the_overrides_of_a_run():
+    assert take(["scale=smoke"]) == (LOCAL, ["scale=smoke"])
+    found, rest = take(["scale=smoke", "launcher=slurm", "launcher.poll_seconds=3"])
+    assert (found.name, rest) == ("slurm", ["scale=smoke"])
+    words = "--partition=gpu --comment='it''s, ours' --time=4:00:00"
+    found, _ = take(["launcher.poll_seconds=3"], words, detach=True)
+    assert isinstance(found, SlurmLauncher)
+    assert (found.words, found.poll_seconds) == (words, 3)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "slurm", "said"),
+    [
+        (["launcher=slum"], None, "did you mean launcher=slurm"),
+        (["launcher=slurm", "launcher.poll=3"], None, "did you mean launcher.poll_seconds"),
+        (["launcher=slurm", "launcher.poll_seconds=0"], None, "launcher.poll_seconds=0"),
+        (["launcher=slurm,local"], None, "one command has one launcher"),
+        (["launcher=local"], "", "launcher=local was given too"),
+        ([], "gpu", "begin with a dash"),
+        ([], "--array=1-3", "--array=1-3 cannot be given"),
+        ([], "-d afterok:3", "-d cannot be given"),
+        ([], "'", "cannot be read as words of a shell"),
+    ],
+)
+def test_a_launcher_that_cannot_be_is_refused_with_its_key(overrides, slurm, said):
+    with pytest.raises(ConfigError, match=said):
+        take(overrides, slurm)
+
+
+def test_nothing_is_left_to_itself_on_this_machine():
+    with pytest.raises(ConfigError, match="--detach"):
+        take([], detach=True)

@@ -1,0 +1,273 @@
+"""The launcher of Slurm against an sbatch and an squeue that are shell scripts; tests/slurm/ has the real ones."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from command import here
+from toy import toy_config, toy_overrides
+
+from albert_lab import squeue
+from albert_lab.config.launcher import SlurmLauncher
+from albert_lab.errors import INTERRUPTED, STOPPED, ConfigError, MissingDataError
+from albert_lab.runs import job, preparing, states
+from albert_lab.runs import run as runs
+from albert_lab.runs.status import rows
+from albert_lab.studies.launchers import slurm
+from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
+
+# Notes what it is given, and puts the job into the queue.
+SBATCH = """#!/bin/bash
+cd "$(dirname "$0")"
+[ -e refuse ] && { echo "sbatch: error: invalid partition" >&2; exit 1; }
+number=$(( $(cat last 2>/dev/null || echo 10) + 1 ))
+echo $number > last
+printf '%s\\n' "$@" > $number.options
+cat > $number.script
+echo "$number|PENDING||Priority" >> queue
+echo "$number;cluster"
+"""
+# Runs the first job of the queue to its end, then lists the rest; a listing alone where `still` is there.
+SQUEUE = """#!/bin/bash
+cd "$(dirname "$0")"
+[ -e away ] && { rm away; exit 1; }
+if [ ! -e still ]; then
+  number=$(head -1 queue 2>/dev/null | cut -d '|' -f 1)
+  if [ -n "$number" ]; then
+    log=$(sed -n 's/^--output=//p' $number.options | sed "s/%j/$number/")
+    [ -e cancel ] || SLURM_JOB_ID=$number bash $number.script > "$log" 2>&1
+    sed -i 1d queue
+  fi
+fi
+cat queue 2>/dev/null
+exit 0
+"""
+SCANCEL = """#!/bin/bash
+echo "$@" > "$(dirname "$0")/scancelled"
+"""
+SCONTROL = """#!/bin/bash
+[ "$1" = requeue ] || exit 1
+echo "$2" > "$(dirname "$0")/requeued"
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """A folder on the path with the commands of Slurm, in which they note what they did."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    for name, text in {"sbatch": SBATCH, "squeue": SQUEUE, "scancel": SCANCEL, "scontrol": SCONTROL}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setattr(squeue, "_last", None)
+    monkeypatch.setattr(squeue, "FRESH_SECONDS", 0)
+    return folder
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Makes run folders whose processes end with the exit codes given."""
+    codes: dict[str, str] = {}
+
+    def worker(folder: Path, words: list[str]) -> list[str]:
+        return ["bash", "-c", f"echo made with {' '.join(words)}; {codes[folder.name]}"]
+
+    monkeypatch.setattr(slurm, "worker", worker)
+
+    def make(**commands: str) -> dict[Path, list[str]]:
+        codes.update(commands)
+        found = {tmp_path / name: ["sst2"] for name in commands}
+        for folder in found:
+            folder.mkdir(exist_ok=True)
+        return found
+
+    return make
+
+
+def settings(words: str = "", preparation: str = "here") -> SlurmLauncher:
+    given = {"words": words, "preparation": preparation, "preparation_words": "", "poll_seconds": 0.01}
+    return SlurmLauncher.model_validate({"name": "slurm"} | given)
+
+
+def launch(folders, words="", detach=False, parents=None, goes_on=True):
+    """The launcher's answer, and what became of each run."""
+    ended: dict[str, int] = {}
+
+    def on_end(folder: Path, code: int) -> bool:
+        ended[folder.name] = code
+        return goes_on
+
+    code = slurm.launch(folders, settings=settings(words), detach=detach, on_end=on_end, parents=parents or {})
+    return code, ended
+
+
+def options(cluster, number):
+    return (cluster / f"{number}.options").read_text().splitlines()
+
+
+def test_each_run_is_a_job_with_the_users_words_last_and_its_exit_code_is_told(cluster, folders, tmp_path):
+    code, ended = launch(folders(good="exit 0", bad="exit 3", killed="kill -9 $$"), "--partition='a b' --time=5")
+    assert (code, ended) == (0, {"good": 0, "bad": 3, "killed": -9})
+    assert options(cluster, 11)[0] == "--parsable"
+    assert options(cluster, 11)[1].startswith("--job-name=good-")
+    assert options(cluster, 11)[-2:] == ["--partition=a b", "--time=5"]
+    assert (tmp_path / "good" / "slurm-11.out").read_text() == "made with sst2\n"
+
+
+def test_a_run_waits_for_the_one_it_starts_from_and_is_left_out_where_that_fails(cluster, folders, tmp_path):
+    parents = {tmp_path / "child": tmp_path / "parent"}
+    (cluster / "still").touch()
+    launch(folders(child="exit 0", parent="exit 1"), detach=True, parents=parents)
+    assert "--dependency=singleton" in options(cluster, 11)
+    assert "--dependency=singleton,afterok:11" in options(cluster, 12)
+    (cluster / "queue").write_text("11|PENDING||\n")  # Slurm cancels what can never begin
+    (cluster / "still").unlink()
+    watch = slurm._Watch(
+        {tmp_path / "parent": "11", tmp_path / "child": "12"}, settings(), parents, note := Ends(), received=[]
+    )
+    assert watch.until_the_end() == 0
+    assert note.codes == {"parent": 1, "child": PARENT_FAILED}
+
+
+class Ends:
+    def __init__(self):
+        self.codes: dict[str, int] = {}
+
+    def __call__(self, folder: Path, code: int) -> bool:
+        self.codes[folder.name] = code
+        return True
+
+
+def test_a_second_launch_joins_what_is_queued_and_asks_again_only_for_more_tasks(cluster, folders, capsys):
+    (cluster / "still").touch()
+    found = folders(one="exit 0", two="exit 0")
+    assert launch(found, detach=True) == (NOT_AWAITED, {})
+    assert launch(found, detach=True) == (NOT_AWAITED, {})
+    assert (cluster / "last").read_text() == "12\n"
+    assert "one: job 11: Priority" in capsys.readouterr().err
+    launch({folder: ["rte"] for folder in found}, detach=True)
+    assert (cluster / "last").read_text() == "14\n"
+    assert "sst2 rte" in (cluster / "13.script").read_text()
+    assert launch(found, detach=True) == (NOT_AWAITED, {})
+    assert (cluster / "last").read_text() == "14\n"
+
+
+def test_an_squeue_that_fails_is_no_end_of_a_job(cluster, folders, capsys):
+    found = folders(one="exit 0")
+    launch(found, detach=True)
+    (cluster / "away").touch()
+    assert launch(found) == (0, {"one": 0})
+
+
+def test_a_job_that_left_no_word_is_lost_and_its_log_and_what_slurm_says_are_told(cluster, folders, tmp_path):
+    (cluster / "still").touch()
+    found = folders(one="exit 0")
+    launch(found, detach=True)
+    (tmp_path / "one" / "slurm-11.out").write_text("step 1\nCUDA error: an illegal memory access\n")
+    (cluster / "queue").unlink()
+    watch = slurm._Watch({tmp_path / "one": "11"}, settings(), {}, note := Ends(), received=[])
+    assert watch.until_the_end() == 0
+    assert note.codes == {"one": LOST}
+    said = job.died(tmp_path / "one")
+    assert said == (
+        "job 11 ended without an exit code (neither sacct nor scontrol says why):"
+        " step 1 | CUDA error: an illegal memory access"
+    )
+
+
+def test_a_job_that_was_cancelled_before_it_began_leaves_the_study_unfinished(cluster, folders):
+    (cluster / "cancel").touch()
+    assert launch(folders(one="exit 0")) == (STOPPED, {"one": STOPPED})
+
+
+def test_after_a_failure_fail_fast_cancels_what_waits(cluster, folders):
+    _, ended = launch(folders(bad="exit 1", other="exit 0"), goes_on=False)
+    assert ended["bad"] == 1
+    assert (cluster / "scancelled").read_text() == "--state=PENDING 12\n"
+
+
+def test_ctrl_c_ends_the_waiting_and_leaves_the_jobs(cluster, folders, capsys, monkeypatch):
+    (cluster / "still").touch()
+    ask = squeue.jobs
+
+    def jobs(*given, **named):
+        if (cluster / "last").exists():
+            signal.raise_signal(signal.SIGINT)
+        return ask(*given, **named)
+
+    monkeypatch.setattr(squeue, "jobs", jobs)
+    assert launch(folders(one="exit 0", two="exit 0")) == (INTERRUPTED, {})
+    assert "to end them: scancel 11 12" in capsys.readouterr().err
+    assert not (cluster / "scancelled").exists()
+
+
+@pytest.mark.parametrize(("number", "requeued"), [(signal.SIGUSR1, True), (signal.SIGTERM, False)])
+def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
+    cluster, folders, tmp_path, number, requeued
+):
+    (cluster / "still").touch()
+    launch(folders(one="trap 'exit 75' TERM; touch begun; while :; do sleep 0.05; done"), detach=True)
+    process = subprocess.Popen(["bash", cluster / "11.script"], env=os.environ | {"SLURM_JOB_ID": "11"})
+    while not Path("begun").exists():
+        time.sleep(0.02)
+    Path("begun").unlink()
+    process.send_signal(number)
+    assert process.wait() == 75
+    assert (cluster / "requeued").exists() == requeued
+    assert job.exit_code(tmp_path / "one") == (None if requeued else 75)
+
+
+def test_what_sbatch_refuses_is_told_in_its_words(cluster, folders, monkeypatch):
+    (cluster / "refuse").touch()
+    with pytest.raises(ConfigError, match=r"--partition=none: sbatch: error: invalid partition"):
+        launch(folders(one="exit 0"), "--partition=none")
+    monkeypatch.setenv("PATH", str(cluster / "nothing"))
+    with pytest.raises(MissingDataError, match="no sbatch on the path"):
+        launch(folders(one="exit 0"))
+
+
+def test_runs_wait_for_the_job_that_prepares_their_text(cluster, folders, tmp_path, monkeypatch, own_home):
+    (cluster / "still").touch()
+    monkeypatch.setattr(preparing, "lacking", lambda found: list(found)[:1])
+    found = folders(one="exit 0", two="exit 0")
+    with_job = settings(preparation="job")
+    slurm.launch(found, settings=with_job, detach=True, on_end=lambda *_: True, parents={})
+    assert "albert_lab.runs.preparing" in (cluster / "11.script").read_text()
+    assert "--tasks sst2" in (cluster / "11.script").read_text()
+    waits = [line for number in (12, 13) for line in options(cluster, number) if line.startswith("--dependency")]
+    assert waits == ["--dependency=singleton,afterok:11"] * 2
+    slurm._preparation_log("11").write_text("no text\n")
+    (cluster / "queue").unlink()
+    assert "the job that prepares its text: no text" in (job.died(tmp_path / "one") or "")
+
+
+def test_a_queued_run_is_shown_with_its_job_and_its_reason(corpus, own_home, cluster):
+    (cluster / "still").touch()
+    run = runs.plan(toy_config(corpus))
+    folder = runs.create(run)
+    job.write(folder, "11", [], None)
+    (cluster / "queue").write_text("11|PENDING||Dependency\n")
+    assert states.state(folder) == "queued"
+    (row,) = rows(folder.parent)
+    assert (row["state"], row["job"], row["reason"]) == ("queued", "11", "job 11: Dependency")
+    listed = here("pretrain", *toy_overrides(corpus), "--list", "--tasks", "none")
+    assert listed.stdout == f"queued   {folder}  job 11: Dependency\n"
+    (cluster / "queue").write_text("11|RUNNING|n7|None\n")
+    shown = json.loads(here("pretrain", *toy_overrides(corpus), "--list", "--json", "--tasks", "none").stdout)
+    assert (shown[0]["state"], shown[0]["job"], shown[0]["node"]) == ("running", "11", "n7")
+
+
+def test_a_run_in_the_queue_is_not_made_here_besides(corpus, own_home, cluster):
+    (cluster / "still").touch()
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    job.write(folder, "11", [], None)
+    (cluster / "queue").write_text("11|PENDING||Dependency\n")
+    refused = here("pretrain", *toy_overrides(corpus), "--tasks", "none")
+    assert refused.returncode == 2
+    assert "`scancel 11` ends them" in refused.stderr
+    assert here("pretrain", "--detach", *toy_overrides(corpus)).returncode == 2
