@@ -5,6 +5,9 @@ from pathlib import Path
 
 import psutil
 
+# The number of runs at a time that is left to the machine.
+AUTO_JOBS = 0
+
 # Where Linux says what a container may hold: cgroup version 2, then 1.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -27,6 +30,29 @@ def memory_bytes() -> int:
         except (OSError, ValueError):  # there is no such limit, or the word max
             continue
     return min(found)
+
+
+def gpus() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them, without asking CUDA."""
+    if not has_gpu():
+        return []
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]
+    return [str(number) for number in range(len(list(Path("/dev").glob("nvidia[0-9]*"))))]
+
+
+def jobs_at_once(asked: int, processes: int) -> int:
+    """Runs at a time: as many as asked for, or for AUTO_JOBS one for each GPU, or for the GPUs of its processes."""
+    return max(1, len(gpus()) // processes) if asked == AUTO_JOBS else asked
+
+
+def shared_out(things: list[str], parts: int) -> list[list[str]]:
+    """The things in parts of equal size, or one for each part, by turns, where there are fewer."""
+    if not things:
+        return [[] for _ in range(parts)]
+    size = len(things) // parts
+    return [things[part * size : (part + 1) * size] or [things[part % len(things)]] for part in range(parts)]
 
 
 def has_gpu() -> bool:

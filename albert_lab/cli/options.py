@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from albert_lab.errors import ConfigError
+from albert_lab.machine import AUTO_JOBS
 
 # The groups of the help, in its order.
 START, TABLES, STUDIES, MODELS, DOWNSTREAM, HOUSEKEEPING = PANELS = (
@@ -44,6 +45,7 @@ Tasks = Annotated[
         show_default=False,
     ),
 ]
+<<<<<<< HEAD
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of runs in parallel; they share the cores.")]
 Slurm = Annotated[
     str | None,
@@ -57,6 +59,31 @@ Slurm = Annotated[
 Detach = Annotated[
     bool, typer.Option("--detach", help="Submit jobs and return; the same command later writes the report.")
 ]
+=======
+
+
+def _jobs(text: str | int) -> int:
+    if text in ("auto", AUTO_JOBS):
+        return AUTO_JOBS
+    try:
+        jobs = int(text)
+    except ValueError:
+        jobs = -1
+    if jobs < 1:
+        raise typer.BadParameter(f"{text} is neither a whole number from 1 on nor auto")
+    return jobs
+
+
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        parser=_jobs,
+        metavar="N|auto",
+        help="Number of runs in parallel, which share cores and GPUs; auto: one on each GPU.",
+    ),
+]
+>>>>>>> 08464f8 (all)
 FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Start no more runs after one has failed.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start all runs again from scratch, finished ones too.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Resume failed runs from their last checkpoint.")]

@@ -12,6 +12,7 @@ from albert_lab.config.launcher import LOCAL, LauncherConfig, LocalLauncher, Slu
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
+from albert_lab.machine import jobs_at_once
 from albert_lab.messages import told
 from albert_lab.runs import columns, job, preparing, results, states
 from albert_lab.runs import finetunings as downstream
@@ -64,7 +65,7 @@ class PlannedPoint:
 
 @dataclass(frozen=True)
 class Options:
-    """How to go about a sweep, as on the command line."""
+    """How to go about a sweep, as on the command line; jobs may be machine.AUTO_JOBS."""
 
     jobs: int = 1
     fail_fast: bool = False
@@ -284,9 +285,15 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         return not (failed and options.fail_fast)
 
     # Under a budget in seconds a neighbour would take time away: one run at a time.
+<<<<<<< HEAD
     is_timed = any(item.run.config.budget.unit == "seconds" for item in todo)
     jobs = 1 if is_timed else options.jobs
     if jobs < options.jobs:
+=======
+    asked = jobs_at_once(options.jobs, max(item.run.config.machine.processes for item in todo))
+    jobs = 1 if any(item.run.config.budget.unit == "seconds" for item in todo) else asked
+    if jobs < asked:
+>>>>>>> 08464f8 (all)
         _say("a budget in seconds: runs go one at a time, whatever --jobs says")
     if is_timed and isinstance(options.launcher, SlurmLauncher) and "--exclusive" not in options.launcher.words:
         _say("a budget in seconds: without --exclusive other jobs on a node take time away")

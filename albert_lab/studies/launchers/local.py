@@ -9,8 +9,13 @@ from pathlib import Path
 
 from albert_lab import signals
 from albert_lab.errors import INTERRUPTED, STOPPED
+<<<<<<< HEAD
 from albert_lab.machine import cores
 from albert_lab.studies.launchers.base import PARENT_FAILED
+=======
+from albert_lab.machine import cores, gpus, shared_out
+from albert_lab.studies.launchers import PARENT_FAILED
+>>>>>>> 08464f8 (all)
 
 POLL_SECONDS = 0.1
 
@@ -22,12 +27,14 @@ def launch(
     on_end: Callable[[Path, int], bool],
     parents: Mapping[Path, Path],
 ) -> int:
-    """Make runs in child processes, at most `jobs` at a time, which share the cores out among them; see Launcher.
+    """Make runs in child processes, at most `jobs` at a time, which share cores and GPUs out among them; see Launcher.
 
     SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end. So they do where this process
     ends without a word: a child does not outlive it.
     """
     waiting = list(folders)
+    slots = shared_out(gpus(), jobs) if jobs > 1 else [[]]
+    slot_of: dict[Path, int] = {}
     failed: set[Path] = set()
     running: dict[Path, subprocess.Popen[bytes]] = {}
     environment = os.environ | {"ALBERT_LAB_THREADS": str(max(1, cores() // jobs)), signals.PARENT: str(os.getpid())}
@@ -50,10 +57,13 @@ def launch(
                 if len(running) >= jobs or received:
                     break
                 waiting.remove(folder)
+                slot_of[folder] = min(set(range(jobs)) - {slot_of[each] for each in running})
+                visible = slots[slot_of[folder]]
+                own = {"CUDA_VISIBLE_DEVICES": ",".join(visible)} if visible else {}
                 with signals.held_back():  # until the child is among those that are told, and listens
                     running[folder] = subprocess.Popen(
                         [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *folders[folder]],
-                        env=environment,
+                        env=environment | own,
                         stdin=subprocess.DEVNULL,
                     )
             for folder, child in list(running.items()):

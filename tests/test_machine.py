@@ -1,0 +1,23 @@
+import pytest
+
+from albert_lab import machine
+
+
+@pytest.fixture
+def eight(monkeypatch):
+    monkeypatch.setattr(machine, "has_gpu", lambda: True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,GPU-7")
+
+
+def test_each_job_has_gpus_of_its_own_where_there_are_enough_and_shares_one_where_not(eight):
+    assert machine.shared_out(machine.gpus(), 2) == [["0", "1", "2", "3"], ["4", "5", "6", "GPU-7"]]
+    assert machine.shared_out(machine.gpus(), 3) == [["0", "1"], ["2", "3"], ["4", "5"]]
+    assert machine.shared_out(["0", "1"], 3) == [["0"], ["1"], ["0"]]
+    assert machine.shared_out([], 2) == [[], []]
+
+
+def test_jobs_are_as_asked_for_or_one_for_the_gpus_of_a_run(eight, monkeypatch):
+    assert [machine.jobs_at_once(machine.AUTO_JOBS, processes) for processes in (1, 2, 16)] == [8, 4, 1]
+    assert machine.jobs_at_once(3, 2) == 3
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert machine.jobs_at_once(machine.AUTO_JOBS, 1) == 1
