@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from albert_lab.config.schema import InterSentenceConfig, MaskingConfig, RunConfig
+from albert_lab.config.schema import RESULTS_VERSION, InterSentenceConfig, MaskingConfig, RunConfig, digest
 from albert_lab.data.masking import mask
 from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.shards import Shards
@@ -65,9 +65,9 @@ class Batches:
         self._vocabulary = vocabulary
         self._config = config
         self._plans: dict[int, Future[Pairs]] = {}
-        # Of the epochs planned so far: their statistics, and the run's examples before each and before the next.
-        self._stats: list[Mapping[str, Any]] = []
+        # The run's examples before each epoch planned so far, and before the next; what the first epoch is made of.
         self._starts = [0]
+        self._first_stats: Mapping[str, Any] | None = None
         self._lock = threading.Lock()
 
     def batch(self, step: int) -> Batch:
@@ -107,9 +107,32 @@ class Batches:
     def stats(self) -> dict[str, Any]:
         """Statistics of the first epoch: see pairs.make_pairs."""
         with self._lock:
-            if not self._stats:
+            if self._first_stats is None:
                 self._plan(0)
-            return dict(self._stats[0])
+            assert self._first_stats is not None
+            return dict(self._first_stats)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the epochs planned so far begin, for a checkpoint: a resumed run need not plan them again."""
+        starts = list(self._starts)  # the thread that makes batches may add to them
+        return {"of": self._identity(), "starts": starts, "stats": self._first_stats and dict(self._first_stats)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over where epochs begin; a state of other text or other pairs is left alone."""
+        if state["of"] == self._identity():
+            self._starts, self._first_stats = list(state["starts"]), state["stats"]
+
+    def _identity(self) -> str:
+        """What the plans follow from."""
+        config = self._config
+        content = {
+            "shards": [self._shards.num_tokens, self._shards.num_documents, self._shards.meta],
+            "inter_sentence": config.inter_sentence.model_dump(),
+            "lengths": [config.max_sequence_length, config.short_sequence_probability],
+            "seed": config.seed,
+            "version": RESULTS_VERSION,
+        }
+        return digest(content)
 
     def _examples(self, first: int, end: int) -> Pairs:
         """The pairs [end - first] of the run from number `first` on."""
@@ -117,7 +140,7 @@ class Batches:
         with self._lock:
             while first < end:
                 while self._starts[-1] <= first:
-                    self._plan(len(self._stats))
+                    self._plan(len(self._starts) - 1)
                 epoch = bisect.bisect_right(self._starts, first) - 1
                 plan = self._plan(epoch)
                 start = first - self._starts[epoch]
@@ -132,8 +155,9 @@ class Batches:
         self._begin(epoch)
         self._plans = {number: plan for number, plan in self._plans.items() if number in (epoch, epoch + 1)}
         plan = self._plans[epoch].result()
-        if epoch == len(self._stats):
-            self._stats.append(plan.stats)
+        if epoch == 0:
+            self._first_stats = plan.stats
+        if epoch == len(self._starts) - 1:
             self._starts.append(self._starts[-1] + len(plan))
         return plan
 

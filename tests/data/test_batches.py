@@ -1,4 +1,5 @@
 import itertools
+import json
 import threading
 import time
 from contextlib import closing
@@ -248,6 +249,29 @@ def test_text_without_pairs_is_a_user_error_from_the_stream_too(config):
     stream = make_batches(make_shards([[40]] * 20, vocab_size=VOCAB), config).prefetch(0)
     with pytest.raises(ConfigError, match="holds two sentences"):
         next(stream)
+
+
+def test_what_goes_on_from_a_state_plans_no_earlier_epoch(shards, config, monkeypatch):
+    before = make_batches(shards, config)
+    step = 10 * before.stats()["pairs"] // 16
+    expected = before.batch(step)
+    state = json.loads(json.dumps(before.state_dict()))
+    planned = []
+
+    def record(*arguments, epoch: int, **keywords):
+        planned.append(epoch)
+        return make_pairs(*arguments, epoch=epoch, **keywords)
+
+    monkeypatch.setattr(module, "make_pairs", record)
+    resumed = make_batches(shards, config)
+    resumed.load_state_dict(state)
+    assert same(resumed.batch(step), expected)
+    assert resumed.stats() == before.stats()
+    assert min(planned) > 8
+    others = make_batches(shards, configure("inter_sentence=nsp"))
+    others.load_state_dict(state)
+    others.batch(step)
+    assert min(planned) == 0, "the epochs of other pairs begin elsewhere"
 
 
 def test_the_next_epoch_is_planned_before_it_is_needed(shards, config, monkeypatch):
