@@ -32,6 +32,10 @@ class MissingDataError(RuntimeError):
     """Text, a package or a file that a command needs is not there. The command line exits with code 4."""
 
 
+class LostProcessError(RuntimeError):
+    """Another process that helps to make the run is gone: no failure of the run. Its process ends with code 75."""
+
+
 class WriteError(RuntimeError):
     """A file could not be written: the disk is full, or fails. The command line exits with code 1."""
 

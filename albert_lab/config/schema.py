@@ -259,6 +259,7 @@ class MachineConfig(Section):
     precision: Literal["auto", "bf16", "fp32"]
     memory_check: bool
     compile: bool
+    processes: int = PositiveInt
     threads: int | None = Field(gt=0)
     workers: int | None = Field(gt=0)
     micro_batch_size: int | None = Field(gt=0)
@@ -339,6 +340,8 @@ class RunConfig(Section):
         micro = self.machine.micro_batch_size
         if micro is not None and self.batch_size % min(micro, self.batch_size):
             raise ValueError(f"machine.micro_batch_size={micro} does not divide batch_size={self.batch_size}")
+        if self.batch_size % self.machine.processes:
+            raise ValueError(f"machine.processes={self.machine.processes} does not divide batch_size={self.batch_size}")
         return self
 
     @property
@@ -358,6 +361,8 @@ class RunConfig(Section):
         del content["scale"]
         if self.budget.unit != "seconds":
             del content["machine"]
+        elif self.machine.processes == 1:  # as in names of before there could be more
+            del content["machine"]["processes"]
         del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
         return content
 

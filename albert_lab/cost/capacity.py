@@ -20,7 +20,7 @@ def check_training(config: RunConfig) -> None:
     is_cpu = machine.device == "cpu" or (machine.device == "auto" and not has_gpu())
     if is_cpu:
         on_cpu = config.model_copy(update={"machine": machine.model_copy(update={"device": "cpu"})})
-        model = estimate_training_memory(on_cpu).total
+        model = estimate_training_memory(on_cpu).total * machine.processes
     else:
         model = FLOAT32_BYTES * count_parameters(config).total
     sequences = max(config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs)

@@ -131,7 +131,7 @@ def count_flops(config: RunConfig) -> Flops:
 
 
 def estimate_training_memory(config: RunConfig) -> Memory:
-    """Peak bytes of a training step, which comes as the backward pass sets out: all that it needs is still there.
+    """Peak bytes of a process in training, which comes as the backward pass sets out: all that it needs is still there.
 
     Gradients count in full, as they do when micro-batches add them up. Beside weights, gradients and two moments there
     are, for each token and layer: the inputs of the linear maps (under autocast query, key and value hold a copy each),
@@ -142,7 +142,8 @@ def estimate_training_memory(config: RunConfig) -> Memory:
     come later and are smaller.
     """
     copies = _precision_bytes(config)[1]
-    batch = min(config.machine.micro_batch_size or config.batch_size, config.batch_size)
+    share = config.batch_size // config.machine.processes
+    batch = min(config.machine.micro_batch_size or share, share)
     parameters = count_parameters(config).total
     return Memory(
         weights=(FLOAT32_BYTES + copies) * parameters,

@@ -58,6 +58,23 @@ def departures(scale: str, runs: Sequence[Run]) -> list[str]:
     return [*notes, _ALWAYS]
 
 
+def mixed(runs: Sequence[Run]) -> list[str]:
+    """What to know where rows were not computed alike; nothing where they were."""
+    found = {
+        # Tables of before the names of devices were noted have their kind alone.
+        "devices": {_text(run.get("devices")) or run["device"] for run in runs},
+        "precisions": {run["precision"] for run in runs},
+    }
+    several = [f"{what}: {', '.join(sorted(values))}" for what, values in found.items() if len(values) > 1]
+    if not several:
+        return []
+    return [f"Rows were computed on different {' and '.join(several)}; speeds do not compare, scores up to rounding."]
+
+
+def _text(cell: object) -> str:
+    return cell if isinstance(cell, str) else ""
+
+
 def _sentences(run: Run) -> float:
     """Sentences that a run's tokenizer was trained on at most; 0 of a model file, and in tables of earlier versions."""
     found = run.get("tokenizer_sentences") or 0

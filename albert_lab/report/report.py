@@ -16,7 +16,7 @@ from albert_lab.files import csv_text
 from albert_lab.report import alarms, ensembles, finetuning, verdicts
 from albert_lab.report import layers as transitions
 from albert_lab.report.agreement import agreement
-from albert_lab.report.departures import departures, distinct, mean_percent
+from albert_lab.report.departures import departures, distinct, mean_percent, mixed
 from albert_lab.report.markdown import (
     MISSING,
     as_table,
@@ -214,7 +214,7 @@ def render(
     ]
     if missing:
         parts += ["## Missing", "\n".join(missing)]
-    notes = [*experiment.notes, *departures(scale, finished), *finetuning.notes(experiment, tunings)]
+    notes = [*experiment.notes, *departures(scale, finished), *mixed(finished), *finetuning.notes(experiment, tunings)]
     parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
     if finished:
         parts += ["## Provenance", _provenance(finished)]

@@ -1,6 +1,7 @@
 """The record of a finished pre-training: its scores, what it took, what it was shown, with what it was made."""
 
 import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -80,8 +81,18 @@ def make_record(
     )
 
 
-def provenance(device: str, precision: str, threads: int) -> results.Provenance:
-    """Where, when and with what this process computes."""
+def provenance(
+    device: str, precision: str, threads: int, places: Sequence[tuple[str, str]], counts: Mapping[int, int]
+) -> results.Provenance:
+    """Where, when and with what a run was computed.
+
+    Args:
+        device: the kind of device, cpu or cuda.
+        precision: of forward passes.
+        threads: of one process.
+        places: the host and the name of the device of each process.
+        counts: how many processes there were, from which step on.
+    """
     packages = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
     return results.Provenance(
         albert_lab=__version__,
@@ -94,6 +105,10 @@ def provenance(device: str, precision: str, threads: int) -> results.Provenance:
         device=device,
         precision=precision,
         finished=datetime.now(UTC).date().isoformat(),
+        processes=len(places),
+        devices=tuple(name for _, name in places),
+        nodes=len({host for host, _ in places}),
+        processes_from_step=dict(counts),
     )
 
 

@@ -85,7 +85,12 @@ class Data(_Part):
 
 
 class Provenance(_Part):
-    """Where, when and with what the numbers were made."""
+    """Where, when and with what the numbers were made.
+
+    threads are those of one process; devices has the name of each process's, nodes counts machines. processes_from_step
+    has for each step, from which on their number was another one, the number of processes. Empty in records of before
+    there could be several.
+    """
 
     albert_lab: str
     python: str
@@ -97,6 +102,10 @@ class Provenance(_Part):
     device: str
     precision: str
     finished: str
+    processes: int = 1
+    devices: tuple[str, ...] = ()
+    nodes: int = 1
+    processes_from_step: dict[int, int] = {}
 
 
 class RunRecord(_Part):
@@ -200,6 +209,8 @@ def as_row(record: RunRecord) -> dict[str, Any]:
         "threads": provenance.threads,
         "device": provenance.device,
         "precision": provenance.precision,
+        "processes": provenance.processes,
+        "devices": ", ".join(sorted(set(provenance.devices))) or provenance.device,
         "finished": provenance.finished,
     }
     return row

@@ -18,6 +18,7 @@ from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.machine import cores
 from albert_lab.naming import Name
+from albert_lab.rank import ALONE, Rank
 from albert_lab.storage import write_atomically
 
 RUN_FILE = "run.yaml"
@@ -54,6 +55,7 @@ class _Machine(BaseModel):
     """What machine.json holds."""
 
     threads: int = Field(gt=0, le=2**16)
+    processes: int = Field(default=1, gt=0)
 
 
 @dataclass(frozen=True)
@@ -208,14 +210,22 @@ def is_locked(folder: Path) -> bool:
     return locks.is_locked(folder / LOCK)
 
 
-def use_threads(folder: Path, config: RunConfig) -> int:
-    """The thread count that the run began with, set before torch is imported: other counts give other sums."""
+def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
+    """The thread count that the run began with, set before torch is imported: other counts give other sums.
+
+    Another number of processes on the machine gives other sums too, and shares the cores out anew.
+    """
     file = folder / MACHINE
-    if not file.exists():
-        threads = config.machine.threads or int(os.environ.get("ALBERT_LAB_THREADS") or cores())
-        write_atomically(file, json.dumps({"threads": threads}) + "\n")
-    threads = files.read_json(
-        file, _Machine, "remove it: the run then resumes with the threads of this machine"
-    ).threads
+    processes = config.machine.processes if rank.of == 1 else rank.of_machine
+    kept = None
+    if file.exists():
+        kept = files.read_json(file, _Machine, "remove it: the run then resumes with the threads of this machine")
+    if kept and kept.processes == processes:
+        threads = kept.threads
+    else:
+        share = int(os.environ.get("ALBERT_LAB_THREADS") or cores())
+        threads = config.machine.threads or max(1, share // processes)
+        if rank.leads:
+            write_atomically(file, json.dumps({"threads": threads, "processes": processes}) + "\n")
     os.environ["OMP_NUM_THREADS"] = str(threads)
     return threads

@@ -6,17 +6,20 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from filelock import Timeout
 
 from albert_lab import paths, signals
-from albert_lab.errors import FIXABLE, ConfigError, MissingDataError, WriteError
+from albert_lab.errors import FIXABLE, STOPPED, ConfigError, LostProcessError, MissingDataError, WriteError
+from albert_lab.rank import Rank
+from albert_lab.rank import read as read_rank
 from albert_lab.runs import finetunings, results
+from albert_lab.runs.followers import meet, together
 from albert_lab.runs.progress import Place, RunProgress
 from albert_lab.runs.recording import make_record, provenance
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, locked, read, use_threads
-from albert_lab.runs.states import PRETRAINED, state
+from albert_lab.runs.states import is_pretrained
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -26,8 +29,11 @@ if TYPE_CHECKING:
 def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = None, place: str | None = None) -> int:
     """Make one run and its fine-tunings on tasks, or finish them, and return the exit code; place is that in a study.
 
+    Where RANK says that this is not the first process of the run, it only helps to pre-train.
+
     0 done (a fine-tuning that failed has left its reason); 1 failed; 2 a configuration that does not fit; 4 missing
-    data; 75 stopped by SIGTERM and resumable; 130 stopped by Ctrl-C and resumable.
+    data; 75 stopped by SIGTERM, or another process of the run is gone, and resumable; 130 stopped by Ctrl-C and
+    resumable.
     """
     with signals.deferred() as stopped_by:
         progress = RunProgress(folder.name.rpartition("_")[0] or folder.name, Place.read(place))
@@ -36,21 +42,48 @@ def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = Non
             return bool(stopped_by)
 
         try:
+            rank = read_rank()
+            if not rank.leads:
+                return _follow(folder, rank, is_stopped, progress.say)
             with locked(folder, progress.say, is_stopped):
                 try:
-                    if _make(folder, tasks, seeds, progress, is_stopped):
+                    if _make(folder, tasks, seeds, progress, is_stopped, rank):
                         return 0
                     progress.say("stopped; its state is saved, and the same command resumes from there")
                 except Exception as error:
-                    if not stopped_by:
+                    if not stopped_by and not isinstance(error, LostProcessError):
                         return _fail(folder, progress, error)
                     # Processes that the same signal ended may be its cause; what is wrong without it comes up again.
                     progress.say(f"stopped; the same command resumes from the last checkpoint ({_text(error)})")
         except Timeout:  # stopped while another process makes the run
             progress.say("stopped while it waited for the other process")
+        except ConfigError as error:
+            progress.say(f"failed: {error}")
+            return 2
         finally:
             progress.close()
-        return signals.code_of(stopped_by[0])
+        # Without a signal here, one came to another process of the run.
+        return signals.code_of(stopped_by[0]) if stopped_by else STOPPED
+
+
+def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool], say: Callable[[str], None]) -> int:
+    """Help the process that leads to pre-train, without a word, and return the exit code: 0 done, 75 stopped."""
+    run = read(folder)
+    use_threads(folder, run.config, rank)
+    if is_pretrained(folder):
+        return 0
+    try:
+        return 0 if _pretrain(run, folder, lambda _: None, lambda _: None, is_stopped, rank) else STOPPED
+    except LostProcessError:
+        return STOPPED
+    except Exception as error:
+        from albert_lab.training.evaluate import DivergedError
+
+        if isinstance(error, DivergedError):  # in all processes alike: the one that leads says so
+            return 1
+        say(f"process {rank.number} failed: {_text(error)}")
+        traceback.print_exc()
+        return 1
 
 
 def _text(error: Exception) -> str:
@@ -76,24 +109,39 @@ def _make(
     seeds: finetunings.Seeds,
     progress: RunProgress,
     is_stopped: Callable[[], bool],
+    rank: Rank,
 ) -> bool:
     """Pre-train where there is no record yet, then fine-tune; False when stopped before the end."""
     run = read(folder)
-    use_threads(folder, run.config)
-    if state(folder) not in PRETRAINED and not _pretrain(run, folder, progress, is_stopped):
+    use_threads(folder, run.config, rank)
+    if not is_pretrained(folder) and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
         return False
     return finetunings.make(run, tasks, progress.say, is_stopped, seeds, progress.show_finetuning)
 
 
-def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callable[[], bool]) -> bool:
-    """Prepare the data, train, evaluate, write the record; False when stopped before the end."""
+def _pretrain(
+    run: Run,
+    folder: Path,
+    say: Callable[[str], None],
+    show: Callable[[dict[str, Any]], None],
+    is_stopped: Callable[[], bool],
+    rank: Rank,
+) -> bool:
+    """Prepare the data, train, evaluate; the process that leads writes the record. False when stopped before the end.
+
+    Raises:
+        LostProcessError: another process of the run is gone.
+    """
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import open_shards
     from albert_lab.data.tokenizer.cache import load_tokenizer
 
     config = run.config
-    threads = use_threads(folder, config)
-    shards = prepare(config, progress.say)
+    threads = use_threads(folder, config, rank)
+    meeting = meet(config, rank)
+    if meeting and not meeting.wait_for_leader(is_stopped):
+        return False
+    shards = prepare(config, say)
     tokenizer = load_tokenizer(config)
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
 
@@ -101,38 +149,43 @@ def _pretrain(run: Run, folder: Path, progress: RunProgress, is_stopped: Callabl
 
     from albert_lab.data.batches import Batches
     from albert_lab.data.lexical_floor import find_or_fit
-    from albert_lab.training.device import autocast, choose_device, choose_precision
+    from albert_lab.training.device import autocast, choose_precision
     from albert_lab.training.evaluate import PAIR_OPTIONS, Evaluator, make_sets
-    from albert_lab.training.log import MetricsLog
+    from albert_lab.training.log import MetricsLog, NoLog
     from albert_lab.training.pretrain import Pretrainer
 
     torch.set_num_threads(threads)
-    device = choose_device(config.machine.device)
-    precision = choose_precision(config.machine.precision, device)
-    batches = Batches(train, tokenizer, config)
-    floors = find_or_fit(config, train, dev, PAIR_OPTIONS, progress.say)
-    pretrainer = Pretrainer(
-        config,
-        run_name=run.name,
-        folder=folder,
-        batches=batches,
-        evaluator=Evaluator(
-            sets=make_sets(train, dev, tokenizer, config, floors),
-            kinds=[label.kind for label in config.inter_sentence.labels],
-            batch_size=config.evaluation.batch_size,
-            device=device,
-            autocast=autocast(precision, device),
+    floors = find_or_fit(config, train, dev, PAIR_OPTIONS, say)
+    with together(folder, config, meeting, is_stopped) as (processes, device):
+        if processes is None:
+            return False
+        precision = choose_precision(config.machine.precision, device)
+        batches = Batches(train, tokenizer, config)
+        pretrainer = Pretrainer(
+            config,
+            run_name=run.name,
+            folder=folder,
+            batches=batches,
+            evaluator=Evaluator(
+                sets=make_sets(train, dev, tokenizer, config, floors),
+                kinds=[label.kind for label in config.inter_sentence.labels],
+                batch_size=config.evaluation.batch_size,
+                device=device,
+                autocast=autocast(precision, device),
+                is_stopped=lambda: processes.any(is_stopped()),
+            ),
+            log=MetricsLog(folder, show, tensorboard=config.machine.tensorboard) if processes.leads else NoLog(),
             is_stopped=is_stopped,
-        ),
-        log=MetricsLog(folder, progress.show, tensorboard=config.machine.tensorboard),
-        is_stopped=is_stopped,
-        say=progress.say,
-        start=_start(run),
-    )
-    trained = pretrainer.run()
-    if trained is None:
-        return False
-    results.write(folder, make_record(run, trained, batches, train, dev, provenance(device.type, precision, threads)))
+            say=say,
+            start=_start(run),
+            processes=processes,
+        )
+        trained = pretrainer.run()
+        if trained is None:
+            return False
+        if processes.leads:
+            made_with = provenance(device.type, precision, threads, processes.places, trained.processes)
+            results.write(folder, make_record(run, trained, batches, train, dev, made_with))
     return True
 
 
@@ -143,7 +196,7 @@ def _start(run: Run) -> "Start | None":
     if run.start_from is None:
         return None
     folder = paths.runs() / run.start_from.run
-    if state(folder) not in PRETRAINED:
+    if not is_pretrained(folder):
         raise MissingDataError(f"{run.name} starts from {run.start_from.run}, which is not finished")
     shape = EncoderShape.from_config(read(folder).config)
     return Start(run.start_from.run, folder, shape, run.start_from.keep)

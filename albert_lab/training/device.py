@@ -7,17 +7,32 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 
 from albert_lab.errors import ConfigError
+from albert_lab.rank import ALONE, Rank
 
 
+<<<<<<< HEAD
 def choose_device(name: str) -> torch.device:
     """The device of a run: the named one; with `auto`, CUDA if available, else the CPU.
+=======
+def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
+    """The device of a run, or of one of its processes: as named, or CUDA where there is one.
+>>>>>>> 08464f8 (all)
 
     Raises:
-        ConfigError: machine.device=cuda on a machine without it.
+        ConfigError: machine.device=cuda on a machine without it, or fewer GPUs than processes.
     """
     if name == "cuda" and not torch.cuda.is_available():
         raise ConfigError("machine.device=cuda: this machine or this build of torch has no CUDA (allowed: auto, cpu)")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+    if name == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    if rank.of == 1:
+        return torch.device("cuda")
+    if rank.of_machine > torch.cuda.device_count():
+        raise ConfigError(
+            f"machine.processes: {rank.of_machine} processes on {torch.cuda.device_count()} GPUs; each needs its own"
+        )
+    torch.cuda.set_device(rank.local)
+    return torch.device("cuda", rank.local)
 
 
 def choose_precision(name: str, device: torch.device) -> str:

@@ -56,6 +56,26 @@ class MetricsLog:
         return size
 
 
+class NoLog(MetricsLog):
+    """The log of a process that does not lead: it leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self._board = None
+
+    def rewind(self, size: int) -> None:
+        """Nothing to cut."""
+
+    def take_over(self, file: Path, size: int) -> None:
+        """Nothing to begin with."""
+
+    def write(self, line: Event) -> None:
+        """Nothing is written."""
+
+    def flush(self) -> int:
+        """No bytes."""
+        return 0
+
+
 def _tensorboard_writer(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter

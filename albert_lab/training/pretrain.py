@@ -21,6 +21,7 @@ from albert_lab.training.evaluate import PAIR_ACCURACIES, DivergedError, Evaluat
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
+from albert_lab.training.processes import Processes, Word
 from albert_lab.training.schedule import Budget, learning_rate_factor
 from albert_lab.training.start import Start
 from albert_lab.training.step import Step, total
@@ -54,6 +55,7 @@ class Pretraining:
     inference_tokens_per_second is of the final evaluation on the set for masked language modelling.
     peak_memory_bytes is of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the training
     seconds in which the loop waited for a batch. final_loss is the mean training loss of the last FINAL_STEPS steps.
+    processes has, for each step from which on their number was another one, how many processes trained.
     """
 
     model: PretrainingModel
@@ -68,6 +70,7 @@ class Pretraining:
     final_loss: float
     alarms: tuple[str, ...]
     shown: Shown
+    processes: dict[int, int]
 
 
 class _Interval:
@@ -100,7 +103,10 @@ class _Interval:
 
 
 class Pretrainer:
-    """One pre-training in a run's folder; `run` resumes from the last whole checkpoint."""
+    """One pre-training in a run's folder; `run` resumes from the last whole checkpoint.
+
+    Several processes make it in lockstep, each with the whole model; the one that leads writes.
+    """
 
     def __init__(
         self,
@@ -114,9 +120,11 @@ class Pretrainer:
         is_stopped: Callable[[], bool],
         say: Callable[[str], None],
         start: Start | None = None,
+        processes: Processes | None = None,
     ) -> None:
         self.config = config
         self.start = start
+        self.processes = processes or Processes()
         self.run_name = run_name
         self.checkpoints = folder / "checkpoint"
         self.batches = batches
@@ -127,9 +135,10 @@ class Pretrainer:
         self.device = evaluator.device
         self.model = PretrainingModel.from_config(config).to(self.device)
         self.optimizer = build_optimizer(self.model, config.optimizer, config.learning_rate)
-        self.step = Step(config, self.model, self.optimizer, self.device, evaluator.autocast)
+        self.step = Step(config, self.model, self.optimizer, self.device, evaluator.autocast, self.processes)
         self.budget = Budget(config.budget)
         self.clock = Clock(self.device)
+        self.seconds = 0.0  # of training, by the leader's clock at the last word
         self.steps = 0
         self.tokens = 0
         self.shown = Shown(0, 0, [0] * len(config.inter_sentence.labels))
@@ -139,17 +148,19 @@ class Pretrainer:
         self.saved_at = 0
         self.last_losses: list[float] = []
         self.alarms: list[str] = []
+        self.process_counts: dict[int, int] = {}
 
     @property
     def share(self) -> float:
         """Share of the budget that is used up; the run ends at budget.stop_at."""
-        return self.budget.share(steps=self.steps, seconds=self.clock.training_seconds, tokens=self.tokens)
+        return self.budget.share(steps=self.steps, seconds=self.seconds, tokens=self.tokens)
 
     def run(self) -> Pretraining | None:
         """Train to the end of the budget and evaluate; None if it was stopped before, with a checkpoint written.
 
         Raises:
             DivergedError: a loss that is not finite.
+            LostProcessError: another process of the run is gone.
             checkpoint.CheckpointError: a checkpoint cannot be written.
         """
         self._resume()
@@ -175,10 +186,14 @@ class Pretrainer:
             final_loss=statistics.fmean(self.last_losses),
             alarms=tuple(self.alarms),
             shown=self.shown,
+            processes=self.process_counts,
         )
 
     def _resume(self) -> None:
-        state = checkpoint.load_latest(self.checkpoints, self.model, self.optimizer, self.run_name, self.say)
+        with self.processes.leader_first():  # it sets a damaged one aside
+            state = checkpoint.load_latest(self.checkpoints, self.model, self.optimizer, self.run_name, self.say)
+        if not self.processes.agree(state["step"] if state else -1):
+            raise RuntimeError(f"the processes of this run do not see the same checkpoints in {self.checkpoints}")
         if state is None and self.start:
             state = self.start.begin(self.model, self.optimizer, self.log, self.say)
         else:
@@ -189,8 +204,17 @@ class Pretrainer:
             self.wait_seconds, self.last_losses = state["wait_seconds"], state["last_losses"]
             self.peak_memory_bytes, self.curve_points = state["peak_memory_bytes"], state["curve_points"]
             self.clock.load_state_dict(state["clock"])
+            self.seconds = self.clock.training_seconds
+            if "epochs" in state:  # not in checkpoints of before
+                self.batches.load_state_dict(state["epochs"])
+            self.process_counts = {int(step): count for step, count in state.get("processes", {"0": 1}).items()}
             self.say(f"resumes from step {self.steps:,} ({self.share:.0%} of the budget)")
         self.log.rewind(state["log_bytes"] if state else 0)
+        before, now = next(reversed(self.process_counts.values()), self.processes.size), self.processes.size
+        if before != now:
+            self.say(f"machine.processes: {before} before, {now} from here on")
+        if before != now or not self.process_counts:
+            self.process_counts[self.steps] = now
 
     def _save(self) -> None:
         if self.saved_at == self.steps:
@@ -207,8 +231,11 @@ class Pretrainer:
             "peak_memory_bytes": self._peak_memory(),
             "clock": self.clock.state_dict(),
             "run_name": self.run_name,
+            "processes": self.process_counts,
+            "epochs": self.batches.state_dict(),
         }
-        checkpoint.save(self.checkpoints, self.model, self.optimizer, state)
+        if self.processes.leads:
+            checkpoint.save(self.checkpoints, self.model, self.optimizer, state)
         self.saved_at = self.steps
 
     def _train(self) -> None:
@@ -218,13 +245,14 @@ class Pretrainer:
         save_at = time.perf_counter() + self.config.machine.checkpoint_seconds
         with closing(self.batches.prefetch(self.steps)) as stream:
             while True:
-                if self.is_stopped():
+                word = self._word(save_at)
+                if word.is_stopped:
                     raise StoppedError
                 if self._is_curve_point():
                     self._evaluate_along_the_way()
                 if self.share >= self.budget.stop_at:
                     return
-                if time.perf_counter() >= save_at:
+                if word.is_save_due:
                     self._save()
                     save_at = time.perf_counter() + self.config.machine.checkpoint_seconds
                 interval = _Interval()
@@ -238,10 +266,21 @@ class Pretrainer:
                         self.tokens += batch.num_tokens
                         self.shown.add(batch)
                         is_logged = self.steps % self.config.machine.log_every_steps == 0
-                        is_due = is_logged or self._is_curve_point() or time.perf_counter() >= save_at
-                        if is_due or self.share >= self.budget.stop_at or self.is_stopped():
+                        word = self._word(save_at)
+                        is_due = is_logged or word.is_stopped or word.is_save_due or self._is_curve_point()
+                        if is_due or self.share >= self.budget.stop_at:
                             break
                 self._end_interval(interval)
+
+    def _word(self, save_at: float) -> Word:
+        """What all processes go by until the next one; each asks for it at the same places."""
+        word = self.processes.word(
+            is_stopped=self.is_stopped(),
+            is_save_due=time.perf_counter() >= save_at,
+            seconds=self.clock.training_seconds,
+        )
+        self.seconds = word.seconds
+        return word
 
     def _is_curve_point(self) -> bool:
         reached = math.floor(min(self.share, 1.0) * self.config.evaluation.num_curve_points + 1e-9)
@@ -252,9 +291,7 @@ class Pretrainer:
         learning_rate = config.learning_rate * learning_rate_factor(self.share, config.optimizer.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        # Dropout depends on (seed, step) alone, so that a resumed run needs no generator state.
-        torch.manual_seed(int(np.random.SeedSequence([config.seed, self.steps]).generate_state(1)[0]))
-        return self.step.take(forward, batch)
+        return self.step.take(forward, batch, self.steps)
 
     def _end_interval(self, interval: _Interval) -> None:
         means = interval.means()

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.optim import Optimizer
@@ -11,6 +12,7 @@ from torch.optim import Optimizer
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.training.processes import Processes
 from albert_lab.training.transfer import inputs_of, labels_of
 
 
@@ -53,17 +55,38 @@ class Step:
     optimizer: Optimizer
     device: torch.device
     autocast: Callable[[], AbstractContextManager[object]]
+    processes: Processes = field(default_factory=Processes)
 
+<<<<<<< HEAD
     def take(self, forward: Callable[..., PretrainingOutput], batch: Batch) -> dict[str, torch.Tensor]:
         """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
+=======
+    def take(self, forward: Callable[..., PretrainingOutput], batch: Batch, number: int = 0) -> dict[str, torch.Tensor]:
+        """Change the weights by one batch, in micro-batches; its losses, counts and the norm of its gradient.
+>>>>>>> 08464f8 (all)
 
-        forward is the model, or its compiled form.
+        Each process computes its share of the micro-batches; what comes back is of the whole batch in all of them.
+
+        Args:
+            forward: the model, or its compiled form.
+            batch: the whole batch.
+            number: of the step in the run.
+
+        Raises:
+            LostProcessError: another process is gone.
         """
         sums: dict[str, torch.Tensor] = {}
-        for part in micro_batches(batch, self._micro_batch_size):
+        parts = list(enumerate(micro_batches(batch, self._micro_batch_size)))
+        for index, part in self.processes.deal(parts):
+            # Dropout depends on (seed, step, micro-batch) alone: a resumed run needs no generator state, and it does
+            # not matter which process computes a micro-batch.
+            entropy = np.random.SeedSequence([self.config.seed, number, index])
+            torch.manual_seed(int(entropy.generate_state(1)[0]))
             found = self._backward(forward, part, batch)
             for key, value in found.items():
                 sums[key] = sums[key] + value.detach() if key in sums else value.detach()
+        if self.processes.size > 1:
+            sums = self._add_up(sums)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.max_grad_norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -76,9 +99,18 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         return forward
 
+    def _add_up(self, sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Add up gradients, losses and counts over the processes; a count is exact in float32 up to 2**24."""
+        # The parameters without a gradient are the same in every process, and stay without.
+        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        values = torch.stack([value.float() for value in sums.values()])
+        self.processes.add_up([*gradients, values])
+        return {key: value.to(sums[key].dtype) for key, value in zip(sums, values.unbind(), strict=True)}
+
     @property
     def _micro_batch_size(self) -> int:
-        return self.config.machine.micro_batch_size or self.config.batch_size
+        share = self.config.batch_size // self.processes.size
+        return min(self.config.machine.micro_batch_size or share, share)
 
     def _backward(
         self, forward: Callable[..., PretrainingOutput], part: Batch, whole: Batch

@@ -4,51 +4,12 @@ import statistics
 import pytest
 import torch
 from toy import toy_config
+from toy_training import pretrainer, weights
 
-from albert_lab.config.schema import RunConfig
-from albert_lab.data.batches import Batches
-from albert_lab.data.prepare import prepare
-from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer.cache import find_tokenizer
-from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import pretrain
-from albert_lab.training.device import autocast
-from albert_lab.training.evaluate import DivergedError, Evaluator, make_sets
-from albert_lab.training.log import MetricsLog
-from albert_lab.training.pretrain import Pretrainer
+from albert_lab.training.evaluate import DivergedError
 from albert_lab.training.step import Step
-
-CPU = torch.device("cpu")
-
-
-def pretrainer(config: RunConfig, folder, is_stopped=lambda: False) -> Pretrainer:
-    folder.mkdir(exist_ok=True)
-    shards = prepare(config, lambda line: None)
-    tokenizer = load_model(find_tokenizer(config))
-    train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
-    evaluator = Evaluator(
-        sets=make_sets(train, dev, tokenizer, config),
-        kinds=[label.kind for label in config.inter_sentence.labels],
-        batch_size=config.evaluation.batch_size,
-        device=CPU,
-        autocast=autocast("fp32", CPU),
-        is_stopped=is_stopped,
-    )
-    return Pretrainer(
-        config,
-        run_name="toy",
-        folder=folder,
-        batches=Batches(train, tokenizer, config),
-        evaluator=evaluator,
-        log=MetricsLog(folder, lambda line: None),
-        is_stopped=is_stopped,
-        say=lambda line: None,
-    )
-
-
-def weights(trainer: Pretrainer) -> dict[str, torch.Tensor]:
-    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
 
 
 @pytest.mark.parametrize("objective", ["none", "nsp", "sop", "sop-release", "three-way"])

@@ -1,0 +1,129 @@
+"""The processes that make one run together: those that torchrun has started, or those that the first one starts."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from albert_lab import signals
+from albert_lab.config.schema import RunConfig
+from albert_lab.errors import ConfigError, LostProcessError
+from albert_lab.rank import Rank
+
+if TYPE_CHECKING:
+    import torch
+
+    from albert_lab.training.processes import Meeting, Processes
+
+# How long they have to end by themselves.
+_END_SECONDS = 10.0
+
+
+def meet(config: RunConfig, rank: Rank) -> "Meeting | None":
+    """Where the processes of a run find each other; None: there are no others yet.
+
+    Raises:
+        ConfigError: a batch cannot be dealt out to so many.
+        LostProcessError: the process that leads is not to be found.
+    """
+    if rank.of == 1:
+        return None
+    from albert_lab.training.processes import Meeting
+
+    if config.batch_size % rank.of:
+        raise ConfigError(f"WORLD_SIZE={rank.of} does not divide batch_size={config.batch_size}")
+    return Meeting.elsewhere(rank)
+
+
+@contextmanager
+def together(
+    folder: Path, config: RunConfig, meeting: "Meeting | None", is_stopped: Callable[[], bool]
+) -> Iterator[tuple["Processes | None", "torch.device"]]:
+    """The processes of a run, where all have come, and the device of this one.
+
+    Where there is no meeting, this process starts the others that machine.processes asks for, and they end with it.
+
+    Args:
+        folder: of the run.
+        config: of the run.
+        meeting: of processes that were started from outside.
+        is_stopped: polled while others are waited for; then there are no processes.
+
+    Raises:
+        LostProcessError: another process is gone.
+        RuntimeError: another process failed.
+    """
+    from albert_lab.training.device import choose_device
+    from albert_lab.training.processes import HOST, Meeting, Processes
+
+    size, name = config.machine.processes, config.machine.device
+    if meeting is None and size == 1:
+        device = choose_device(name)
+        yield Processes(device), device
+        return
+    with ExitStack() as stack:
+        check = _nothing_to_check
+        if meeting is None:
+            meeting, port = Meeting.here(size)
+            check = stack.enter_context(_started(folder, size, HOST, port))
+        device = choose_device(name, meeting.rank)
+        processes = meeting.join(device, is_stopped, check)
+        try:
+            yield processes, device
+        except Exception as error:
+            if processes:
+                processes.fail(error)
+            raise
+        finally:
+            if processes:
+                processes.leave()
+
+
+def _nothing_to_check() -> None:
+    """Whoever started the others looks after them."""
+
+
+@contextmanager
+def _started(folder: Path, size: int, host: str, port: int) -> Iterator[Callable[[], None]]:
+    """Within, processes 1 to size - 1 of a run are there; gives a check that raises where one has ended.
+
+    Raises:
+        LostProcessError: by the check.
+        RuntimeError: by the check, where the other process failed.
+    """
+    meeting = {"MASTER_ADDR": host, "MASTER_PORT": str(port), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}
+    children: list[subprocess.Popen[bytes]] = []
+
+    def check() -> None:
+        for number, child in enumerate(children, 1):
+            if child.poll() == 1:
+                raise RuntimeError(f"process {number} of this run failed; what it said stands above")
+            if child.poll() is not None:
+                raise LostProcessError(f"process {number} of this run ended with exit code {child.returncode}")
+
+    try:
+        for number in range(1, size):
+            rank = {"RANK": str(number), "LOCAL_RANK": str(number), signals.PARENT: str(os.getpid())}
+            with signals.held_back():  # until it listens
+                children.append(
+                    subprocess.Popen(
+                        [sys.executable, "-m", "albert_lab.runs.worker", str(folder)],
+                        env=os.environ | meeting | rank,
+                        stdin=subprocess.DEVNULL,
+                    )
+                )
+        yield check
+    finally:
+        for child in children:  # to those that are through it means nothing; others may still wait for this process
+            child.terminate()
+        deadline = time.monotonic() + _END_SECONDS
+        for child in children:
+            try:
+                child.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()

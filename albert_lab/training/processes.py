@@ -1,0 +1,228 @@
+"""The processes that make one run together: micro-batches dealt out, gradients added up, decisions made as one."""
+
+# pyright: reportPrivateImportUsage=false
+# torch.distributed has no public names for its stores.
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+
+from albert_lab.errors import LostProcessError
+from albert_lab.rank import ALONE, Rank
+
+_Part = TypeVar("_Part")
+_Check = Callable[[], None]
+HOST = "127.0.0.1"
+# How long a process waits for another one before it counts as lost.
+PEER_SECONDS = "ALBERT_LAB_PEER_SECONDS"
+_DEFAULT_SECONDS = 1800
+_POLL_SECONDS = 0.05
+# What the others look for when one is lost: it said why before it ended.
+_REASON_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Word:
+    """What all processes go by: whether any was asked to stop, and what the leader's clock says."""
+
+    is_stopped: bool
+    is_save_due: bool
+    seconds: float
+
+
+class Processes:
+    """The processes of a run, of which this is one; where it is alone, nothing here costs or changes anything.
+
+    Every method but `deal` and `leave` is collective: all processes call it, at the same place.
+
+    Raises (every one of them):
+        LostProcessError: another process is gone.
+        RuntimeError: another process failed; the text is its reason.
+    """
+
+    def __init__(self, device: torch.device | None = None, rank: Rank = ALONE, store: dist.Store | None = None) -> None:
+        self._device = device or torch.device("cpu")
+        self.rank = rank
+        self._store = store
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes."""
+        return self.rank.leads
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self.rank.of
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """The host and the name of the device of every process, in the order of their numbers."""
+        if self._store is None:
+            return [place(self._device)]
+        found = (json.loads(self._store.get(f"place/{number}")) for number in range(self.size))
+        return [(host, device) for host, device in found]
+
+    def deal(self, parts: Sequence[_Part]) -> Sequence[_Part]:
+        """The parts that this process computes."""
+        return parts[self.rank.number :: self.size]
+
+    def add_up(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Put the sum over the processes into each tensor (of one type, on one device), in one message."""
+        if self.size == 1:
+            return
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        self._reduce(flat)
+        for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+    def word(self, *, is_stopped: bool, is_save_due: bool, seconds: float) -> Word:
+        """What to go by, from what this process knows: signals and clocks differ from process to process."""
+        if self.size == 1:
+            return Word(is_stopped, is_save_due, seconds)
+        # On the CPU: no device is waited for.
+        told = torch.tensor([is_stopped, self.leads and is_save_due, self.leads * seconds], dtype=torch.float64)
+        self._reduce(told)
+        stopped, due, of_leader = told.tolist()
+        return Word(stopped > 0, due > 0, of_leader)
+
+    def any(self, flag: bool) -> bool:
+        """Whether it holds in any process."""
+        return self.word(is_stopped=flag, is_save_due=False, seconds=0.0).is_stopped
+
+    def agree(self, number: int) -> bool:
+        """Whether all have this number."""
+        if self.size == 1:
+            return True
+        ends = torch.tensor([number, -number])
+        self._reduce(ends, dist.ReduceOp.MAX)
+        return ends.tolist() == [number, -number]
+
+    @contextmanager
+    def leader_first(self) -> Iterator[None]:
+        """Within, the leader is alone; the others follow when it is through."""
+        if not self.leads:
+            self.any(False)
+        yield
+        if self.leads:
+            self.any(False)
+
+    def leave(self) -> None:
+        """End the connection; collective calls are over."""
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    def fail(self, error: Exception) -> None:
+        """Say to the leader why this process ends; what fails the leader itself is noted in the run's folder."""
+        if self._store is not None and not self.leads and not isinstance(error, LostProcessError):
+            try:
+                self._store.set("failure", f"process {self.rank.number}: {str(error) or type(error).__name__}")
+            except RuntimeError:  # the leader, who keeps the store, is gone
+                return
+
+    def _reduce(self, tensor: torch.Tensor, operation: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> None:
+        try:
+            dist.all_reduce(tensor, operation)
+        except RuntimeError as error:
+            raise missed(self._store, error) from error
+
+
+class Meeting:
+    """Where the processes of a run find each other, before they compute together."""
+
+    def __init__(self, rank: Rank, store: dist.Store) -> None:
+        self.rank = rank
+        self._store = store
+
+    @classmethod
+    def here(cls, size: int) -> tuple["Meeting", int]:
+        """The meeting of processes of this machine, led by this one, and the port at which others come to it."""
+        store = dist.TCPStore(HOST, 0, is_master=True, wait_for_workers=False, timeout=_timeout())
+        return cls(Rank(0, size, 0, size), store), store.port
+
+    @classmethod
+    def elsewhere(cls, rank: Rank) -> "Meeting":
+        """The meeting that MASTER_ADDR and MASTER_PORT name.
+
+        Raises:
+            LostProcessError: nobody is there.
+        """
+        try:
+            store, _, _ = next(dist.rendezvous("env://", rank.number, rank.of, timeout=_timeout()))
+        except (RuntimeError, OSError) as error:
+            raise LostProcessError(f"process 0 is not to be found: {error}") from error
+        return cls(rank, store)
+
+    def wait_for_leader(self, is_stopped: Callable[[], bool]) -> bool:
+        """Whether the leader has the data ready; False where this process was asked to stop first.
+
+        Raises:
+            LostProcessError: the leader is gone.
+        """
+        while not self.rank.leads and not is_stopped():
+            try:
+                if self._store.check(["ready"]):
+                    return True
+            except RuntimeError as error:
+                raise missed(None, error) from error
+            time.sleep(_POLL_SECONDS)
+        return self.rank.leads
+
+    def join(self, device: torch.device, is_stopped: Callable[[], bool], check: _Check) -> Processes | None:
+        """The processes when all are here; None where this one was asked to stop first.
+
+        Args:
+            device: where this process computes.
+            is_stopped: polled while others are waited for.
+            check: called as often; raises where one of them will not come.
+        """
+        store, rank = self._store, self.rank
+        try:
+            store.set(f"place/{rank.number}", json.dumps(place(device)))
+            if rank.leads:
+                store.set("ready", "")
+            store.add("here", 1)
+            while store.add("here", 0) < rank.of:
+                if is_stopped():
+                    return None
+                check()
+                time.sleep(_POLL_SECONDS)
+            backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+            group = dist.PrefixStore("group", store)
+            dist.init_process_group(backend, store=group, rank=rank.number, world_size=rank.of, timeout=_timeout())
+        except LostProcessError:
+            raise
+        except RuntimeError as error:
+            raise missed(None, error) from error
+        return Processes(device, rank, store)
+
+
+def missed(store: dist.Store | None, error: Exception) -> Exception:
+    """What an error of a connection means: the reason that the other process gave, or that it is gone without one."""
+    deadline = time.monotonic() + _REASON_SECONDS
+    try:
+        while store is not None and time.monotonic() < deadline:
+            if store.check(["failure"]):
+                return RuntimeError(store.get("failure").decode())
+            time.sleep(_POLL_SECONDS)
+    except RuntimeError:  # the store went with the leader
+        pass
+    return LostProcessError(f"another process of this run is gone ({str(error).strip().splitlines()[0]})")
+
+
+def place(device: torch.device) -> tuple[str, str]:
+    """This host, and the name of a device: that of the GPU, or cpu."""
+    return platform.node(), torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def _timeout() -> timedelta:
+    return timedelta(seconds=float(os.environ.get(PEER_SECONDS, _DEFAULT_SECONDS)))

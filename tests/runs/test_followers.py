@@ -1,0 +1,106 @@
+import dataclasses
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from command import here
+from toy import toy_config, toy_overrides
+
+from albert_lab import rank
+from albert_lab.errors import ConfigError
+from albert_lab.runs import results, states
+from albert_lab.runs import run as runs
+
+
+def start(folder) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "albert_lab.runs.worker", str(folder)], stderr=subprocess.DEVNULL)
+
+
+def wait_for_lines(folder, count: int) -> None:
+    deadline = time.monotonic() + 240
+    while len(results.read_metrics(folder)) < count:
+        assert time.monotonic() < deadline, "the run does not go on"
+        time.sleep(0.01)
+
+
+@pytest.mark.kills
+def test_a_signal_to_one_of_two_processes_or_the_loss_of_it_is_no_failure_and_one_finishes_the_run(corpus, own_home):
+    config = toy_config(corpus, "budget.value=400", "machine.processes=2", "machine.log_every_steps=2")
+    run = runs.plan(config)
+    folder = runs.create(run)
+    steps = []
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        before = len(results.read_metrics(folder))
+        leader = start(folder)
+        wait_for_lines(folder, before + 2)
+        children = psutil.Process(leader.pid).children()
+        (follower,) = [child for child in children if str(folder) in child.cmdline()]
+        follower.send_signal(number)
+        assert leader.wait(timeout=120) == 75
+        assert not follower.is_running()
+        assert states.state(folder) == "stopped"
+        steps.append(max((folder / "checkpoint").glob("step-*")).name)
+    assert steps[0] == steps[1] != "step-00000400", "SIGTERM saves; what is killed goes back to what was saved"
+    alone = runs.plan(toy_config(corpus, "budget.value=400", "machine.log_every_steps=200"))
+    assert alone.name == run.name
+    assert start(runs.create(alone)).wait(timeout=240) == 0
+    record = results.read(folder)
+    assert record is not None
+    assert record.provenance.processes == 1
+    assert record.provenance.processes_from_step == {0: 2, int(steps[0].removeprefix("step-")): 1}
+
+
+def test_a_sweep_of_runs_of_two_processes_says_so_in_its_record(corpus, own_home, runs_here):
+    done = here("sweep", "seed=0", *toy_overrides(corpus, "budget.value=4", "machine.processes=2"), "--tasks", "none")
+    assert done.returncode == 0, done.stderr
+    (folder,) = (own_home / "runs").iterdir()
+    record = results.read(folder)
+    assert record is not None
+    assert record.provenance.devices == ("cpu", "cpu")
+    assert (record.provenance.processes, record.provenance.nodes, record.training.steps) == (2, 1, 4)
+
+
+def test_each_process_takes_its_share_of_the_threads_and_another_number_shares_them_out_anew(
+    corpus, own_home, monkeypatch
+):
+    monkeypatch.setenv("ALBERT_LAB_THREADS", "4")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    config = toy_config(corpus, "machine.threads=null")
+    folder = runs.create(runs.plan(config))
+    assert runs.use_threads(folder, config) == 4
+    monkeypatch.setenv("ALBERT_LAB_THREADS", "2")
+    assert runs.use_threads(folder, config) == 4, "as it began"
+    two = toy_config(corpus, "machine.threads=null", "machine.processes=2")
+    assert runs.use_threads(folder, two) == 1
+    follower = dataclasses.replace(rank.ALONE, number=1, of=2, local=1, of_machine=2)
+    assert runs.use_threads(folder, two, follower) == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 WORLD_SIZE=2"),
+        ({"RANK": "0"}, "RANK=0 WORLD_SIZE="),
+        ({"RANK": "one", "WORLD_SIZE": "2"}, "RANK=one is not a whole number"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR is not"),
+    ],
+)
+def test_an_environment_that_gives_no_rank_is_refused(monkeypatch, environment, words):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    assert rank.read() == rank.ALONE
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=words):
+        rank.read()
+
+
+def test_the_number_of_processes_divides_the_batch_and_is_no_part_of_the_name(corpus):
+    with pytest.raises(ConfigError, match=r"machine\.processes=3 does not divide batch_size=16"):
+        toy_config(corpus, "machine.processes=3")
+    assert runs.plan(toy_config(corpus, "machine.processes=2")).name == runs.plan(toy_config(corpus)).name
+    clock = ["budget=wall-clock", "machine.processes=2"]
+    assert runs.plan(toy_config(corpus, *clock)).name != runs.plan(toy_config(corpus, clock[0])).name
