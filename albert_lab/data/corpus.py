@@ -250,6 +250,20 @@ def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
     return corpus.source_documents == "auto" and num_files * corpus.dev_share >= 2
 
 
+def plain_files(corpus: CorpusConfig) -> int:
+    """How many files of plain text a corpus has, whose documents nothing but blank lines and their ends mark."""
+    if corpus.source == "hub":
+        return 0
+    files = [file for _, file in _files(corpus) if suffixes(file)[0] != ".jsonl"]
+    has_sections = bool(files) and next((line for _, line in lines_of(files[0])), "").startswith("<doc ")
+    return 0 if has_sections else len(files)
+
+
+def holds_out_parts(corpus: CorpusConfig, num_files: int) -> bool:
+    """Whether so many files of plain text are held out in parts, though nobody asked for it."""
+    return corpus.source_documents == "auto" and not _ends_with_file(corpus, num_files)
+
+
 def _plain(file: Path, by_file: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
     """First line and blocks of each source document: a `<doc>` section of WikiExtractor, a file, or one block."""
     start, blocks, lines, in_section = 1, [], [], False

@@ -21,6 +21,7 @@ from albert_lab.config.schema import CorpusConfig, RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
 from albert_lab.data.corpus import Split
+from albert_lab.data.lengths import Lengths, warnings
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import find_or_train, find_tokenizer, tokenizer_fingerprint
@@ -149,12 +150,13 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     for other in added:
         # The same hash holds documents out here: no copy of a held-out document is trained on.
         batches.append(batch for batch in _batches(other, counts, seen) if batch.split == "train")
-    writers = {split: ShardWriter(folder, split) for split in SPLITS}
+    writers, documents = {split: ShardWriter(folder, split) for split in SPLITS}, Lengths()
     results = _map_in_order(encode, chain.from_iterable(batches), workers)
     with closing(results), _progress("encoding text", raw_bytes, say) as advance:
         for encoded in results:
             lengths = (encoded.sentence_lengths, encoded.document_lengths, encoded.source_lengths)
             writers[encoded.split].append(encoded.tokens, *lengths)
+            documents.add(encoded.sentence_lengths, encoded.document_lengths)
             counts["text_bytes"] += encoded.text_bytes
             counts["empty_documents"] += encoded.empty_documents
             counts["short_paragraphs"] += encoded.short_paragraphs
@@ -181,6 +183,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
             split: {**writers[split].counts, "unknown_share": unknown[split] / writers[split].counts["tokens"]}
             for split in SPLITS
         },
+        **documents.medians,
         "documents_found": counts["documents"],
         "duplicates_dropped": counts["duplicates"],
         "empty_documents_dropped": counts["empty_documents"],
@@ -191,14 +194,19 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     }
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
     say(_summarize(meta))
+    for line in warnings(corpus, documents):
+        say(line)
 
 
 def _summarize(meta: dict[str, Any]) -> str:
-    total = {key: sum(meta[split][key] for split in SPLITS) for key in ("documents", "sentences", "tokens")}
+    parts = ("sources", "documents", "sentences", "tokens")
+    total = {key: sum(meta[split][key] for split in SPLITS) for key in parts}
+    of_sources = f" of {total['sources']:,} source documents" if total["sources"] != total["documents"] else ""
     rate = meta["text_bytes"] / 1e6 / max(meta["seconds"], 1e-3)
     return (
-        f"prepared {total['documents']:,} documents ({meta['dev']['documents']:,} held out), {total['sentences']:,}"
-        f" sentences, {total['tokens']:,} tokens: {_megabytes(meta['disk_bytes'])} in {meta['seconds']:.1f} s"
+        f"prepared {total['documents']:,} documents{of_sources} ({meta['dev']['documents']:,} held out; the median one"
+        f" has {meta['median_document_tokens']:,} tokens), {total['sentences']:,} sentences, {total['tokens']:,}"
+        f" tokens: {_megabytes(meta['disk_bytes'])} in {meta['seconds']:.1f} s"
         f" ({rate:.1f} MB of text a second); dropped {meta['duplicates_dropped']:,} duplicate and"
         f" {meta['empty_documents_dropped']:,} empty documents"
         + (

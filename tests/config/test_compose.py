@@ -385,3 +385,14 @@ def test_a_run_of_before_a_machine_key_was_added_is_read_with_its_default():
     content["machine"]["unheard_of"] = 1
     with pytest.raises(ConfigError, match=r"machine\.unheard_of"):
         config.validate(content)
+
+
+@pytest.mark.parametrize("code", ["en", "en-GB", "zh-Hant", "yue", "sr-Latn-RS"])
+def test_a_language_is_a_code_of_its_own_with_what_bcp_47_puts_behind_it(code):
+    assert config.load([f"corpus.language={code}"]).corpus.language == code
+
+
+@pytest.mark.parametrize("code", ["xx", "xx-GB", "english", "EN", "en_GB", "en-", "e", "''"])
+def test_a_language_that_is_none_is_refused(code):
+    with pytest.raises(ConfigError, match=r"corpus\.language.* is no code of a language"):
+        config.load([f"corpus.language={code}"])

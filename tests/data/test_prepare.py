@@ -189,13 +189,13 @@ def test_repeated_and_empty_documents_are_dropped_and_counted(run, tmp_path):
 def test_size_and_time_are_said_before_building_and_the_throughput_after(run):
     said = []
     prepare(run(), said.append)
-    assert len(said) == 2
     assert "of text: about" in said[0]
     assert "on disk, 0 s in this process" in said[0]
     assert said[1].startswith("prepared 60 documents (")
     assert "MB of text a second); dropped 0 duplicate and 0 empty documents" in said[1]
-    prepare(run(), said.append)
-    assert len(said) == 2
+    again = []
+    prepare(run(), again.append)
+    assert not again
 
 
 def test_each_setting_that_changes_the_tokens_has_shards_of_its_own(run, tmp_path):
@@ -334,3 +334,44 @@ def test_a_build_that_is_killed_leaves_nothing_that_looks_finished(run, tmp_path
     assert not psutil.wait_procs(workers, timeout=10)[1]
     assert contents(prepare(run(), silent)) == whole
     assert built() == [find_shards(run())]
+
+
+def books(folder, number, paragraphs=60):
+    folder.mkdir()
+    for book in range(number):
+        lines = [f"The {book} cat sat on mat {line}. It was red." for line in range(paragraphs)]
+        (folder / f"{book}.txt").write_text("\n\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("documents", "number", "expected"),
+    [
+        ("blank-line", 3, ["half of the documents have at most 2 sentences", "3 files are held out in part"]),
+        ("blank-line", 10, ["half of the documents have at most 2 sentences"]),
+        ("paragraph", 10, []),
+        ("file", 10, []),
+    ],
+)
+def test_lengths_are_said_and_what_nobody_may_have_asked_for(documents, number, expected, tmp_path):
+    text = [f"corpus.path={books(tmp_path / 'books', number)}", f"corpus.documents={documents}", "corpus.dev_share=0.3"]
+    said = []
+    config = load(["scale=smoke", "corpus=files", *text, "tokenizer.vocab_size=40"])
+    meta = read_meta(prepare(config, said.append))
+    assert meta["median_document_sentences"] == (120 if documents == "file" else 2)
+    (summary,) = [line for line in said if line.startswith("prepared")]
+    assert f"the median one has {meta['median_document_tokens']:,} tokens" in summary
+    warned = [line for line in said if line.startswith("warning: ")]
+    assert len(warned) == len(expected)
+    assert all(words in line for words, line in zip(expected, warned, strict=True))
+
+
+def test_files_are_held_out_as_a_whole_where_about_two_of_them_are(tmp_path):
+    config = load(
+        ["scale=smoke", "corpus=files", f"corpus.path={books(tmp_path / 'books', 10)}", "corpus.dev_share=0.3"]
+    )
+    by_split = {"train": set(), "dev": set()}
+    for source in texts.iterate(config.corpus):
+        by_split[texts.split_of(source.text, config.corpus.dev_share)].add(source.name.split(":")[0])
+    assert len(by_split["train"]) + len(by_split["dev"]) == 10
+    assert not by_split["train"] & by_split["dev"]

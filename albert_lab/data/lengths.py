@@ -1,0 +1,61 @@
+"""How long the documents of a corpus are, counted as they are encoded, and what that says of its settings."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from albert_lab.config.schema import CorpusConfig
+from albert_lab.data import corpus as texts
+
+# A document of no more sentences than that is likely to be a paragraph.
+PARAGRAPH_SENTENCES = 3
+
+
+@dataclass
+class Lengths:
+    """Numbers of documents by their tokens and by their sentences."""
+
+    tokens: Counter[int] = field(default_factory=Counter)
+    sentences: Counter[int] = field(default_factory=Counter)
+
+    def add(self, sentence_lengths: np.ndarray, document_lengths: np.ndarray) -> None:
+        """Counts documents: tokens of each sentence [sentences], sentences of each document [documents], none empty."""
+        if len(document_lengths):
+            starts = np.cumsum(document_lengths) - document_lengths
+            self.tokens.update(np.add.reduceat(sentence_lengths, starts).tolist())
+            self.sentences.update(document_lengths.tolist())
+
+    @property
+    def medians(self) -> dict[str, int]:
+        """Tokens and sentences of the median document (the shorter of two); 0 where there is none."""
+        return {"median_document_tokens": _median(self.tokens), "median_document_sentences": _median(self.sentences)}
+
+
+def _median(counts: Counter[int]) -> int:
+    seen = 0
+    for length in sorted(counts):
+        seen += counts[length]
+        if 2 * seen >= counts.total():
+            return length
+    return 0
+
+
+def warnings(corpus: CorpusConfig, lengths: Lengths) -> list[str]:
+    """What the user may not have meant: paragraphs as documents, and files that are held out in part."""
+    found = []
+    sentences = lengths.medians["median_document_sentences"]
+    files = texts.plain_files(corpus)
+    if corpus.documents == "blank-line" and files and sentences <= PARAGRAPH_SENTENCES:
+        found.append(
+            f"warning: half of the documents have at most {sentences} sentence{'s' * (sentences > 1)}, as paragraphs"
+            f" have: a blank line ends a document. corpus.documents=file makes a document of each file,"
+            " corpus.documents=paragraph of each paragraph of two sentences or more"
+        )
+    if files > 1 and texts.holds_out_parts(corpus, files):
+        found.append(
+            f"warning: {files} files are held out in part and trained on in part, since corpus.dev_share="
+            f"{corpus.dev_share:g} of them is less than two: corpus.source_documents=file, or corpus.dev_share="
+            f"{2 / files:.2g} or more, holds out whole files"
+        )
+    return found

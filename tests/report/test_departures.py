@@ -1,0 +1,33 @@
+import pytest
+from records import toy_record
+
+from albert_lab.config.compose import groups, load
+from albert_lab.report.departures import departures
+from albert_lab.runs.results import as_row
+
+
+def notes(scale):
+    return departures(scale, [as_row(toy_record(load([f"scale={scale}"])))])
+
+
+@pytest.mark.parametrize("scale", groups()["scale"])
+def test_every_scale_prints_where_it_departs_from_paper_and_release(scale):
+    text = "\n".join(notes(scale))
+    for words in (
+        f"Scale `{scale}`",
+        "The paper's ablations",
+        "Held-out sets",
+        "Masking",
+        "Tokenizer",
+        "At every scale",
+    ):
+        assert words in text
+
+
+def test_the_tokenizer_at_the_papers_scale_is_trained_as_the_released_one():
+    tokenizer = load(["scale=paper"]).tokenizer
+    assert (tokenizer.vocab_size, tokenizer.training_sentences, tokenizer.digit_commas) == (30_000, 10_000_000, "split")
+    (note,) = [note for note in notes("paper") if note.startswith("Tokenizer")]
+    assert "10,000,000 sentences of the corpus; commas after digits are split off, as in the release" in note
+    (other,) = [note for note in notes("laptop") if note.startswith("Tokenizer")]
+    assert "where the release took 10,000,000; commas after digits are kept" in other
