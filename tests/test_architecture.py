@@ -9,15 +9,10 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-<<<<<<< HEAD
     ["paths", "errors", "naming", "machine", "score", "messages", "squeue"],
-    ["owners"],
+    ["owners", "rank"],
     ["locks"],
     ["in_use", "signals", "storage", "files"],
-=======
-    ["paths", "errors", "naming", "in_use", "machine", "rank", "score", "messages"],
-    ["signals", "storage", "files"],
->>>>>>> 08464f8 (all)
     ["config"],
     ["data", "model"],
     ["training"],

@@ -45,21 +45,6 @@ Tasks = Annotated[
         show_default=False,
     ),
 ]
-<<<<<<< HEAD
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of runs in parallel; they share the cores.")]
-Slurm = Annotated[
-    str | None,
-    typer.Option(
-        "--slurm",
-        metavar="WORDS",
-        help="Make each run as a job of Slurm; WORDS are options of sbatch, as in '--partition=gpu --gres=gpu:1'.",
-        show_default=False,
-    ),
-]
-Detach = Annotated[
-    bool, typer.Option("--detach", help="Submit jobs and return; the same command later writes the report.")
-]
-=======
 
 
 def _jobs(text: str | int) -> int:
@@ -83,7 +68,18 @@ Jobs = Annotated[
         help="Number of runs in parallel, which share cores and GPUs; auto: one on each GPU.",
     ),
 ]
->>>>>>> 08464f8 (all)
+Slurm = Annotated[
+    str | None,
+    typer.Option(
+        "--slurm",
+        metavar="WORDS",
+        help="Make each run as a job of Slurm; WORDS are options of sbatch, as in '--partition=gpu --gres=gpu:1'.",
+        show_default=False,
+    ),
+]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Submit jobs and return; the same command later writes the report.")
+]
 FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Start no more runs after one has failed.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start all runs again from scratch, finished ones too.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Resume failed runs from their last checkpoint.")]

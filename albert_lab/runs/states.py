@@ -36,17 +36,16 @@ def state(folder: Path) -> State:
     return "stopped" if (folder / MACHINE).exists() else "missing"
 
 
-<<<<<<< HEAD
+def is_pretrained(folder: Path) -> bool:
+    """Whether there are weights that nothing more is done to; its lock is not asked for."""
+    return (folder / results.RECORD).exists() or (folder / IMPORT).exists()
+
+
 def _taken(folder: Path) -> Literal["running", "queued"] | None:
     if is_locked(folder):
         return "running"
     found = job.queued(folder)
     return None if found is None else "queued" if found.is_waiting else "running"
-=======
-def is_pretrained(folder: Path) -> bool:
-    """Whether there are weights that nothing more is done to; its lock is not asked for."""
-    return (folder / results.RECORD).exists() or (folder / IMPORT).exists()
->>>>>>> 08464f8 (all)
 
 
 def state_with(run: Run, tasks: Sequence[str], seeds: finetunings.Seeds = None) -> State:

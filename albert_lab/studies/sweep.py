@@ -285,15 +285,10 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         return not (failed and options.fail_fast)
 
     # Under a budget in seconds a neighbour would take time away: one run at a time.
-<<<<<<< HEAD
     is_timed = any(item.run.config.budget.unit == "seconds" for item in todo)
-    jobs = 1 if is_timed else options.jobs
-    if jobs < options.jobs:
-=======
     asked = jobs_at_once(options.jobs, max(item.run.config.machine.processes for item in todo))
-    jobs = 1 if any(item.run.config.budget.unit == "seconds" for item in todo) else asked
+    jobs = 1 if is_timed else asked
     if jobs < asked:
->>>>>>> 08464f8 (all)
         _say("a budget in seconds: runs go one at a time, whatever --jobs says")
     if is_timed and isinstance(options.launcher, SlurmLauncher) and "--exclusive" not in options.launcher.words:
         _say("a budget in seconds: without --exclusive other jobs on a node take time away")

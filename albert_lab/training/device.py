@@ -10,13 +10,8 @@ from albert_lab.errors import ConfigError
 from albert_lab.rank import ALONE, Rank
 
 
-<<<<<<< HEAD
-def choose_device(name: str) -> torch.device:
-    """The device of a run: the named one; with `auto`, CUDA if available, else the CPU.
-=======
 def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
-    """The device of a run, or of one of its processes: as named, or CUDA where there is one.
->>>>>>> 08464f8 (all)
+    """The device of a run or of one of its processes: the named one; with `auto`, CUDA if available, else the CPU.
 
     Raises:
         ConfigError: machine.device=cuda on a machine without it, or fewer GPUs than processes.

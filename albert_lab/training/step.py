@@ -57,13 +57,8 @@ class Step:
     autocast: Callable[[], AbstractContextManager[object]]
     processes: Processes = field(default_factory=Processes)
 
-<<<<<<< HEAD
-    def take(self, forward: Callable[..., PretrainingOutput], batch: Batch) -> dict[str, torch.Tensor]:
-        """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
-=======
     def take(self, forward: Callable[..., PretrainingOutput], batch: Batch, number: int = 0) -> dict[str, torch.Tensor]:
-        """Change the weights by one batch, in micro-batches; its losses, counts and the norm of its gradient.
->>>>>>> 08464f8 (all)
+        """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
 
         Each process computes its share of the micro-batches; what comes back is of the whole batch in all of them.
 

@@ -9,13 +9,8 @@ from pathlib import Path
 
 from albert_lab import signals
 from albert_lab.errors import INTERRUPTED, STOPPED
-<<<<<<< HEAD
-from albert_lab.machine import cores
-from albert_lab.studies.launchers.base import PARENT_FAILED
-=======
 from albert_lab.machine import cores, gpus, shared_out
-from albert_lab.studies.launchers import PARENT_FAILED
->>>>>>> 08464f8 (all)
+from albert_lab.studies.launchers.base import PARENT_FAILED
 
 POLL_SECONDS = 0.1
 
