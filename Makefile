@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-smoke test browser-test kill-test golden check format clean
+.PHONY: help demo paper-smoke test browser-test kill-test slurm-test golden check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ browser-test: $(INSTALLED_DEV) ## open reports in a headless Chromium, at the wi
 kill-test: $(INSTALLED_DEV) ## kill and stop at random moments what is being written, about 300 times
 	$(BIN)/pytest -m kills
 	$(BIN)/python tests/kills
+
+slurm-test: $(INSTALLED_DEV) ## studies on a real Slurm of two nodes on this machine; skipped where Slurm is not installed
+	$(BIN)/pytest tests/slurm -rs
 
 golden: $(INSTALLED_DEV) ## rewrite the golden reports of the tests; `git diff` then shows what changed
 	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report tests/test_architecture.py -k "golden or map"

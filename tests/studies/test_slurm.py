@@ -207,11 +207,12 @@ def test_ctrl_c_ends_the_waiting_and_leaves_the_jobs(cluster, folders, capsys, m
 
 
 @pytest.mark.parametrize(("number", "requeued"), [(signal.SIGUSR1, True), (signal.SIGTERM, False)])
+@pytest.mark.parametrize("trap", ["trap 'exit 75' TERM", "true"])  # a process that listens, and one that starts
 def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
-    cluster, folders, tmp_path, number, requeued
+    cluster, folders, tmp_path, number, requeued, trap
 ):
     (cluster / "still").touch()
-    launch(folders(one="trap 'exit 75' TERM; touch begun; while :; do sleep 0.05; done"), detach=True)
+    launch(folders(one=f"{trap}; touch begun; while :; do sleep 0.05; done"), detach=True)
     process = subprocess.Popen(["bash", cluster / "11.script"], env=os.environ | {"SLURM_JOB_ID": "11"})
     while not Path("begun").exists():
         time.sleep(0.02)

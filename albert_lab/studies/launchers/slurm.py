@@ -32,6 +32,8 @@ child=$!
 [ -z "$asked" ] || kill -TERM "$child" 2>/dev/null
 while kill -0 "$child" 2>/dev/null; do wait "$child"; done
 wait "$child"; code=$?
+# It was told to stop while it started: there is nothing to save yet.
+[ $code = 143 ] && [ -n "$asked" ] && code=75
 if [ $code = 75 ] && [ -n "$near_limit" ]; then
   echo "the time limit is near: back into the queue"
   scontrol requeue "$SLURM_JOB_ID" && exit 75
