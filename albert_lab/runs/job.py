@@ -1,6 +1,7 @@
 """The Slurm job that makes a run: its number in the run's folder, what the queue says of it, and how it ended."""
 
 import json
+import re
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ FILE = "slurm.json"
 EXIT = "slurm.exit"
 _REMEDY = "remove it: the run is then submitted again"
 _LAST_LINES = 4
+# States of jobs whose runs did not fail: the same command goes on with them.
+_ENDED_BY_SLURM = ("CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "REVOKED")
 _LOG_BYTES = 16_384
 
 
@@ -101,6 +104,20 @@ def died(folder: Path) -> str | None:
         if not said and submitted.preparation:
             how += f"; the job that prepares its text: {_last_lines(Path(submitted.preparation)) or 'no word'}"
     return f"{how}: {said}" if said else f"{how}; it wrote no log"
+
+
+def was_stopped(folder: Path) -> bool:
+    """Whether Slurm ended the last job of a run, which left no exit code: cancelled, out of time, its node lost.
+
+    Slurm says so at the end of the job's log, and sacct or scontrol say so where they are.
+    """
+    submitted = read(folder)
+    if submitted is None:
+        return False
+    said = _last_lines(log(folder, submitted.job))
+    if re.search(rf"JOB {submitted.job} ON \S+ CANCELLED AT", said):
+        return True
+    return (squeue.ended_as(submitted.job) or "").rstrip("+") in _ENDED_BY_SLURM
 
 
 def _last_lines(file: Path) -> str:

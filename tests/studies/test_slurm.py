@@ -180,6 +180,17 @@ def test_a_job_that_left_no_word_is_lost_and_its_log_and_what_slurm_says_are_tol
     )
 
 
+def test_a_job_that_slurm_killed_before_its_run_could_save_is_no_failure_of_the_run(cluster, folders, tmp_path):
+    (cluster / "still").touch()
+    launch(folders(one="exit 0"), detach=True)
+    (tmp_path / "one" / "slurm-11.out").write_text(
+        "slurmstepd-n2: error: *** JOB 11 ON n2 CANCELLED AT 2026-11-22 ***\n"
+    )
+    (cluster / "queue").unlink()
+    watch = slurm._Watch({tmp_path / "one": "11"}, settings(), {}, note := Ends(), received=[])
+    assert (watch.until_the_end(), note.codes) == (STOPPED, {"one": STOPPED})
+
+
 def test_a_job_that_was_cancelled_before_it_began_leaves_the_study_unfinished(cluster, folders):
     (cluster / "cancel").touch()
     assert launch(folders(one="exit 0")) == (STOPPED, {"one": STOPPED})

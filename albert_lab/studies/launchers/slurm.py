@@ -265,8 +265,10 @@ class _Watch:
         number = self._numbers.pop(folder)
         if code:
             self._failed.add(folder)
-        has_begun = job.log(folder, number).exists()
-        if code == LOST and not has_begun:
+        if code == LOST and job.was_stopped(folder) and job.log(folder, number).exists():
+            _say(f"{folder.name}: {job.died(folder)}")
+            code = STOPPED
+        if code == LOST and not job.log(folder, number).exists():
             if self._is_cancelled:
                 return
             submitted = job.read(folder)
