@@ -223,29 +223,6 @@ def _check_numbers(file: Path, column: "pd.Series", remedy: str) -> None:
         raise DamagedFileError(file, f"line {row + 2}: {column.name}={column.iloc[row]} is no number", remedy)
 
 
-def rows_of_csv(file: Path, remedy: str = "") -> list[dict[str, str]]:
-    """The lines of a CSV file as text, by column; empty where there is no file.
-
-    Raises:
-        DamagedFileError: it cannot be read, or a line has other columns than the first says.
-    """
-    if not file.is_file():
-        return []
-    try:
-        reader = csv.reader(io.StringIO(read_text(file, remedy), newline=""), strict=True)
-        header = [_unguard(name) for name in next(reader, [])]
-        found: list[dict[str, str]] = []
-        for cells in reader:
-            if cells and len(cells) != len(header):
-                raise DamagedFileError(
-                    file, f"line {reader.line_num}: {len(cells)} cells under {len(header)} columns", remedy
-                )
-            found += [dict(zip(header, map(_unguard, cells), strict=True))] if cells else []
-    except csv.Error as error:
-        raise DamagedFileError(file, f"no CSV file: {error}", remedy) from error
-    return found
-
-
 def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
     """Plain data from a file, such as the keys of YAML, in its form.
 

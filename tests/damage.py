@@ -78,25 +78,3 @@ def _edit(draw: st.DrawFn, place: Any, key: Any) -> None:
 def as_json(content: Any) -> bytes:
     """Plain data as a file of JSON."""
     return json.dumps(content).encode()
-
-
-@st.composite
-def edited_table(draw: st.DrawFn, lines: list[list[str]]) -> list[list[str]]:
-    """Lines of cells in which cells, columns or lines were changed."""
-    lines = [list(line) for line in lines]
-    for _ in range(draw(st.integers(1, 3))):
-        row, column = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, max(0, len(lines[0]) - 1)))
-        what = draw(st.sampled_from(["cell", "cell", "no column", "no line", "short line", "twice"]))
-        if what == "cell" and column < len(lines[row]):
-            lines[row][column] = draw(
-                st.sampled_from(["", "x", "-1", "nan", "1e999", "9" * 400, "{", "[]", "7.5e9", "="])
-            )
-        elif what == "no column":
-            lines = [line[:column] + line[column + 1 :] for line in lines]
-        elif what == "no line" and len(lines) > 1:
-            del lines[row]
-        elif what == "short line":
-            lines[row] = lines[row][:column]
-        elif what == "twice":
-            lines.insert(row, list(lines[row]))
-    return lines

@@ -1,11 +1,15 @@
-"""Toy records of runs, for tests of what is made of records."""
+"""Toy records of runs and fine-tunings, for tests of what is made of records."""
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
+from albert_lab.runs.reported import FilledColumn, filled_column
 from albert_lab.runs.results import Data, Provenance, RunRecord, Training
 from albert_lab.score import Score
+from albert_lab.tasks.records import Attempt, Evaluation, ExampleSet, FinetuningRecord
+from albert_lab.tasks.task import load_task
 
 
 @cache
@@ -80,3 +84,66 @@ def toy_record(
             finished="2026-11-21",
         ),
     )
+
+
+_task = cache(load_task)
+
+
+def toy_finetuning(
+    run: str,
+    name: str,
+    best: float,
+    *,
+    seed: int = 0,
+    n: int = 200,
+    last: float = 49.0,
+    floor: float = 40.0,
+    interval: tuple[float, float] | None = None,
+    parts: Mapping[str, float] | None = None,
+    examples: Sequence[float] | None = None,
+) -> FinetuningRecord:
+    """A fine-tuning of a task of the project; parts are its further scores, by name."""
+    task = _task(name)
+    low, high = interval or (None, None)
+
+    def evaluation(step: int, value: float) -> Evaluation:
+        main = Score(value=value, n=n, low=low, high=high, floor=floor, by="fine-tuned")
+        scores = {part: main.model_copy(update={"value": value}) for part, value in (parts or {}).items()}
+        return Evaluation(step=step, main=main, scores=scores, threshold=None)
+
+    content = {"max_sequence_length": 32, "steps": 6, "batch_size": 8, "learning_rate": 0.001, "question_length": None}
+    settings = task.settings["smoke"].model_copy(update=content)
+    train = ExampleSet(used=64, available=64, fingerprint="train", issues="", counts={"cut": 3})
+    ends = evaluation(4, best), evaluation(6, last)
+    return FinetuningRecord(
+        task=name,
+        title=task.title,
+        version=1,
+        identity=f"{run} {name} {seed}",
+        run=run,
+        weights="pretrained",
+        start_from=None,
+        seed=seed,
+        scale="smoke",
+        settings=settings,
+        train=train,
+        dev=ExampleSet(used=n, available=900, fingerprint=f"{name} dev", issues="", counts={}),
+        best=ends[0],
+        last=ends[1],
+        evaluations=ends,
+        example_scores=None if examples is None else tuple(examples),
+        other_splits={},
+        threshold_from=None,
+        attempts=(Attempt(learning_rate=0.001, end_loss=0.5, chance_loss=0.7, diverged=()),),
+        diverged=(),
+        training_seconds=1.0,
+        total_seconds=2.0,
+        examples_per_second=50.0,
+        tokens_per_second=900.0,
+        padding_share=0.1,
+    )
+
+
+def toy_column(column: str, *finetunings: FinetuningRecord) -> FilledColumn:
+    """A column with the fine-tunings of one task."""
+    return filled_column(column, _task(finetunings[0].task), finetunings)

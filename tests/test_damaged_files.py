@@ -1,6 +1,5 @@
 """Whatever is done to a file that is read back: it is read, or refused by its name; nothing else comes out."""
 
-import csv
 import io
 import json
 import shutil
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damage import as_json, damaged, edited, edited_table
+from damage import as_json, damaged, edited
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from parity import BERT, make_bert
@@ -25,9 +24,11 @@ from albert_lab.errors import FIXABLE, DamagedFileError
 from albert_lab.interop import folder as folders
 from albert_lab.interop import loading
 from albert_lab.report import report
-from albert_lab.runs import ancestry, cleaning, finetunings, results, states, status
+from albert_lab.runs import ancestry, cleaning, finetunings, reported, results, states, status
 from albert_lab.runs import run as runs
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment, recorded
+from albert_lab.studies import study as studies
 from albert_lab.studies.table import fitting
 from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.task import load_task
@@ -58,7 +59,7 @@ def run_folder(isolated_home, tmp_path_factory) -> Path:
 def read_everything(folder: Path) -> None:
     """What commands read of a run folder, file by file."""
     results.read(folder)
-    results.curve(folder)
+    reported.curve(folder)
     runs.read(folder)
 
 
@@ -116,7 +117,7 @@ def test_a_damaged_log_is_named_and_status_goes_on(run_folder, data):
     file = run_folder / results.METRICS
     file.write_bytes(data.draw(damaged(b"".join(as_json(line) + b"\n" for line in lines))))
     with refused_at_most(results.METRICS):
-        results.curve(run_folder)
+        reported.curve(run_folder)
     assert status.text(status.rows(run_folder.parent))
     file.unlink()
 
@@ -210,9 +211,6 @@ def test_a_damaged_memory_of_fingerprints_is_no_error(tmp_path_factory, data):
     shutil.rmtree(home)
 
 
-TABLES = (results.POINTS, results.RESULTS, results.CURVES, results.TUNINGS, results.LAYERS)
-
-
 @pytest.fixture(scope="module")
 def whole_report(tmp_path_factory) -> Path:
     return toy_report(tmp_path_factory.mktemp("reports") / "layer-similarity", experiment.named("layer-similarity"))
@@ -224,34 +222,31 @@ def tuned_report(tmp_path_factory) -> Path:
 
 
 @EXAMPLES
-@given(data=st.data(), name=st.sampled_from(TABLES), is_tuned=st.booleans(), by_bytes=st.booleans())
-def test_a_damaged_table_of_a_report_is_named(whole_report, tuned_report, data, name, is_tuned, by_bytes):
+@given(data=st.data(), is_study=st.booleans(), is_tuned=st.booleans(), by_bytes=st.booleans())
+def test_a_damaged_record_of_a_report_is_named(whole_report, tuned_report, data, is_study, is_tuned, by_bytes):
     folder = tuned_report if is_tuned else whole_report
-    file = folder / name
-    if not file.exists():
-        return
+    run = studies.read(folder).runs[0].name
+    file = folder / studies.STUDY if is_study else reported.file_of(folder, run)
     before = file.read_bytes()
-    cells = list(csv.reader(io.StringIO(before.decode())))
-    lines = data.draw(edited_table(cells))
-    text = "\n".join(",".join(f'"{cell}"' if "," in cell or '"' in cell else cell for cell in line) for line in lines)
-    file.write_bytes(data.draw(damaged(before)) if by_bytes else text.encode())
+    content = damaged(before) if by_bytes else edited(json.loads(before)).map(as_json)
+    file.write_bytes(data.draw(content))
     try:
         with refused_at_most(folder.name):
             report.as_json(folder)
             with fitting(folder):
-                report.render(*report.read(folder), "")
-        recorded.read([folder.parent], lambda _line: None)
+                report.render(studies.read(folder), "")
+        recorded.read(run, [folder.parent], lambda _line: None)
     finally:
         file.write_bytes(before)
 
 
 def test_a_damaged_report_does_not_stop_the_sweeps_beside_it(tmp_path):
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / results.RESULTS).write_bytes(b'run,"x\n\xff')
-    (tmp_path / "whole").mkdir()
-    (tmp_path / "whole" / results.RESULTS).write_text("run,mnli\nx,40\n")
+    whole = ReportedRun(record=toy_record(name="x"))
+    reported.write(tmp_path / "whole", whole)
+    (tmp_path / "broken" / "runs").mkdir(parents=True)
+    (tmp_path / "broken" / "runs" / "x.json").write_bytes(b'{"record": "x\n\xff')
     said = []
-    assert recorded.read([tmp_path], said.append).results == {"x": [{"run": "x", "mnli": "40"}]}
+    assert recorded.read("x", [tmp_path], said.append) == (whole,)
     assert len(said) == 1
     assert "broken" in said[0]
 

@@ -57,8 +57,7 @@ def paper(
     """
     from albert_lab.config.launcher import take
     from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
-    from albert_lab.report import collection as chapters
-    from albert_lab.report import overview
+    from albert_lab.report import collection, overview
     from albert_lab.studies import paper as whole
     from albert_lab.studies import sweep
 
@@ -96,12 +95,12 @@ def paper(
         if ended and fail_fast:
             break
     config = found[0].planned[0].point.config
-    sections = {(section.scale, section.corpus): section for section in chapters.read(paths.reports())}
-    section = sections.get((config.scale.name, config.corpus.name))
-    if section is None:
+    collections = {(each.scale, each.corpus): each for each in collection.read(paths.reports())}
+    found = collections.get((config.scale.name, config.corpus.name))
+    if found is None:
         note("no run is finished: no page")
         raise typer.Exit(code)
     note(f"page: {overview.write(paths.reports())}")
-    print(json.dumps(section.as_dict(), indent=2) if as_json else overview.contents(section))
-    studies.exit_on(fail_on, section.decisions, code)
+    print(json.dumps(found.as_dict(), indent=2) if as_json else overview.contents(found))
+    studies.exit_on(fail_on, found.decisions, code)
     raise typer.Exit(code)

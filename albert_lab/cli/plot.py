@@ -61,20 +61,19 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
     from albert_lab.config.compose import load
     from albert_lab.figures.files import compare_layers, draw
     from albert_lab.interop import encoders
-    from albert_lab.report.report import EXPERIMENT
     from albert_lab.runs import layers
     from albert_lab.runs import run as runs
-    from albert_lab.studies.table import read_csv
+    from albert_lab.studies import study
 
     folders = [runs.find(source) for source in sources]
-    reports = [folder for folder in folders if (folder / EXPERIMENT).is_file()]
+    reports = [folder for folder in folders if (folder / study.STUDY).is_file()]
     if reports and len(folders) == 1:
         return draw(reports[0], LAYERS, out)
     config = load(settings)
     tables = []
     for folder in folders:
         if folder in reports:
-            tables.append(read_csv(folder / "layers.csv"))
+            tables.append(study.read(folder).layers)
         elif (folder / runs.RUN_FILE).is_file():
             tables.append(layers.table([folder], note))
         else:

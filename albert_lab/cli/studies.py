@@ -130,7 +130,8 @@ def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
 def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
     """Train the missing runs and write the report; returns the exit code, and the report's folder if a run is done."""
     from albert_lab.report import report
-    from albert_lab.studies import ensembles, layers, recorded, sweep
+    from albert_lab.studies import recorded, sweep
+    from albert_lab.studies.collect import collect
 
     if options.prepares_here:
         planned = sweep.with_available_tasks(planned)
@@ -139,17 +140,13 @@ def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Opti
         return outcome.code, None
     planned = sweep.with_available_tasks(planned)
     command = shlex.join(["albert-lab", *_repeatable(sys.argv[1:])])
-    points = sweep.points_table(planned, outcome, command)
-    if not any(points["state"] == "done"):
+    folder = paths.reports() / sweep.report_place(planned[0].point.config) / experiment.name
+    study = collect(experiment, planned, outcome, command, folder, note)
+    if not study.runs:
         note("no run is finished: no report")
         return outcome.code, None
-    folder = paths.reports() / sweep.report_place(planned[0].point.config) / experiment.name
-    tables = sweep.tables(planned)
-    runs, _, tunings = tables
-    recorded.set_aside(folder, runs, tunings, note)
-    layers.keep(folder, experiment, planned, note)
-    ensembles.keep(folder, experiment, planned, note)
-    report.write(folder, experiment, points, *tables)
+    recorded.set_aside(folder, study.runs, note)
+    report.write(folder, study)
     return outcome.code, folder
 
 

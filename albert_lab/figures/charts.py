@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from albert_lab.figures import drawing
+from albert_lab.figures.data import FigureData, over_seeds, parts_of, where
 from albert_lab.figures.drawing import READ_OFF, Line
-from albert_lab.figures.study import Study, over_seeds, parts_of, where
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.studies.table import Row, Spread, paper_cells
 
@@ -31,26 +31,26 @@ MOST_BANDS = 4  # more of them hide the lines
 PAPERS_SCORE = "average of five tasks (%)"
 
 
-def learning_curves(study: Study) -> Figure | None:
+def learning_curves(data: FigureData) -> Figure | None:
     """Held-out accuracy along the way, a panel each of the experiment's columns."""
-    columns = [column for column in study.experiment.columns if column in study.curves]
+    columns = [column for column in data.experiment.columns if column in data.curves]
     if not columns:
         return None
     figure, (panels,) = drawing.sheet(1, len(columns))
     for panel, column in zip(panels, columns, strict=True):
-        _draw_curves(study, panel, column)
+        _draw_curves(data, panel, column)
     drawing.legend_below(figure, panels)
     return figure
 
 
-def arms(study: Study) -> Figure | None:
+def arms(data: FigureData) -> Figure | None:
     """Held-out MLM accuracy along the way, beside the paper's figure of the same (Figures 2a and 2b)."""
-    if not study.lines(study.curves, "step", "mlm_accuracy"):
+    if not data.lines(data.curves, "step", "mlm_accuracy"):
         return None
-    paper = study.experiment.paper_figure
+    paper = data.experiment.paper_figure
     figure, (panels,) = drawing.sheet(1, 2 if paper else 1)
-    _draw_curves(study, panels[0], "mlm_accuracy")
-    if (parting := _parting(study)) is not None:
+    _draw_curves(data, panels[0], "mlm_accuracy")
+    if (parting := _parting(data)) is not None:
         drawing.draw_parting(panels[0], parting)
     panels[0].set_title("ours")
     if paper:
@@ -63,10 +63,10 @@ def arms(study: Study) -> Figure | None:
 extra_data = dropout = arms
 
 
-def _parting(study: Study) -> float | None:
+def _parting(data: FigureData) -> float | None:
     """Up to where all rows have one curve, the trunk's; None where they never part or never were one."""
-    tables = [table for row in study.rows if (table := parts_of(study.curves, [run["run"] for run in row.runs]))]
-    first, *others = [over_seeds("", parts, along(study), "mlm_accuracy") for parts in tables]
+    tables = [table for row in data.rows if (table := parts_of(data.curves, [run["run"] for run in row.runs]))]
+    first, *others = [over_seeds("", parts, along(data), "mlm_accuracy") for parts in tables]
     shared = list(zip(first.x, first.mean, strict=True))
     for line in others:
         equal = [a == b for a, b in zip(shared, zip(line.x, line.mean, strict=True), strict=False)]
@@ -74,18 +74,18 @@ def _parting(study: Study) -> float | None:
     return shared[-1][0] if 0 < len(shared) < len(first.x) else None
 
 
-def _draw_curves(study: Study, panel: Axes, column: str) -> None:
-    lines = study.lines(study.curves, along(study), column)
+def _draw_curves(data: FigureData, panel: Axes, column: str) -> None:
+    lines = data.lines(data.curves, along(data), column)
     for look, line in lines:
         drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
     if column != "mlm_accuracy":
-        drawing.draw_constant(panel, statistics.fmean(study.results[f"{column}_floor"]))
-    panel.set(xlabel=ALONG[along(study)], ylabel=AXES[column])
+        drawing.draw_constant(panel, statistics.fmean(data.results[f"{column}_floor"]))
+    panel.set(xlabel=ALONG[along(data)], ylabel=AXES[column])
 
 
-def along(study: Study) -> str:
+def along(data: FigureData) -> str:
     """What curves are drawn over: seconds under a budget in seconds, else steps."""
-    return "training_seconds" if study.results["budget"].str.endswith(" seconds").any() else "step"
+    return "training_seconds" if data.results["budget"].str.endswith(" seconds").any() else "step"
 
 
 def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) -> None:
@@ -94,11 +94,11 @@ def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) ->
     panel.set(title=f"paper, {paper.figure} ({READ_OFF})", xlabel=paper.x, ylabel=AXES[column])
 
 
-def layer_similarity(study: Study) -> Figure | None:
+def layer_similarity(data: FigureData) -> Figure | None:
     """What each layer changes, beside the paper's Figure 1."""
-    lines = {study.name(row): parts_of(study.layers, [run["run"] for run in row.runs]) for row in study.rows}
+    lines = {data.name(row): parts_of(data.layers, [run["run"] for run in row.runs]) for row in data.rows}
     lines = {name: parts for name, parts in lines.items() if parts}
-    return draw_layers(lines, study.experiment.paper_figure, unit="seed") if lines else None
+    return draw_layers(lines, data.experiment.paper_figure, unit="seed") if lines else None
 
 
 def draw_layers(lines: Mapping[str, Sequence[pd.DataFrame]], paper: PaperFigure | None, *, unit: str | None) -> Figure:
@@ -129,7 +129,7 @@ def draw_layers(lines: Mapping[str, Sequence[pd.DataFrame]], paper: PaperFigure 
     return figure
 
 
-def sharing_tradeoff(study: Study) -> Figure | None:
+def sharing_tradeoff(data: FigureData) -> Figure | None:
     """Score against parameters: a line each embedding size, a marker each sharing strategy (Table 4)."""
 
     def ours(row: Row) -> float:
@@ -140,10 +140,10 @@ def sharing_tradeoff(study: Study) -> Figure | None:
     def papers(cells: Mapping[str, str]) -> float:
         return float(cells["parameters"].removesuffix("M"))
 
-    return _scores(study, "embedding_size", ours, papers, "parameters (millions)", markers="sharing")
+    return _scores(data, "embedding_size", ours, papers, "parameters (millions)", markers="sharing")
 
 
-def embedding_size(study: Study) -> Figure | None:
+def embedding_size(data: FigureData) -> Figure | None:
     """Score against embedding size: a line each sharing strategy (Table 3)."""
 
     def ours(row: Row) -> float:
@@ -152,11 +152,11 @@ def embedding_size(study: Study) -> Figure | None:
     def papers(cells: Mapping[str, str]) -> float:
         return float(cells["embedding_size"])
 
-    return _scores(study, "sharing", ours, papers, "embedding size E (units)", markers=None)
+    return _scores(data, "sharing", ours, papers, "embedding size E (units)", markers=None)
 
 
 def _scores(
-    study: Study,
+    data: FigureData,
     axis: str,
     ours: Callable[[Row], float],
     papers: Callable[[Mapping[str, str]], float],
@@ -165,19 +165,19 @@ def _scores(
     markers: str | None,
 ) -> Figure | None:
     """Our scores and the paper's average, side by side: a line each value of an axis, at the x of each row."""
-    drawn = [row for row in study.rows if {"sharing", "embedding_size"} <= row.values.keys()]
+    drawn = [row for row in data.rows if {"sharing", "embedding_size"} <= row.values.keys()]
     columns = [column for column in SCORES if any(row.spread(column) for row in drawn)]
     if not columns:
         return None
     kinds = list(dict.fromkeys(row.labels[markers] for row in drawn)) if markers else []
-    printed = [(row, row.labels | paper_cells(study.experiment, row)) for row in drawn]
+    printed = [(row, row.labels | paper_cells(data.experiment, row)) for row in drawn]
     printed = [(row, cells) for row, cells in printed if "average" in cells]
     figure, (panels,) = drawing.sheet(1, len(columns) + bool(printed))
 
     def draw(panel: Axes, points: Sequence[tuple[Row, float, Spread]], *, paper: bool) -> None:
         groups: dict[str, list[tuple[Row, float, Spread]]] = {}
         for point in points:
-            groups.setdefault(study.word(point[0], axis, paper=paper), []).append(point)
+            groups.setdefault(data.word(point[0], axis, paper=paper), []).append(point)
         for index, (name, group) in enumerate(groups.items()):
             group.sort(key=lambda point: point[1])
             line = Line.of_spreads(name, [x for _, x, _ in group], [spread for _, _, spread in group])
@@ -193,31 +193,31 @@ def _scores(
         draw(panel, [(row, ours(row), spread) for row in drawn if (spread := row.spread(column))], paper=False)
         panel.set(title="ours", ylabel=SCORES[column])
     if printed:
-        assert study.experiment.paper is not None
+        assert data.experiment.paper is not None
         cells_of = [(row, papers(cells), Spread(float(cells["average"]), None, 1)) for row, cells in printed]
         draw(panels[-1], cells_of, paper=True)
-        panels[-1].set(title=f"paper, {study.experiment.paper.table.partition(' (')[0]}", ylabel=PAPERS_SCORE)
+        panels[-1].set(title=f"paper, {data.experiment.paper.table.partition(' (')[0]}", ylabel=PAPERS_SCORE)
     drawing.legends_under(figure, panels)
     drawing.marker_legend(figure, kinds)
     return figure
 
 
-def speed(study: Study) -> Figure | None:
+def speed(data: FigureData) -> Figure | None:
     """Training throughput of each row; beside it the speed-up over the paper's reference where the paper prints it."""
-    found = [(row, spread) for row in study.rows if (spread := row.spread("tokens_per_second"))]
+    found = [(row, spread) for row in data.rows if (spread := row.spread("tokens_per_second"))]
     if not found:
         return None
-    papers = [paper_cells(study.experiment, row).get("speedup") for row, _ in found]
+    papers = [paper_cells(data.experiment, row).get("speedup") for row, _ in found]
     base = papers.index("1.0") if "1.0" in papers else None
     figure, (panels,) = drawing.sheet(1, 1 if base is None else 2)
     drawing.draw_rows(panels[0], {"ours": [(spread.mean, spread.sd) for _, spread in found]})
-    drawing.name_rows(figure, panels[0], [f"{study.name(row)} (n = {spread.n})" for row, spread in found])
+    drawing.name_rows(figure, panels[0], [f"{data.name(row)} (n = {spread.n})" for row, spread in found])
     panels[0].set_xlabel("training throughput (tokens per second,\nmean and standard deviation over n seeds)")
     if base is not None:
         reference = found[base][1].mean
         ours = [(spread.mean / reference, None) for _, spread in found]
         theirs = [(float(cell.rstrip("x")) if cell else math.nan, None) for cell in papers]
         drawing.draw_rows(panels[1], {"ours": ours, "paper": theirs})
-        panels[1].set_xlabel(f"speed-up over {study.name(found[base][0])} (times)")
+        panels[1].set_xlabel(f"speed-up over {data.name(found[base][0])} (times)")
         panels[1].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure

@@ -11,16 +11,18 @@ from matplotlib.figure import Figure
 from albert_lab import paths
 from albert_lab.errors import MissingDataError
 from albert_lab.figures import charts as figures
-from albert_lab.figures import drawing, study
+from albert_lab.figures import drawing
 from albert_lab.figures.charts import draw_layers
+from albert_lab.figures.data import FigureData, figure_data, where
 from albert_lab.figures.drawing import READ_OFF
-from albert_lab.figures.study import Study
 from albert_lab.files import csv_text
 from albert_lab.runs.results import LAYERS
 from albert_lab.score import wilson
 from albert_lab.storage import write_atomically
 from albert_lab.studies import experiment as experiments
+from albert_lab.studies import study as studies
 from albert_lab.studies.figure import FIGURES
+from albert_lab.studies.study import Study
 from albert_lab.studies.table import fitting, intrinsic_columns
 
 
@@ -38,16 +40,16 @@ def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
     target = out or folder
     target.mkdir(parents=True, exist_ok=True)
     with fitting(folder):
-        return drawing.write(partial(_function(name), study.read(folder)), target, name)
+        return drawing.write(partial(_function(name), figure_data(studies.read(folder))), target, name)
 
 
-def _function(name: str) -> Callable[[Study], Figure | None]:
+def _function(name: str) -> Callable[[FigureData], Figure | None]:
     return getattr(figures, name.replace("-", "_"))
 
 
-def section(folder: Path) -> str:
-    """The text that shows a report's figures, drawn anew; names those for which nothing was recorded."""
-    found = study.read(folder)
+def section(folder: Path, study: Study) -> str:
+    """The text that shows a report's figures, drawn anew into its folder; names those without data."""
+    found = figure_data(study)
     experiment = found.experiment
     parts = []
     for name in experiment.figures:
@@ -65,7 +67,7 @@ def section(folder: Path) -> str:
     return "\n\n".join(parts)
 
 
-def _errors(found: Study) -> list[str]:
+def _errors(found: FigureData) -> list[str]:
     """How far off learning curves may be, on as few answers as they rest on; nothing where that was not recorded."""
     errors = []
     for column in intrinsic_columns(found.experiment):
@@ -123,8 +125,8 @@ def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
     write_atomically(folder / LAYERS, csv_text(together))
     lines = {}
     for run in together["run"].unique():
-        part = study.where(together, "run", run)
-        corpus, tokens = part["corpus"].iloc[0], study.where(part, "token", "mean")["n"].iloc[0]
+        part = where(together, "run", run)
+        corpus, tokens = part["corpus"].iloc[0], where(part, "token", "mean")["n"].iloc[0]
         lines[f"{run}: n = {tokens:,} tokens of {corpus}"] = [part]
     paper = experiments.named("layer-similarity").paper_figure
     return [folder / LAYERS, *drawing.write(lambda: draw_layers(lines, paper, unit=None), folder, "layer-similarity")]

@@ -7,7 +7,7 @@ from tabulate import tabulate
 
 from albert_lab import __version__, paths
 from albert_lab.interop.loading import Opened, read_import
-from albert_lab.runs import results
+from albert_lab.runs import reported, results
 from albert_lab.runs import run as runs
 from albert_lab.runs.results import RunRecord
 from albert_lab.score import PRINTED, printed
@@ -106,9 +106,9 @@ def _reports(name: str) -> list[str]:
     """Reports that hold a run, as paths under the folders of reports."""
     found = []
     for folder in (paths.reports(), paths.published()):
-        for file in sorted(folder.glob("*/*/results.csv")):
-            report = file.with_name("report.md")
-            if report.is_file() and name in file.read_text(encoding="utf-8"):
+        for file in sorted(folder.glob(f"*/*/{reported.FOLDER}/{name}.json")):
+            report = file.parents[1] / "report.md"
+            if report.is_file():
                 found.append(report.relative_to(folder).as_posix())
     return list(dict.fromkeys(found))
 

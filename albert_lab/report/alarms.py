@@ -42,7 +42,7 @@ def _at_floor(table: Sequence[Row], column: str, *, lexical: bool) -> list[str]:
 
 def _has_alarm(run: Run, column: str, *, lexical: bool) -> bool:
     alarms = run.get("alarms")  # as text: the column, then what is wrong with it
-    found = alarms.split("; ") if isinstance(alarms, str) else []
+    found = alarms.split("; ") if isinstance(alarms, str) and alarms else []
     return any(alarm.split()[0] == column and (NOT_ABOVE_BAGS in alarm) == lexical for alarm in found)
 
 

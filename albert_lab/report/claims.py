@@ -210,7 +210,7 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
         ):
             return Verdict(claim, Decision.UNDECIDED, reason=f"{column} is not positive: no ratio")
         findings.append(_Finding(comparison, scores.estimate(weights, column, is_log=comparison.is_log)))
-    alarmed = sum(isinstance(run.get("alarms"), str) for run in runs)
+    alarmed = sum(bool(run.get("alarms")) for run in runs)
     return _Evidence(claim, tuple(findings), _not_learnt(claim, list(found.values()), scores, column), alarmed)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from albert_lab.report import alarms, report, verdicts
 from albert_lab.report.learnt import learnt
 from albert_lab.report.markdown import scores_table
-from albert_lab.studies.table import axes_of, intrinsic_columns, rows, task_columns
+from albert_lab.studies import study
+from albert_lab.studies.table import intrinsic_columns, task_columns
 
 
 def text(folder: Path) -> str:
@@ -16,8 +17,8 @@ def text(folder: Path) -> str:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    experiment, points, results, tunings = report.read(folder)
-    table, axes = rows(experiment, points, results), axes_of(experiment, points)
+    found = study.read(folder)
+    experiment, tunings, table, axes = found.experiment, found.finetunings, found.rows, found.axes
     columns = [intrinsic_columns(experiment), task_columns(experiment, tunings)]
     parts = [scores_table(experiment, axes, table, some) for some in columns if some]
     parts += _list("What the rows learnt:", learnt(experiment, axes, table))

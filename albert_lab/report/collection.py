@@ -15,50 +15,55 @@ from albert_lab.report.agreement import Agreement, agreement
 from albert_lab.report.claims import Decision, Verdict, decide
 from albert_lab.report.finetuning import absent_columns
 from albert_lab.studies import paper
+from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Row, Run, rows
+from albert_lab.studies.study import Study
+from albert_lab.studies.table import Row, Run
 
 
 @dataclass(frozen=True)
-class Chapter:
-    """One experiment of the paper in a section; folder is None where it has no report there."""
+class Entry:
+    """One experiment of the paper in a collection: its report's folder and study, None where it has no report there."""
 
     experiment: Experiment
-    folder: Path | None
-    points: pd.DataFrame
-    results: pd.DataFrame
-    tunings: pd.DataFrame
+    folder: Path | None = None
+    study: Study | None = None
 
-    @cached_property
+    @property
     def rows(self) -> list[Row]:
         """The rows of its table."""
-        return rows(self.experiment, self.points, self.results) if self.folder else []
+        return self.study.rows if self.study else []
+
+    @property
+    def finetunings(self) -> pd.DataFrame:
+        """A line a fine-tuning."""
+        return self.study.finetunings if self.study else pd.DataFrame()
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """A verdict for each of its claims."""
-        return decide(self.experiment, self.rows, self.tunings)
+        return decide(self.experiment, self.rows, self.finetunings)
 
     @cached_property
     def agreement(self) -> Agreement:
         """How its pairs of rows stand beside the paper's."""
-        return agreement(self.experiment, self.rows, self.tunings)
+        return agreement(self.experiment, self.rows, self.finetunings)
 
     @property
     def seeds(self) -> int:
         """The number of pre-training seeds asked for."""
-        return len(set(self.points["seed"])) if self.folder else 0
+        return len(set(self.study.points["seed"])) if self.study else 0
 
     @property
     def missing(self) -> dict[str, str]:
         """Why each run, fine-tuning or column is missing that the table should have, by its name."""
-        if self.folder is None:
+        if self.study is None:
             return {self.experiment.name: f"no report; `albert-lab {self.experiment.name}` makes one"}
         found = {name: reason for row in self.rows for name, reason in row.missing.items()}
-        for point in self.points.to_dict("records"):
-            if isinstance(point["failed_tasks"], str):
+        for point in self.study.points.to_dict("records"):
+            if point["failed_tasks"]:
                 found[f"{point['run']}, fine-tuning"] = point["failed_tasks"]
-        if absent := absent_columns(self.experiment, self.tunings):
+        if absent := absent_columns(self.experiment, self.finetunings):
             found[f"{self.experiment.name}, columns"] = f"no scores of {', '.join(absent)}"
         return found
 
@@ -72,15 +77,15 @@ class Chapter:
             "rows_with_runs": sum(bool(row.runs) for row in self.rows),
             "seeds": self.seeds,
             "missing": self.missing,
-            "verdicts": verdicts.as_data(self.experiment, self.rows, self.tunings),
-            "companions": verdicts.companions_as_data(self.experiment, self.rows, self.tunings),
+            "verdicts": verdicts.as_data(self.experiment, self.rows, self.finetunings),
+            "companions": verdicts.companions_as_data(self.experiment, self.rows, self.finetunings),
             "agreement": asdict(self.agreement),
         }
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What the runs and fine-tunings of a section took, each counted once."""
+    """What the runs and fine-tunings of a collection took, each counted once."""
 
     runs: int
     tokens: int
@@ -92,26 +97,26 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Section:
+class Collection:
     """Every experiment of the paper at one scale on one corpus."""
 
     scale: str
     corpus: str
-    chapters: tuple[Chapter, ...]
+    entries: tuple[Entry, ...]
 
     @property
     def decisions(self) -> Counter[Decision]:
         """How many claims have which verdict."""
-        return Counter(verdict.decision for chapter in self.chapters for verdict in chapter.verdicts)
+        return Counter(verdict.decision for entry in self.entries for verdict in entry.verdicts)
 
     @property
     def cost(self) -> Cost:
         """What it all took."""
-        runs: dict[str, Run] = {run["run"]: run for each in self.chapters for row in each.rows for run in row.runs}
+        runs: dict[str, Run] = {run["run"]: run for each in self.entries for row in each.rows for run in row.runs}
         tuned = {
             (line["run"], line["task"], line["seed"]): line["total_seconds"]
-            for each in self.chapters
-            for line in each.tunings.to_dict("records")
+            for each in self.entries
+            for line in each.finetunings.to_dict("records")
         }
         return Cost(
             runs=len(runs),
@@ -126,55 +131,51 @@ class Section:
     @property
     def missing(self) -> dict[str, str]:
         """Why what is missing is missing, by its name."""
-        return {name: reason for chapter in self.chapters for name, reason in chapter.missing.items()}
+        return {name: reason for entry in self.entries for name, reason in entry.missing.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {
             "scale": self.scale,
             "corpus": self.corpus,
-            "experiments": [chapter.as_dict() for chapter in self.chapters],
+            "experiments": [entry.as_dict() for entry in self.entries],
             "decisions": {str(decision): self.decisions[decision] for decision in Decision},
             "missing": self.missing,
             "cost": vars(self.cost),
         }
 
 
-def read(root: Path) -> list[Section]:
-    """The sections of the reports that lie in folders of folders under a root, the one with most training first.
+def read(root: Path) -> list[Collection]:
+    """The collections of the reports that lie in folders of folders under a root, the one with most training first.
 
     Reports of other studies are left out. An experiment that brings a corpus of its own, as the one on additional data
-    does, belongs to the section of the corpus that the others have by default.
+    does, belongs to that of the corpus that the others have by default.
 
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
     """
     known = {experiment.name: experiment for experiment in paper.experiments()}
-    found: dict[tuple[str, str], dict[str, Chapter]] = {}
+    found: dict[tuple[str, str], dict[str, Entry]] = {}
     for file in _experiment_files(root):
-        if file.parent.name in known:
-            experiment, points, results, tunings = report.read(file.parent)
-            scale, corpus = str(points["scale"].iloc[0]), str(points["corpus"].iloc[0])
-            if f"corpus={corpus}" in experiment.fixed:
+        name = file.parent.name
+        if name in known:
+            study = studies.read(file.parent)
+            corpus = study.corpus
+            if f"corpus={corpus}" in study.experiment.fixed:
                 corpus = load().corpus.name
-            name = file.parent.name
-            chapter = Chapter(experiment.model_copy(update={"name": name}), file.parent, points, results, tunings)
-            found.setdefault((scale, corpus), {})[name] = chapter
-    nothing = pd.DataFrame()
-    sections = [
-        Section(
-            *place,
-            tuple(chapters.get(name) or Chapter(known[name], None, nothing, nothing, nothing) for name in known),
-        )
-        for place, chapters in found.items()
+            entry = Entry(study.experiment.model_copy(update={"name": name}), file.parent, study)
+            found.setdefault((study.scale, corpus), {})[name] = entry
+    collections = [
+        Collection(*place, tuple(entries.get(name) or Entry(known[name]) for name in known))
+        for place, entries in found.items()
     ]
-    return sorted(sections, key=lambda section: -section.cost.tokens)
+    return sorted(collections, key=lambda each: -each.cost.tokens)
 
 
 def holds_reports(root: Path) -> bool:
     """Whether a folder is no report itself and has reports in its folders' folders."""
-    return not (root / report.EXPERIMENT).exists() and any(True for _ in _experiment_files(root))
+    return not (root / studies.EXPERIMENT).exists() and any(True for _ in _experiment_files(root))
 
 
 def _experiment_files(root: Path) -> Iterable[Path]:
-    return sorted(root.glob(f"*/*/{report.EXPERIMENT}"))
+    return sorted(root.glob(f"*/*/{studies.EXPERIMENT}"))

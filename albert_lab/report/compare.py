@@ -10,12 +10,12 @@ import pandas as pd
 
 from albert_lab.errors import ConfigError
 from albert_lab.report.markdown import MISSING, as_table
-from albert_lab.report.report import read
 from albert_lab.report.statistics import estimate
 from albert_lab.report.table_scores import TableScores
+from albert_lab.studies import study
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import scores
-from albert_lab.studies.table import Column, Row, fitting, intrinsic_columns, rows, task_columns
+from albert_lab.studies.table import Column, Row, fitting, intrinsic_columns, task_columns
 
 SPEED = "tokens_per_second"
 # What two sets of results may differ in besides their numbers.
@@ -101,9 +101,10 @@ class _Side:
 
 
 def _read(folder: Path) -> _Side:
-    experiment, points, runs, tunings = read(folder)
-    table = {frozenset(row.labels.items()): row for row in rows(experiment, points, runs)}
-    return _Side(table, [*intrinsic_columns(experiment), *task_columns(experiment, tunings)], points, runs)
+    found = study.read(folder)
+    table = {frozenset(row.labels.items()): row for row in found.rows}
+    columns = [*intrinsic_columns(found.experiment), *task_columns(found.experiment, found.finetunings)]
+    return _Side(table, columns, found.points, found.results)
 
 
 def _line(label: str, column: str, heading: str, a: Row | None, b: Row | None) -> Line:

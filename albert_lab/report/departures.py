@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-Run = dict[str, Any]  # one line of results.csv
+Run = dict[str, Any]  # a run as runs.tables.row() has it
 
 PAPERS_SCALE = (
     "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"

@@ -1,18 +1,15 @@
-"""The part of a report on ensembles, from the CSV file in its folder."""
+"""The part of a report on ensembles, from their lines in its study."""
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from albert_lab.report.markdown import MISSING, as_table
-from albert_lab.runs.results import ENSEMBLES
 from albert_lab.score import wilson
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import read_csv
 from albert_lab.tasks.metrics import CORRELATIONS
 
-Line = dict[str, Any]  # one line of ensembles.csv
+Line = dict[str, Any]  # one task
 
 _HOW_TO_READ = (
     "The fine-tunings of one run, averaged: for each task the run with the highest median. Single is that median over"
@@ -20,16 +17,6 @@ _HOW_TO_READ = (
     " on the same dev examples that are scored, so that these numbers are a little too high. In brackets: the 95 %"
     " Wilson interval over the dev examples alone."
 )
-
-
-def lines(folder: Path) -> list[Line]:
-    """The ensembles of a report folder, a line a task; none where none were made.
-
-    Raises:
-        ConfigError: the file is no table.
-    """
-    file = folder / ENSEMBLES
-    return read_csv(file).to_dict("records") if file.exists() else []
 
 
 def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:

@@ -10,7 +10,7 @@ from albert_lab.report.markdown import as_table, number
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.task import task_names
 
-Line = dict[str, Any]  # one line of finetuning.csv
+Line = dict[str, Any]  # a fine-tuning as runs.tables.finetunings() has it
 
 
 def sections(tunings: pd.DataFrame) -> list[str]:
@@ -49,7 +49,7 @@ def _tunings(lines: Sequence[Line]) -> str:
         last = ", ".join(f"{line['last']:.1f}" for line in group)
         seconds = number(sum(line["total_seconds"] for line in group))
         padding = f"{100 * sum(line['padding_share'] for line in group) / len(group):.0f}"
-        flags = "; ".join(dict.fromkeys(line["diverged"] for line in group if isinstance(line["diverged"], str)))
+        flags = "; ".join(dict.fromkeys(line["diverged"] for line in group if line["diverged"]))
         numbers = ", ".join(str(line["seed"]) for line in group)
         body.append([f"`{run}`", group[0]["title"], numbers, best, last, seconds, padding, flags])
     return as_table(header, body)
@@ -81,7 +81,7 @@ def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
     for line in {line["task"]: line for line in lines}.values():
         title = line["title"]
         if line["column"] != line["task"]:
-            resembles = f"; it {line['note']}" if isinstance(line["note"], str) else ""
+            resembles = f"; it {line['note']}" if line["note"] else ""
             official = titles.get(line["column"], line["column"])
             found.append(
                 f"{title} stands where the paper has {official}, whose data is not here. It is made of held-out"
@@ -101,8 +101,8 @@ def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
         ]
         if counts:
             found.append(f"{title}, cut to {line['max_sequence_length']} tokens: {'; '.join(counts)}.")
-        if isinstance(line["issues"], str):
+        if line["issues"]:
             found.append(f"{title}, examples with a flaw: {line['issues']}.")
-        if isinstance(line["threshold_from"], str):
+        if line["threshold_from"]:
             found.append(f"{title}: the threshold of no answer is chosen on {line['threshold_from']}.")
     return found

@@ -7,18 +7,18 @@ from pathlib import Path
 from albert_lab.cost.estimate import duration
 from albert_lab.report import agreement, alarms, verdicts
 from albert_lab.report.claims import Decision
-from albert_lab.report.collection import Chapter, Section, read
+from albert_lab.report.collection import Collection, Entry, read
 from albert_lab.report.markdown import MISSING, as_table, number, scores_table
 from albert_lab.report.report import REPORT
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import AVERAGE
-from albert_lab.studies.table import axes_of, fitting, intrinsic_columns, task_columns
+from albert_lab.studies.table import fitting, intrinsic_columns, task_columns
 
 PAGE = "README.md"
 _TITLE = "# The paper on one page"
 _INTRODUCTION = (
     "Every table and figure of *ALBERT* (Lan et al. 2020, arXiv 1909.11942) that was made again here, with its headline"
-    " scores, and every sentence of the paper that these runs can speak of, with its verdict. Made of the CSV files in"
+    " scores, and every sentence of the paper that these runs can speak of, with its verdict. Made of the records in"
     " the report folders alone: `albert-lab paper` makes what is missing, `albert-lab report` with this folder writes"
     " this page again. Table 14, the fine-tuning settings, is `albert-lab table14`."
 )
@@ -31,105 +31,109 @@ def write(root: Path) -> Path:
         ConfigError: a file of a report is missing or cannot be read.
     """
     with fitting(root):
-        sections = read(root)
-        pages = {root / PAGE: render(sections, root)}
-        for section in sections:
-            folder = root / f"{section.scale}-{section.corpus}"
+        collections = read(root)
+        pages = {root / PAGE: render(collections, root)}
+        for collection in collections:
+            folder = root / f"{collection.scale}-{collection.corpus}"
             if folder.is_dir():
-                pages[folder / PAGE] = render([section], folder)
+                pages[folder / PAGE] = render([collection], folder)
     for file, text in pages.items():
         write_atomically(file, text)
     return root / PAGE
 
 
-def render(sections: Sequence[Section], at: Path) -> str:
+def render(collections: Sequence[Collection], at: Path) -> str:
     """The text of a page that is written into a folder."""
     parts = [_TITLE, _INTRODUCTION, verdicts.HOW_TO_READ, verdicts.PAPERS_NOISE]
-    for section in sections:
-        parts += _section(section, at)
+    for collection in collections:
+        parts += _section(collection, at)
     return "\n\n".join(parts) + "\n"
 
 
-def contents(section: Section) -> str:
-    """What a section has, in a table: an experiment a line, with its claims by verdict."""
-    return "\n\n".join([_summary(section), _contents(section, None)])
+def contents(collection: Collection) -> str:
+    """What a collection has, in a table: an experiment a line, with its claims by verdict."""
+    return "\n\n".join([_summary(collection), _contents(collection, None)])
 
 
-def _section(section: Section, at: Path) -> list[str]:
-    parts = [f"## Scale `{section.scale}`, corpus `{section.corpus}`", _summary(section), _contents(section, at)]
-    parts += ["### Claims", _claims(section, at), "### Tables and figures"]
-    for chapter in section.chapters:
-        parts += _chapter(chapter, chapter.folder, at) if chapter.folder else []
-    parts += ["### What is missing", _missing(section), "### What it cost", _cost(section)]
-    if line := agreement.as_text(agreement.total(chapter.agreement for chapter in section.chapters)):
+def _section(collection: Collection, at: Path) -> list[str]:
+    parts = [
+        f"## Scale `{collection.scale}`, corpus `{collection.corpus}`",
+        _summary(collection),
+        _contents(collection, at),
+    ]
+    parts += ["### Claims", _claims(collection, at), "### Tables and figures"]
+    for entry in collection.entries:
+        parts += _entry(entry, entry.folder, at) if entry.folder else []
+    parts += ["### What is missing", _missing(collection), "### What it cost", _cost(collection)]
+    if line := agreement.as_text(agreement.total(entry.agreement for entry in collection.entries)):
         parts += ["### Agreement", line]
     return parts
 
 
-def _missing(section: Section) -> str:
+def _missing(collection: Collection) -> str:
     lines = [
         f"- `{name}`: {reason}"
-        for chapter in section.chapters
-        if chapter.folder
-        for name, reason in chapter.missing.items()
+        for entry in collection.entries
+        if entry.folder
+        for name, reason in entry.missing.items()
     ]
-    if unmade := [f"`{chapter.experiment.name}`" for chapter in section.chapters if not chapter.folder]:
+    if unmade := [f"`{entry.experiment.name}`" for entry in collection.entries if not entry.folder]:
         lines.append(f"- No report of {', '.join(unmade)}: `albert-lab NAME` makes one.")
     return "\n".join(lines) or "Nothing."
 
 
-def _summary(section: Section) -> str:
-    reported = [chapter for chapter in section.chapters if chapter.folder]
-    counts = ", ".join(f"{section.decisions[decision]} {decision}" for decision in Decision)
+def _summary(collection: Collection) -> str:
+    reported = [entry for entry in collection.entries if entry.folder]
+    counts = ", ".join(f"{collection.decisions[decision]} {decision}" for decision in Decision)
     return (
-        f"{len(reported)} of {len(section.chapters)} experiments {'has' if len(reported) == 1 else 'have'} a report."
-        f" Of {section.decisions.total()} claims: {counts}."
+        f"{len(reported)} of {len(collection.entries)} experiments {'has' if len(reported) == 1 else 'have'} a report."
+        f" Of {collection.decisions.total()} claims: {counts}."
     )
 
 
-def _contents(section: Section, at: Path | None) -> str:
+def _contents(collection: Collection, at: Path | None) -> str:
     header = ["experiment", "in the paper", "rows with runs", "seeds", "missing", *(str(each) for each in Decision)]
     body = []
-    for chapter in section.chapters:
-        name = chapter.experiment.name
-        filled = f"{sum(bool(row.runs) for row in chapter.rows)} of {len(chapter.rows)}" if chapter.folder else MISSING
-        counts = [[verdict.decision for verdict in chapter.verdicts].count(decision) for decision in Decision]
-        line = [name if at is None else _link(name, chapter, at), _source(chapter), filled, str(chapter.seeds)]
-        missing = str(len(chapter.missing)) if chapter.folder else MISSING
+    for entry in collection.entries:
+        name = entry.experiment.name
+        filled = f"{sum(bool(row.runs) for row in entry.rows)} of {len(entry.rows)}" if entry.folder else MISSING
+        counts = [[verdict.decision for verdict in entry.verdicts].count(decision) for decision in Decision]
+        line = [name if at is None else _link(name, entry, at), _source(entry), filled, str(entry.seeds)]
+        missing = str(len(entry.missing)) if entry.folder else MISSING
         body.append([*line, missing, *map(str, counts)])
     return as_table(header, body)
 
 
-def _source(chapter: Chapter) -> str:
+def _source(entry: Entry) -> str:
     """The tables and figures that the experiment is of."""
-    parts = [part.strip() for part in chapter.experiment.source.replace(" and Figure", ", Figure").split(",")]
+    parts = [part.strip() for part in entry.experiment.source.replace(" and Figure", ", Figure").split(",")]
     start = next(index for index, part in enumerate(parts) if part.startswith(("Table", "Figure")))
     return ", ".join(parts[start:])
 
 
-def _link(text: str, chapter: Chapter, at: Path) -> str:
-    return f"[{text}]({_relative(chapter.folder / REPORT, at)})" if chapter.folder else text
+def _link(text: str, entry: Entry, at: Path) -> str:
+    return f"[{text}]({_relative(entry.folder / REPORT, at)})" if entry.folder else text
 
 
 def _relative(file: Path, at: Path) -> str:
     return Path(os.path.relpath(file, at)).as_posix()
 
 
-def _claims(section: Section, at: Path) -> str:
+def _claims(collection: Collection, at: Path) -> str:
     header = ["verdict", "claim", "section", "experiment", "check", "effect [95 % interval]", "in the paper", "n"]
     body = []
-    for chapter in section.chapters:
-        columns = verdicts.filled(chapter.tunings)
-        for verdict in chapter.verdicts:
+    for entry in collection.entries:
+        columns = verdicts.filled(entry.finetunings)
+        for verdict in entry.verdicts:
             if verdict.decision is Decision.NOT_RUN:
                 continue
             claim = verdict.claim
             checked = f"{verdicts.measure(verdict, columns)} {verdicts.check(verdict)}"
             effect, paper = verdicts.effect(verdict), verdicts.papers_effect(verdict)
             line = [f"**{verdict.decision}**", f"“{claim.quote}”", claim.section]
-            line += [_link(chapter.experiment.name, chapter, at), checked]
+            line += [_link(entry.experiment.name, entry, at), checked]
             body.append([*line, "; ".join(filter(None, (effect, verdict.reason))), paper or MISSING, str(verdict.n)])
-    rest = section.decisions[Decision.NOT_RUN]
+    rest = collection.decisions[Decision.NOT_RUN]
     return "\n\n".join(
         [
             *([as_table(header, body)] if body else []),
@@ -138,27 +142,27 @@ def _claims(section: Section, at: Path) -> str:
     )
 
 
-def _chapter(chapter: Chapter, folder: Path, at: Path) -> list[str]:
+def _entry(entry: Entry, folder: Path, at: Path) -> list[str]:
     """Heading, headline scores, alarms and figures of an experiment with a report."""
-    experiment = chapter.experiment
-    heading = f"#### {_link(experiment.title, chapter, at)}"
-    tasks = task_columns(experiment, chapter.tunings)
+    experiment = entry.experiment
+    heading = f"#### {_link(experiment.title, entry, at)}"
+    tasks = task_columns(experiment, entry.finetunings)
     headline = [*intrinsic_columns(experiment), *([c for c in tasks if c.key == AVERAGE] or tasks)]
-    stand_ins = {own: task for own, task in verdicts.filled(chapter.tunings).items() if own != task}
+    stand_ins = {own: task for own, task in verdicts.filled(entry.finetunings).items() if own != task}
     words = [f"{experiment.source}."]
     if stand_ins:
         filled = ", ".join(f"`{task}` for `{own}`" for own, task in stand_ins.items())
         words.append(f"Tasks of the corpus stand in for official ones and compare with no published score: {filled}.")
-    axes = axes_of(experiment, chapter.points)
-    parts = [heading, " ".join(words), scores_table(experiment, axes, chapter.rows, headline)]
-    if raised := alarms.section(experiment, chapter.rows, chapter.tunings):
+    axes = entry.study.axes if entry.study else []
+    parts = [heading, " ".join(words), scores_table(experiment, axes, entry.rows, headline)]
+    if raised := alarms.section(experiment, entry.rows, entry.finetunings):
         parts.append(f"Alarms:\n\n{raised}")
     drawn = [name for name in experiment.figures if (folder / f"{name}.svg").exists()]
     return parts + [f"![{name}]({_relative(folder / f'{name}.svg', at)})" for name in drawn]
 
 
-def _cost(section: Section) -> str:
-    cost = section.cost
+def _cost(collection: Collection) -> str:
+    cost = collection.cost
     return "\n".join(
         [
             f"- {cost.runs} runs: {number(cost.tokens)} tokens, {duration(cost.training_seconds)} of training,"

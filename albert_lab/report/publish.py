@@ -3,10 +3,9 @@
 import shutil
 from pathlib import Path
 
-import pandas as pd
-
 from albert_lab.errors import ConfigError
 from albert_lab.report import overview, report
+from albert_lab.studies import study
 
 
 def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
@@ -20,12 +19,11 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     Raises:
         ConfigError: no report, or one that would remove published runs.
     """
-    _, points, results, _ = report.read(folder)
-    target = root / f"{points['scale'].iloc[0]}-{points['corpus'].iloc[0]}" / folder.resolve().name
+    found = study.read(folder)
+    target = root / f"{found.scale}-{found.corpus}" / folder.resolve().name
     if target.resolve() != folder.resolve():
         if target.exists():
-            published = report.read(target)[2]
-            lost = _runs(published) - _runs(results)
+            lost = {run.name for run in study.read(target).runs} - {run.name for run in found.runs}
             if lost and not replace:
                 raise ConfigError(
                     f"{target} has {len(lost)} runs that {folder} lacks; --replace publishes it all the same"
@@ -35,7 +33,3 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     written = report.rebuild(target)
     overview.write(root)
     return written
-
-
-def _runs(results: pd.DataFrame) -> set[str]:
-    return {str(row["run"]) for row in results.to_dict("records")}

@@ -1,4 +1,4 @@
-"""A report as Markdown and as a page: pure functions of the CSV files and the experiment file in its folder."""
+"""A report as Markdown and as a page: pure functions of the study in its folder."""
 
 import json
 import math
@@ -8,13 +8,9 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TypeVar
 
-import pandas as pd
-from omegaconf import OmegaConf
-
 from albert_lab.figures import files as plots
-from albert_lab.files import csv_text
 from albert_lab.report import alarms, ensembles, finetuning, verdicts
-from albert_lab.report import layers as transitions
+from albert_lab.report import layers as layer_table
 from albert_lab.report.agreement import agreement
 from albert_lab.report.departures import departures, distinct, mean_percent, mixed
 from albert_lab.report.markdown import (
@@ -29,27 +25,24 @@ from albert_lab.report.markdown import (
 from albert_lab.report.page import curves as learning_curves
 from albert_lab.report.page import html
 from albert_lab.report.speedups import INFERENCE, TRAINING, speedups
-from albert_lab.runs.results import CURVES, POINTS, RESULTS, TUNINGS
 from albert_lab.storage import write_atomically
+from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.experiment import read as read_experiment
+from albert_lab.studies.study import Study
 from albert_lab.studies.table import (
     Row,
     Run,
-    axes_of,
     axis_labels,
     axis_names,
     fitting,
     intrinsic_columns,
     paper_cells,
-    read_csv,
-    rows,
     task_columns,
 )
 
 T = TypeVar("T")
 
-REPORT, PAGE, EXPERIMENT = "report.md", "report.html", "experiment.yaml"
+REPORT, PAGE = "report.md", "report.html"
 ALARMS = (
     "At chance, or not above: the 95 % interval of a run's answers reaches down to what constant answers score, or"
     " bags of tokens. Of the scores on held-out documents, those of a run's own objectives are looked at."
@@ -76,38 +69,23 @@ def _of_one_folder(function: Callable[[Path], T]) -> Callable[[Path], T]:
     return fitted
 
 
-def write(
-    folder: Path,
-    experiment: Experiment,
-    points: pd.DataFrame,
-    results: pd.DataFrame,
-    curves: pd.DataFrame,
-    tunings: pd.DataFrame,
-) -> Path:
-    """Write the CSV files of a report and the report itself, in both forms; the path of the Markdown."""
-    folder.mkdir(parents=True, exist_ok=True)
-    content = experiment.model_dump(mode="json", exclude={"name"})
-    files = {
-        EXPERIMENT: OmegaConf.to_yaml(OmegaConf.create(content)),
-        POINTS: csv_text(points),
-        RESULTS: csv_text(results),
-        CURVES: csv_text(curves),
-        TUNINGS: csv_text(tunings),
-    }
-    for name, text in files.items():
-        write_atomically(folder / name, text)
+def write(folder: Path, found: Study) -> Path:
+    """Write a study into a report's folder, and the report itself in both forms; the path of the Markdown."""
+    studies.write(folder, found)
     return rebuild(folder)
 
 
 def rebuild(folder: Path) -> Path:
-    """Write report.md and report.html again from the files beside them; the path of the first.
+    """Write report.md, report.html, figures and CSV files again from the records beside them; the path of the first.
 
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
     with fitting(folder):
-        text = render(*read(folder), plots.section(folder), ensembles.lines(folder))
-        page = html.page(text, folder, *learning_curves.sections(folder))
+        found = studies.read(folder)
+        studies.write_tables(folder, found)
+        text = render(found, plots.section(folder, found))
+        page = html.page(text, folder, *learning_curves.sections(found))
     write_atomically(folder / REPORT, text)
     write_atomically(folder / PAGE, page)
     return folder / REPORT
@@ -116,8 +94,8 @@ def rebuild(folder: Path) -> Path:
 @_of_one_folder
 def scores(folder: Path) -> str:
     """The tables of scores of a report, as Markdown."""
-    experiment, points, results, tunings = read(folder)
-    table, axes = rows(experiment, points, results), axes_of(experiment, points)
+    found = studies.read(folder)
+    experiment, tunings, table, axes = found.experiment, found.finetunings, found.rows, found.axes
     columns = [intrinsic_columns(experiment), task_columns(experiment, tunings)]
     return "\n\n".join(scores_table(experiment, axes, table, some) for some in columns if some)
 
@@ -125,9 +103,9 @@ def scores(folder: Path) -> str:
 @_of_one_folder
 def as_json(folder: Path) -> str:
     """The table of scores of a report as one JSON document; what is missing is null."""
-    experiment, points, results, tunings = read(folder)
+    study = studies.read(folder)
+    experiment, tunings, table = study.experiment, study.finetunings, study.rows
     keys = [column.key for column in (*intrinsic_columns(experiment), *task_columns(experiment, tunings))]
-    table = rows(experiment, points, results)
     found = []
     for row in table:
         spreads = {key: row.spread(key) for key in keys}
@@ -145,41 +123,19 @@ def as_json(folder: Path) -> str:
 @_of_one_folder
 def decisions(folder: Path) -> set[str]:
     """The different verdicts on the claims of a report."""
-    experiment, points, results, tunings = read(folder)
-    return {item["verdict"] for item in verdicts.as_data(experiment, rows(experiment, points, results), tunings)}
+    found = studies.read(folder)
+    return {item["verdict"] for item in verdicts.as_data(found.experiment, found.rows, found.finetunings)}
 
 
-def read(folder: Path) -> tuple[Experiment, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """What a report is made of: the experiment, the points, the table of runs and that of fine-tunings.
-
-    The table of runs is results.csv with what their layers come to.
-
-    Raises:
-        ConfigError: a file is missing or cannot be read.
-    """
-    # As text: a label such as 0.10 is printed as it was written.
-    points = read_csv(folder / POINTS, text=None)
-    results, tunings = (read_csv(folder / name) for name in (RESULTS, TUNINGS))
-    return read_experiment(folder / EXPERIMENT), points, transitions.joined(results, folder), tunings
-
-
-def render(
-    experiment: Experiment,
-    points: pd.DataFrame,
-    results: pd.DataFrame,
-    tunings: pd.DataFrame,
-    figures: str,
-    averaged: Sequence[ensembles.Line] = (),
-) -> str:
-    """The text of a report; figures is the text that shows them, averaged the lines of its ensembles."""
-    table = rows(experiment, points, results)
-    axes = axes_of(experiment, points)
+def render(found: Study, figures: str) -> str:
+    """The text of a report; figures is the text that shows them."""
+    experiment, points, tunings = found.experiment, found.points, found.finetunings
+    table, axes = found.rows, found.axes
     finished = _finished(table)
-    scale, corpus = str(points["scale"].iloc[0]), str(points["corpus"].iloc[0])
     seeds = len(set(points["seed"]))
     parts = [
-        f"# {experiment.title} ({scale}, {corpus})",
-        f"Source: {experiment.source}. Scale `{scale}`, corpus `{corpus}`,"
+        f"# {experiment.title} ({found.scale}, {found.corpus})",
+        f"Source: {experiment.source}. Scale `{found.scale}`, corpus `{found.corpus}`,"
         f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. Made by `{points['command'].iloc[0]}`.",
         "## Scores on held-out documents",
         scores_table(experiment, axes, table, intrinsic_columns(experiment)),
@@ -190,10 +146,10 @@ def render(
         parts += ["## Losses on held-out documents", losses, LOSSES]
     if columns := task_columns(experiment, tunings):
         parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
-    parts += ensembles.sections(experiment, averaged)
+    parts += ensembles.sections(experiment, found.ensembles)
     if experiment.claims:
         parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
-    if layers := transitions.section(experiment, axes, table):
+    if layers := layer_table.section(experiment, axes, table):
         parts += ["## Layers", layers]
     parts += [
         "## Cost",
@@ -208,13 +164,16 @@ def render(
     raised = alarms.section(experiment, table, tunings)
     parts += ["## Figures", figures, "## Alarms", f"{raised}\n\n{ALARMS}" if raised else "None."]
     missing += [
-        f"- `{point['run']}`: {point['failed_tasks']}"
-        for point in points.to_dict("records")
-        if isinstance(point["failed_tasks"], str)
+        f"- `{point['run']}`: {point['failed_tasks']}" for point in points.to_dict("records") if point["failed_tasks"]
     ]
     if missing:
         parts += ["## Missing", "\n".join(missing)]
-    notes = [*experiment.notes, *departures(scale, finished), *mixed(finished), *finetuning.notes(experiment, tunings)]
+    notes = [
+        *experiment.notes,
+        *departures(found.scale, finished),
+        *mixed(finished),
+        *finetuning.notes(experiment, tunings),
+    ]
     parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
     if finished:
         parts += ["## Provenance", _provenance(finished)]

@@ -3,8 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
@@ -12,9 +11,10 @@ from albert_lab import files
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE
 from albert_lab.messages import Say
+from albert_lab.runs.reported import FilledColumn, filled_column
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import data_folder
-from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file, summarize
+from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task
 
 if TYPE_CHECKING:
@@ -150,83 +150,16 @@ def describe(record: FinetuningRecord) -> str:
     )
 
 
-def row(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> dict[str, Any]:
-    """The downstream columns of a run's row in the table of runs, in percent: the median over fine-tuning seeds.
-
-    A task that is not finished has no column; a loss is in nats. The interval is Wilson's for a share of n answers,
-    which for the F1 of an answer, a number between 0 and 1, is wider than need be; correlations have none.
-    """
-    found: dict[str, Any] = {}
-    values: dict[str, float] = {}
-    for column, chosen_task in chosen.items():
-        records = finished(run, chosen_task, seeds)
-        if not records:
-            continue
-        score = summarize(records).best
-        values[column], task = score.value, load_task(chosen_task)
-        name = task.name
-        found |= {name: score.value, f"{name}_n": score.n}
-        if score.low is not None:
-            found |= {f"{name}_low": score.low, f"{name}_high": score.high}
-        found |= {f"{name}_floor": score.floor, f"{name}_by": score.by}
-        if score.loss is not None:
-            found[f"{name}_loss"] = score.loss
-        for metric in task.metrics:
-            found[f"{name}_{metric}"] = median(record.best.scores[metric].value for record in records)
-    if set(AVERAGED) <= set(values):
-        found[AVERAGE] = fmean(values[column] for column in AVERAGED)
-    return found
-
-
 def finished(run: "Run", name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
     """The records of a task by seed; none where one of its seeds is missing."""
     records = [_record(run, task, seed) for task, seed in wanted(run.config, [name], seeds)]
     return [record for record in records if record is not None] if all(records) else []
 
 
-def table(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> list[dict[str, Any]]:
-    """A line a finished fine-tuning: what was trained on what, and what came of it (scores in percent)."""
-    lines = []
-    for column, name in chosen.items():
-        for record in finished(run, name, seeds):
-            task = load_task(name)
-            settings = record.settings
-            lines.append(
-                {
-                    "run": run.name,
-                    "column": column,
-                    "task": task.name,
-                    "title": task.title,
-                    "metric": " and ".join(task.main),
-                    "seed": record.seed,
-                    "best": record.best.main.value,
-                    "best_step": record.best.step,
-                    "last": record.last.main.value,
-                    "baseline": record.best.main.floor,
-                    "loss": record.best.main.loss,
-                    "scores": json.dumps({metric: score.value for metric, score in record.best.scores.items()}),
-                    "n": record.best.main.n,
-                    "dev": record.dev.fingerprint,
-                    "dev_available": record.dev.available,
-                    "train_used": record.train.used,
-                    "train_available": record.train.available,
-                    "official": json.dumps(task.official_examples),
-                    "steps": settings.steps,
-                    "batch_size": settings.batch_size,
-                    "learning_rate": record.attempts[-1].learning_rate,
-                    "max_sequence_length": settings.max_sequence_length,
-                    "attempts": len(record.attempts),
-                    "diverged": "; ".join(record.diverged),
-                    "counts": json.dumps({"train": record.train.counts, "dev": record.dev.counts}),
-                    "issues": "; ".join(filter(None, (record.train.issues, record.dev.issues))),
-                    "note": task.note or "",
-                    "threshold_from": record.threshold_from or "",
-                    "training_seconds": record.training_seconds,
-                    "total_seconds": record.total_seconds,
-                    "examples_per_second": record.examples_per_second,
-                    "padding_share": record.padding_share,
-                    "identity": record.identity,
-                    "example_scores": json.dumps(record.example_scores, separators=(",", ":")),
-                }
-            )
-    return lines
+def filled_columns(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> tuple[FilledColumn, ...]:
+    """The downstream columns of a run with their fine-tunings; a task that is not finished fills none."""
+    return tuple(
+        filled_column(column, load_task(name), records)
+        for column, name in chosen.items()
+        if (records := finished(run, name, seeds))
+    )

@@ -1,6 +1,5 @@
-"""The record of one run, and the records of many as one table."""
+"""The record of one run, and the log that it leaves."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,12 @@ from pydantic import BaseModel, ConfigDict
 from albert_lab import files
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
 from albert_lab.naming import Name
-from albert_lab.score import Score, loss_name
+from albert_lab.score import Score
 from albert_lab.storage import write_atomically
 
 RECORD = "results.json"
 METRICS = "metrics.jsonl"
-# The tables of a report.
-POINTS, RESULTS, CURVES, TUNINGS = "points.csv", "results.csv", "curves.csv", "finetuning.csv"
 LAYERS = "layers.csv"
-ENSEMBLES = "ensembles.csv"
 
 
 REMEDY = "put it back, or make the run again: remove its folder, or give --fresh"
@@ -161,80 +157,3 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     file = folder / METRICS
     lines = files.read_json_lines(file, _Line, REMEDY) if file.exists() else []
     return [line.model_dump(exclude_unset=True) for line in lines]
-
-
-def as_row(record: RunRecord) -> dict[str, Any]:
-    """A record as one flat row of a table of runs."""
-    row: dict[str, Any] = {"run": record.name, "evaluation_set": record.evaluation_set}
-    for name, score in record.scores.items():
-        row |= score_columns(name, score)
-    row |= {
-        "parameters": record.parameters["total"],
-        "encoder_parameters": record.parameters["encoder"],
-        "train_flops_per_token": record.train_flops_per_token,
-    }
-    row |= record.training.model_dump()
-    data = record.data.model_dump()
-    data["label_shares"] = json.dumps(data["label_shares"], sort_keys=True)
-    row |= data
-    config = record.config
-    row |= {
-        "learning_rate": config.learning_rate,
-        "optimizer": config.optimizer.name,
-        "corpus": config.corpus.name,
-        "added_corpus": config.added_corpus.name,
-        "start_from": "{run} ({keep})".format(**record.start_from) if record.start_from else "",
-        "tokenizer": config.tokenizer.name,
-        "tokenizer_sentences": config.tokenizer.training_sentences,
-        "digit_commas": config.tokenizer.digit_commas,
-        "vocab_size": config.tokenizer.vocab_size,
-        "num_layers": config.model.num_layers,
-        "hidden_size": config.model.hidden_size,
-        "batch_size": config.batch_size,
-        "max_sequence_length": config.max_sequence_length,
-        "short_sequence_probability": config.short_sequence_probability,
-        "budget": f"{config.budget.value:g} {config.budget.unit}",
-        "masking": config.masking.name,
-        "corpus_fingerprint": record.fingerprints["corpus"],
-        "tokenizer_fingerprint": record.fingerprints["tokenizer"],
-        "results_version": record.results_version,
-        "alarms": "; ".join(record.alarms),
-    }
-    provenance = record.provenance
-    packages = " ".join(f"{name} {version}" for name, version in sorted(provenance.packages.items()))
-    row |= {
-        "albert_lab": provenance.albert_lab,
-        "packages": f"python {provenance.python} {packages}",
-        "machine": f"{provenance.platform}, {provenance.processor}, {provenance.cores} cores",
-        "threads": provenance.threads,
-        "device": provenance.device,
-        "precision": provenance.precision,
-        "processes": provenance.processes,
-        "devices": ", ".join(sorted(set(provenance.devices))) or provenance.device,
-        "finished": provenance.finished,
-    }
-    return row
-
-
-def score_columns(name: str, score: Score) -> dict[str, Any]:
-    """A score as columns of a table of runs, in percent; the loss in nats an answer. What a score lacks is left out."""
-    columns = {
-        name: score.value,
-        f"{name}_n": score.n,
-        f"{name}_low": score.low,
-        f"{name}_high": score.high,
-        f"{name}_floor": score.floor,
-        f"{name}_lexical_floor": score.lexical_floor,
-        f"{name}_by": score.by,
-        loss_name(name): score.loss,
-    }
-    return {column: value for column, value in columns.items() if value is not None}
-
-
-def curve(folder: Path) -> list[dict[str, Any]]:
-    """The learning curve of a run: a row an evaluation along the way (accuracies in percent, and losses)."""
-    return [
-        {"run": folder.name} | {key: value for key, value in line.items() if key != "event"}
-        for line in read_metrics(folder)
-        if line.get("event") == "evaluation"
-    ]

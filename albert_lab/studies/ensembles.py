@@ -2,35 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from albert_lab.files import csv_text
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import results
-from albert_lab.storage import write_atomically
-from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.sweep import PlannedPoint
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import TaskConfig, load_task
-
-
-def keep(folder: Path, experiment: Experiment, planned: Sequence[PlannedPoint], say: Say) -> None:
-    """Write the ensembles of a table into its report folder, where the experiment asks for them.
-
-    Where runs stand in reports alone, the scores of their fine-tunings are not here: what the folder has is kept.
-
-    Raises: see table().
-    """
-    if experiment.ensemble and not any(item.is_recorded for item in planned):
-        import pandas as pd
-
-        lines = table(planned, experiment.ensemble.members, say)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / results.ENSEMBLES, csv_text(pd.DataFrame(lines)))
 
 
 def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[str, Any]]:

@@ -1,98 +1,64 @@
 """Runs whose numbers stand in reports: they count as done where their folders are not."""
 
 import shutil
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from albert_lab import paths
 from albert_lab.errors import DamagedFileError
-from albert_lab.files import rows_of_csv
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import run as runs
-from albert_lab.runs import states
-from albert_lab.runs.results import CURVES, LAYERS, RESULTS, TUNINGS
+from albert_lab.runs import reported, states
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.runs.run import Run
 from albert_lab.tasks.records import identity_of
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-Row = dict[str, str]
+def read(run: str, folders: Iterable[Path], say: Say) -> tuple[ReportedRun, ...]:
+    """A run as the reports in folders have it, own ones before published ones.
 
-
-def _by_run() -> dict[str, list[Row]]:
-    return defaultdict(list)
-
-
-@dataclass(frozen=True)
-class Records:
-    """The rows of runs in CSV files of reports, as text, by the run's name."""
-
-    results: dict[str, list[Row]] = field(default_factory=_by_run)
-    curves: dict[str, list[Row]] = field(default_factory=_by_run)
-    tunings: dict[str, list[Row]] = field(default_factory=_by_run)
-    layers: dict[str, list[Row]] = field(default_factory=_by_run)
-
-    def has(self, run: runs.Run, tasks: Iterable[str], seeds: downstream.Seeds = None) -> bool:
-        """Whether a run stands there with every fine-tuning that these tasks ask for."""
-        if run.name not in self.results:
-            return False
-        tuned = {row.get("identity") for row in self.tunings.get(run.name, ())}
-        wanted = downstream.wanted(run.config, tasks, seeds)
-        return tuned.issuperset(identity_of(run.name, run.config, task, seed) for task, seed in wanted)
-
-
-def read(folders: Iterable[Path], say: Say) -> Records:
-    """The runs in the reports of folders; of one that is damaged none are taken, and that is said.
-
-    Reports of other tasks have other columns and fine-tunings of a run, which are joined: a cell is empty where a
-    report has no such score. Of everything else that several reports have, the first by name is taken.
+    Reports of one training are joined, since each keeps the fine-tunings of its own table. A training of the same name
+    that was made elsewhere, or again, has other numbers and stays apart. Damaged files are left out, which is said.
     """
-    found = Records()
-    for report in (report for folder in folders for report in sorted(folder.glob("*/"))):
+    found: dict[int, ReportedRun] = {}
+    for file in (file for folder in folders for file in sorted(folder.glob(f"*/{reported.FOLDER}/{run}.json"))):
         try:
-            results, tunings, curves, layers = (_lines(report / name) for name in (RESULTS, TUNINGS, CURVES, LAYERS))
-            _check(report / RESULTS, results)
+            here = reported.read(file)
         except DamagedFileError as error:
-            say(f"the runs of the report {report} are not taken from it: {error}")
+            say(f"a run is not taken from its report: {error}")
             continue
-        for run, rows in results.items():
-            known = found.results.get(run, rows)
-            found.results[run] = [row | _filled(was) for row, was in zip(rows, known, strict=True)]
-        for run, rows in tunings.items():
-            known = {row.get("identity") for row in found.tunings[run]}
-            found.tunings[run] += [row for row in rows if row.get("identity") not in known]
-        for read_now, kept in ((curves, found.curves), (layers, found.layers)):
-            for run, rows in read_now.items():
-                kept.setdefault(run, rows)
-    return found
+        same = next((place for place, known in found.items() if known.record == here.record), len(found))
+        found[same] = found[same].joined(here) if same in found else here
+    return tuple(found.values())
 
 
-def _check(file: Path, results: dict[str, list[Row]]) -> None:
-    for run, rows in results.items():
-        if len(rows) > 1:
-            raise DamagedFileError(file, f"has {len(rows)} lines of the run {run}")
+def complete(
+    records: Iterable[ReportedRun], run: Run, tasks: Mapping[str, str], seeds: downstream.Seeds = None
+) -> ReportedRun | None:
+    """The first of these trainings with every fine-tuning that tasks and seeds ask for, and no other; None: of none."""
+    wanted = downstream.wanted(run.config, tasks.values(), seeds)
+    identities = {identity_of(run.name, run.config, task, seed) for task, seed in wanted}
+    names = {column: downstream.load_task(task).name for column, task in tasks.items()}
+    return next((each.filling(names, identities) for each in records if each.identities >= identities), None)
 
 
-def set_aside(folder: Path, results: "pd.DataFrame", tunings: "pd.DataFrame", say: Say) -> None:
-    """Copy a report beside itself where these tables in its place would lose numbers that no run folder has.
+def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
+    """Copy a report beside itself where these runs in its place would lose numbers that no run folder has.
 
     The copy counts as a record like the report itself.
     """
+    kept = {run.name: run.identities for run in runs}
     lost: set[str] = set()
     damage = ""
-    for name, key, table in ((RESULTS, "run", results), (TUNINGS, "identity", tunings)):
-        kept = {line[key] for line in table.to_dict("records")}
+    for file in sorted((folder / reported.FOLDER).glob("*.json")):
         try:
-            before = _lines(folder / name).items()
+            before = reported.read(file)
         except DamagedFileError as error:
             damage = str(error)
             continue
-        lost |= {run for run, rows in before if not kept.issuperset(row.get(key) for row in rows)}
+        if before.name not in kept or not before.identities <= kept[before.name]:
+            lost.add(before.name)
     lost = {run for run in lost if states.state(paths.runs() / run) != "done"}
     if not lost and not damage:
         return
@@ -104,15 +70,3 @@ def set_aside(folder: Path, results: "pd.DataFrame", tunings: "pd.DataFrame", sa
         return
     what = "1 run of the report before has" if len(lost) == 1 else f"{len(lost)} runs of the report before have"
     say(f"{what} numbers that exist nowhere else: it is kept as {copy}")
-
-
-def _filled(row: Row) -> Row:
-    return {column: cell for column, cell in row.items() if cell}
-
-
-def _lines(file: Path) -> dict[str, list[Row]]:
-    lines = _by_run()
-    for row in rows_of_csv(file):
-        if "run" in row:
-            lines[row["run"]].append(row)
-    return lines

@@ -5,7 +5,6 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from albert_lab import errors, in_use, paths
 from albert_lab.config.launcher import LOCAL, LauncherConfig, LocalLauncher, SlurmLauncher
@@ -17,15 +16,11 @@ from albert_lab.messages import told
 from albert_lab.runs import columns, job, preparing, results, states
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import continuing, graph, launchers, recorded, workload
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
 from albert_lab.studies.points import Point, points
-from albert_lab.studies.recorded import Records
-from albert_lab.tasks.task import load_task
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SOME_FAILED = 3
 
@@ -36,14 +31,14 @@ class PlannedPoint:
 
     tasks has for each downstream column of the table the task that fills it, by name or file; seeds are those of its
     fine-tunings (None: as each task has them); ancestors are the points that it starts from, oldest first; records are
-    the runs whose numbers stand in reports.
+    the run as reports have it.
     """
 
     point: Point
     run: runs.Run
     tasks: dict[str, str]
     ancestors: tuple["PlannedPoint", ...] = ()
-    records: Records = field(default_factory=Records)
+    records: tuple[ReportedRun, ...] = ()
     seeds: downstream.Seeds = None
 
     @property
@@ -60,7 +55,22 @@ class PlannedPoint:
     @property
     def is_recorded(self) -> bool:
         """Whether reports have all its numbers, and its folder has not."""
-        return states.state(self.run.folder) != "done" and self.records.has(self.run, self.tasks.values(), self.seeds)
+        return self.recorded is not None
+
+    @property
+    def recorded(self) -> ReportedRun | None:
+        """The run as reports have it, with all fine-tunings of its table; None where they lack some, or it is done."""
+        if not self.records or states.state(self.run.folder) == "done":
+            return None
+        return recorded.complete(self.records, self.run, self.tasks, self.seeds)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why the run, or some of its fine-tunings, failed: by name."""
+        if states.state(self.run.folder) == "failed":
+            return {self.run.name: states.failure(self.run.folder)}
+        found = downstream.failures(self.run, self.tasks.values(), self.seeds)
+        return {f"{self.run.name}, {name}": reason for name, reason in found.items()}
 
 
 @dataclass(frozen=True)
@@ -120,16 +130,17 @@ def _plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str]
         found = continuing.start_from(found, experiment.continues, overrides)
     chosen = columns.choose(experiment.columns, found[0].config, tasks)
     place = report_place(found[0].config)
-    records = recorded.read((paths.reports() / place, paths.published() / place), _say)
+    reports = (paths.reports() / place, paths.published() / place)
     asked = told(found, len(found), "planned {} of {} runs", _say)
-    planned = [_planned(point, chosen, records, experiment.finetuning_seeds) for point in asked]
+    planned = [_planned(point, chosen, reports, experiment.finetuning_seeds) for point in asked]
     _check_one_evaluation_set(planned)
     return planned
 
 
-def _planned(point: Point, tasks: dict[str, str], records: Records, seeds: downstream.Seeds) -> PlannedPoint:
+def _planned(point: Point, tasks: dict[str, str], reports: Iterable[Path], seeds: downstream.Seeds) -> PlannedPoint:
     *above, (_, run) = graph.lineage(point)
-    return PlannedPoint(point, run, tasks, tuple(PlannedPoint(*each, {}) for each in above), records, seeds)
+    ancestors = tuple(PlannedPoint(*each, {}) for each in above)
+    return PlannedPoint(point, run, tasks, ancestors, recorded.read(run.name, reports, _say), seeds)
 
 
 def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
@@ -167,7 +178,7 @@ def forget(
         remake_recorded: make those whose numbers are in reports alone.
     """
     if fresh or remake_recorded:
-        planned = [replace(item, records=Records()) for item in planned]
+        planned = [replace(item, records=()) for item in planned]
     for item in family(planned).values():
         if item.point.run:  # what was there before the sweep is not the sweep's to make again
             continue
@@ -192,7 +203,7 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     before = {folder: item.state for folder, item in items.items()}
     for folder, state in before.items():
         if state == "failed":
-            for name, reason in _failures(items[folder]).items():
+            for name, reason in items[folder].failures.items():
                 outcome.failures[name] = f"{reason} (--retry-failed resumes it)"
     there = {item.run.name for item in items.values() if before[item.run.folder] == "recorded"}
     needed = graph.needed((item.lineage for item in planned), outcome.failures, there)
@@ -252,14 +263,6 @@ def _check_not_queued(todo: Sequence[PlannedPoint]) -> None:
         raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
 
 
-def _failures(item: PlannedPoint) -> dict[str, str]:
-    """Why a run, or some of its fine-tunings, failed: by name."""
-    if states.state(item.run.folder) == "failed":
-        return {item.run.name: states.failure(item.run.folder)}
-    found = downstream.failures(item.run, item.tasks.values(), item.seeds)
-    return {f"{item.run.name}, {name}": reason for name, reason in found.items()}
-
-
 def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) -> None:
     items = {runs.create(item.run): item for item in todo}
     started = time.monotonic()
@@ -271,10 +274,8 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         item, place = items[folder], f"[{ended}/{len(items)}]"
         if code in (errors.STOPPED, errors.INTERRUPTED):
             return True
-        if code == PARENT_FAILED:
-            failed = {item.run.name: graph.orphaned(item.run, outcome.failures)}
-        else:
-            failed = _failures(item)
+        is_orphan = code == PARENT_FAILED
+        failed = {item.run.name: graph.orphaned(item.run, outcome.failures)} if is_orphan else item.failures
         if not failed and item.state != "done":
             failed = {item.run.name: (None if options.is_here else job.died(folder)) or _describe_exit(code)}
         outcome.failures |= failed
@@ -322,46 +323,6 @@ def _describe_exit(code: int) -> str:
 def report_place(config: RunConfig) -> str:
     """Name of the folder for reports of this scale and corpus."""
     return f"{config.scale.name}-{config.corpus.name}"
-
-
-def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str) -> "pd.DataFrame":
-    """One row a point: its axes as run here and as in the paper, seed, run, and why it is missing if it is."""
-    import pandas as pd
-
-    rows = []
-    for item in planned:
-        row: dict[str, object] = {**item.point.as_columns()}
-        config, state = item.point.config, "done" if item.is_recorded else states.state(item.run.folder)
-        reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
-        row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
-        row["failed_tasks"] = (
-            ""
-            if state == "failed"
-            else "; ".join(f"{name.removeprefix(f'{item.run.name}, ')}: {why}" for name, why in _failures(item).items())
-        )
-        rows.append(row | {"scale": config.scale.name, "corpus": config.corpus.name, "command": command})
-    return pd.DataFrame(rows)
-
-
-def tables(planned: Sequence[PlannedPoint]) -> tuple["pd.DataFrame", "pd.DataFrame", "pd.DataFrame"]:
-    """The table of the finished runs, their learning curves, and their fine-tunings."""
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    curves: list[dict[str, Any]] = []
-    tunings: list[dict[str, Any]] = []
-    for item in {item.run.name: item for item in planned}.values():
-        name, records = item.run.name, item.records
-        if record := results.read(item.run.folder):
-            rows.append(results.as_row(record) | downstream.row(item.run, item.tasks, item.seeds))
-            curves += results.curve(item.run.folder)
-            tunings += downstream.table(item.run, item.tasks, item.seeds)
-        elif item.is_recorded:
-            rows += records.results[name]
-            curves += records.curves.get(name, [])
-            tasks = {load_task(task).name for task in item.tasks.values()}
-            tunings += [line for line in records.tunings.get(name, []) if line["task"] in tasks]
-    return pd.DataFrame(rows), pd.DataFrame(curves), pd.DataFrame(tunings)
 
 
 def _say(line: str) -> None:

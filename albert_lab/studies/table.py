@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -11,23 +11,21 @@ from typing import Any
 
 import pandas as pd
 
-from albert_lab import files
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.runs.reported import REMEDY
 from albert_lab.studies.experiment import Experiment
 
 INTRINSIC_HEADINGS = {"mlm_accuracy": "MLM", "nsp_accuracy": "NSP", "sop_accuracy": "SOP"}
 
 AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
 
-REMEDY = "put it back, or run the command of the report, which writes it again"
-
-Run = dict[str, Any]  # one line of results.csv
+Run = dict[str, Any]  # a run as runs.tables.row() has it
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of scores: its key in results.csv, its heading, and the paper's column that shows the same.
+    """A column of scores: its key in the table of runs, its heading, and the paper's column that shows the same.
 
     parts are the keys of scores that the column is the mean of (F1 and EM).
     """
@@ -69,17 +67,6 @@ class Row:
         if not values:
             return None
         return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
-
-
-def read_csv(file: Path, *, text: Collection[str] | None = (), numbers: Collection[str] = ()) -> pd.DataFrame:
-    """A table of a report folder; empty where nothing was recorded. Arguments and errors as in files.read_csv().
-
-    Raises:
-        ConfigError: no such file.
-    """
-    if not file.is_file():
-        raise ConfigError(f"{file} is not there: a report folder has experiment.yaml with its CSV files")
-    return files.read_csv(file, text=text, numbers=numbers, remedy=REMEDY)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def browser():
 
 @pytest.fixture(scope="session", params=["sharing", "sop-vs-nsp", "layer-similarity"])
 def folder(request, tmp_path_factory):
-    """A report from fixed CSV files, with its figures."""
+    """A report from fixed records, with its figures."""
     folder = toy_report(
         tmp_path_factory.mktemp("reports") / request.param, experiment.named(request.param), 3, full=True
     )

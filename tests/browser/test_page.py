@@ -2,11 +2,11 @@
 
 import re
 
-import pandas as pd
 import pytest
 
 from albert_lab.report import report
 from albert_lab.report.page import html
+from albert_lab.studies import study
 
 ROWS = """table => [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => cell.textContent.trim()))"""
 
@@ -122,7 +122,7 @@ def test_every_figure_is_there(visit, folder):
 
 
 def test_the_learning_curve_of_every_run_is_drawn_within_its_panel(visit, folder):
-    finished = list(pd.read_csv(folder / report.RESULTS)["run"])
+    finished = [run.name for run in study.read(folder).runs]
     panels = visit.page.locator(".panels svg").all()
     assert panels
     for panel in panels:
@@ -149,7 +149,7 @@ def test_pointing_at_a_curve_says_its_run_and_value(visit, folder):
         visit.page.touchscreen.tap(x, y)
     else:
         visit.page.mouse.move(x, y)
-    curves = pd.read_csv(folder / report.CURVES)
+    curves = study.read(folder).curves
     score = 100 * curves["mlm_accuracy"].iloc[-1]
     run = curves["run"].iloc[-1]
     assert visit.page.locator(".reading").inner_text() == f"{run}: held-out MLM accuracy {score:.1f} % at 400 steps."
@@ -166,7 +166,7 @@ def test_choosing_a_run_keeps_it_until_it_is_chosen_again(visit, folder):
     visit.page.locator("h1").click()
     assert button.get_attribute("aria-pressed") == "true"
     assert chosen.count() == panels
-    run = pd.read_csv(folder / report.RESULTS)["run"][1]
+    run = study.read(folder).runs[1].name
     assert visit.page.locator(".reading").inner_text().startswith(f"{run}: held-out MLM accuracy 21.0 % at 400 steps,")
     button.click()
     visit.page.mouse.move(1, 1)

@@ -1,5 +1,6 @@
 import re
 import shutil
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -9,10 +10,11 @@ from toy_reports import toy_report
 from albert_lab import paths
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts as figures
-from albert_lab.figures import drawing, study
+from albert_lab.figures import drawing
 from albert_lab.figures import files as plots
+from albert_lab.figures.data import figure_data
 from albert_lab.report import report
-from albert_lab.studies import experiment
+from albert_lab.studies import experiment, study
 from albert_lab.studies.figure import FIGURES
 
 ARMS = """
@@ -31,12 +33,12 @@ paper_figure:
 
 
 def study_of(name, folder, **options):
-    return study.read(toy_report(folder / "report", experiment.named(name), **options))
+    return figure_data(study.read(toy_report(folder / "report", experiment.named(name), **options)))
 
 
 def arms_of(folder, **options):
     (folder / "arms.yaml").write_text(ARMS)
-    return study.read(toy_report(folder / "report", experiment.read(folder / "arms.yaml"), **options))
+    return figure_data(study.read(toy_report(folder / "report", experiment.read(folder / "arms.yaml"), **options)))
 
 
 def drawn(figure):
@@ -71,14 +73,15 @@ def test_a_report_shows_its_figures_and_rebuilt_elsewhere_has_the_same_to_the_by
         assert (folder / f"{name}.svg").read_text().startswith("<?xml")
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     report.rebuild(other)
-    names = sorted(file.name for file in folder.iterdir())
-    assert sorted(file.name for file in other.iterdir()) == names
+    names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*.*"))
+    assert sorted(str(file.relative_to(other)) for file in other.rglob("*.*")) == names
     assert all((folder / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
 def test_a_figure_without_its_numbers_is_told_and_not_drawn(tmp_path):
     folder = toy_report(tmp_path / "one", experiment.named("layer-similarity"), seeds=1)
-    (folder / "layers.csv").unlink()
+    found = study.read(folder)
+    study.write(folder, replace(found, runs=[run.model_copy(update={"layers": ()}) for run in found.runs]))
     text = report.rebuild(folder).read_text()
     assert "*layer-similarity.* Nothing was recorded" in text
     assert not (folder / "layer-similarity.svg").exists()
@@ -125,7 +128,8 @@ def test_two_axes_have_a_channel_each_and_many_lines_no_bands(tmp_path):
 
 
 def test_a_report_says_on_how_few_answers_its_curves_rest(tmp_path):
-    text = plots.section(toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2))
+    folder = toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
+    text = plots.section(folder, study.read(folder))
     # Half of Wilson's interval of a half: z / sqrt(n + z²) / 2.
     assert "NSP ± 16.4 (n = 32; in the table 1,000)" in text
 
@@ -241,7 +245,7 @@ def vienot_deuteranope(colour):
 
 
 def test_a_folder_that_is_no_report_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="points.csv"):
+    with pytest.raises(ConfigError, match="study.json"):
         plots.draw(tmp_path, "learning-curves")
 
 

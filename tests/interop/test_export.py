@@ -139,10 +139,10 @@ def test_one_layer_is_an_albert_since_nothing_tells_sharing_there():
 
 def test_the_card_holds_scores_provenance_and_the_reports_with_the_run(spiece, own_home):
     folder = toy_run(spiece, ALBERT)
-    for name, text in (("mine", f"run\n{folder.name}\n"), ("other", "run\nanother\n")):
+    for name, run in (("mine", folder.name), ("other", "another")):
         report = own_home / "reports" / "smoke-toy" / name
-        report.mkdir(parents=True)
-        (report / "results.csv").write_text(text)
+        (report / "runs").mkdir(parents=True)
+        (report / "runs" / f"{run}.json").write_text("{}")
         (report / "report.md").write_text("")
     export(str(folder), own_home / "out", "auto")
     card = (own_home / "out" / "README.md").read_text()

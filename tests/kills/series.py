@@ -35,7 +35,7 @@ from albert_lab.data.prepare import prepare  # noqa: E402
 from albert_lab.data.shards import SPLITS, open_shards  # noqa: E402
 from albert_lab.figures import drawing  # noqa: E402
 from albert_lab.report import report  # noqa: E402
-from albert_lab.runs import results, states, worker  # noqa: E402
+from albert_lab.runs import reported, results, states, worker  # noqa: E402
 from albert_lab.runs import run as runs  # noqa: E402
 from albert_lab.studies import experiment  # noqa: E402
 
@@ -103,7 +103,7 @@ def what_matters(folder: Path) -> dict[str, Any]:
     assert record is not None
     last = max((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
     weights = hashlib.blake2b((last / "model.safetensors").read_bytes()).hexdigest()
-    curve = [{key: value for key, value in line.items() if "seconds" not in key} for line in results.curve(folder)]
+    curve = [{key: value for key, value in line.items() if "seconds" not in key} for line in reported.curve(folder)]
     scores = {name: score.model_dump() for name, score in record.scores.items()}
     return {"weights": weights, "scores": scores, "curve": curve, "loss": record.training.final_loss}
 

@@ -13,12 +13,12 @@ def texts(folder: Path) -> dict[str, str]:
     return {
         str(file.relative_to(folder)): file.read_text()
         for file in sorted(folder.rglob("*"))
-        if file.suffix in (".md", ".html", ".svg")
+        if file.suffix in (".md", ".html", ".svg", ".csv")
     }
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
-def test_a_committed_report_is_what_its_csv_files_give(folder, tmp_path):
+def test_a_committed_report_is_what_its_records_give(folder, tmp_path):
     copy = tmp_path / folder.name
     shutil.copytree(folder, copy)
     for name in texts(copy):

@@ -1,27 +1,32 @@
 import json
 from typing import Any
 
-import pandas as pd
 import pytest
-from test_report import toy_points, toy_results, toy_tunings
+from records import toy_record
+from test_report import report_of, toy_points, toy_runs
 from toy_reports import toy_report
 
 from albert_lab.errors import ConfigError
-from albert_lab.report import compare, report
+from albert_lab.report import compare
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
 
-CURVES = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [10.0]})
+
+def folder(place, points, runs):
+    return report_of(place / "sop-vs-nsp", points, runs)
 
 
-def folder(place, points, results):
-    found = experiment.named("sop-vs-nsp")
-    return report.write(place / "sop-vs-nsp", found, points, results, CURVES, toy_tunings(points)).parent
+def shifted(run: ReportedRun, points: float) -> ReportedRun:
+    """The run with so many points more of SOP."""
+    score = run.record.scores["sop_accuracy"]
+    scores = run.record.scores | {"sop_accuracy": score.model_copy(update={"value": score.value + points})}
+    return run.model_copy(update={"record": run.record.model_copy(update={"scores": scores})})
 
 
 @pytest.fixture
 def before(tmp_path):
     points = toy_points(seeds=(0, 1, 2))
-    return folder(tmp_path / "before", points, toy_results(points))
+    return folder(tmp_path / "before", points, toy_runs(points))
 
 
 def line(sides, row, metric) -> Any:
@@ -30,9 +35,8 @@ def line(sides, row, metric) -> Any:
 
 def test_a_change_is_told_with_the_interval_of_its_paired_difference(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2))
-    results = toy_results(points)
-    results["sop_accuracy"] += [1.0, 2.0, 3.0] * 3
-    found = line(compare.compare(before, folder(tmp_path / "after", points, results)), "sop", "sop_accuracy")
+    runs = [shifted(run, change) for run, change in zip(toy_runs(points), [1.0, 2.0, 3.0] * 3, strict=True)]
+    found = line(compare.compare(before, folder(tmp_path / "after", points, runs)), "sop", "sop_accuracy")
     assert found.is_paired
     # Differences 1, 2 and 3 points: 2 with t(2) = 4.303 times 1 / sqrt(3).
     assert found.difference.value == pytest.approx(2.0)
@@ -56,8 +60,9 @@ def test_a_set_compared_with_itself_differs_in_nothing(before):
 
 def test_other_held_out_sets_are_said_aloud(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2)).assign(scale="laptop")
-    results = toy_results(points).assign(evaluation_set="another", machine="Linux, another")
-    sides = compare.compare(before, folder(tmp_path / "after", points, results))
+    provenance = toy_record().provenance.model_copy(update={"processor": "another"})
+    runs = toy_runs(points, evaluation_set="another", provenance=provenance)
+    sides = compare.compare(before, folder(tmp_path / "after", points, runs))
     assert not sides.has_one_set
     assert sides.differing["scale"] == ("smoke", "laptop")
     assert sides.differing["evaluation_set"] == ("set", "another")
@@ -72,20 +77,20 @@ def test_single_seeds_have_newcombes_interval(tmp_path):
     found: Any = compare._newcombe(a, b)
     assert (found.value, found.low, found.high) == pytest.approx((20.0, 5.24, 33.39), abs=0.03)
     points = toy_points(seeds=(0,))
-    single = folder(tmp_path, points, toy_results(points))
+    single = folder(tmp_path, points, toy_runs(points))
     shown = line(compare.compare(single, single), "sop", "sop_accuracy").difference
     assert (shown.low, shown.high) == pytest.approx((-4.243, 4.243), abs=0.001)
 
 
 def test_one_seed_beside_several_has_a_difference_without_interval(before, tmp_path):
     points = toy_points(seeds=(0,))
-    found = line(compare.compare(before, folder(tmp_path / "one", points, toy_results(points))), "sop", "sop_accuracy")
+    found = line(compare.compare(before, folder(tmp_path / "one", points, toy_runs(points))), "sop", "sop_accuracy")
     assert found.difference == compare.Cell(-2.0, 1)
 
 
 def test_a_row_of_one_side_alone_is_shown_without_a_difference(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2), losses=("none", "sop"))
-    sides = compare.compare(before, folder(tmp_path / "after", points, toy_results(points)))
+    sides = compare.compare(before, folder(tmp_path / "after", points, toy_runs(points)))
     found = line(sides, "nsp", "sop_accuracy")
     assert found.b is None
     assert found.difference is None
@@ -96,20 +101,13 @@ def test_a_row_of_one_side_alone_is_shown_without_a_difference(before, tmp_path)
 def test_reports_without_a_row_in_common_are_refused(before, tmp_path):
     points = toy_points(seeds=(0,), losses=("sop",)).drop(columns=["inter_sentence", "paper_inter_sentence"])
     points = points.assign(sharing="groups", paper_sharing="groups", run="sop-0")
-    other = report.write(
-        tmp_path / "other",
-        experiment.named("sop-vs-nsp"),
-        points,
-        toy_results(toy_points(seeds=(0,))),
-        CURVES,
-        toy_tunings(points),
-    ).parent
+    other = report_of(tmp_path / "other", points, toy_runs(toy_points(seeds=(0,))))
     with pytest.raises(ConfigError, match="no row in common: .*inter_sentence=none.*sharing=groups"):
         compare.compare(before, other)
 
 
 def test_a_folder_that_is_no_report_is_refused(before, tmp_path):
-    with pytest.raises(ConfigError, match=r"experiment\.yaml"):
+    with pytest.raises(ConfigError, match=r"study\.json"):
         compare.compare(before, tmp_path)
 
 

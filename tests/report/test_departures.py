@@ -3,11 +3,11 @@ from records import toy_record
 
 from albert_lab.config.compose import groups, load
 from albert_lab.report.departures import departures
-from albert_lab.runs.results import as_row
+from albert_lab.runs.tables import of_record
 
 
 def notes(scale):
-    return departures(scale, [as_row(toy_record(load([f"scale={scale}"])))])
+    return departures(scale, [of_record(toy_record(load([f"scale={scale}"])))])
 
 
 @pytest.mark.parametrize("scale", groups()["scale"])

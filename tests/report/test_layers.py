@@ -2,31 +2,29 @@ import json
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_reports import toy_report
 
-from albert_lab.report import layers as transitions
 from albert_lab.report import report
-from albert_lab.runs.results import LAYER_NUMBERS
+from albert_lab.runs.tables import layer_numbers
 from albert_lab.studies import experiment
 
 
-def toy_layers(*distances: float, run: str = "a", factor: float = 1.0) -> pd.DataFrame:
+def toy_layers(*distances: float, factor: float = 1.0) -> list[dict]:
     """Layers of a run, last layer first, with other numbers for [CLS]."""
-    rows = [
-        {"run": run, "token": token, "layer": layer, "l2_distance": shift + factor * value, "degrees": shift + value}
+    lines = [
+        {"token": token, "layer": layer, "l2_distance": shift + factor * value, "degrees": shift + value}
         for layer, value in enumerate(distances, 1)
         for token, shift in (("cls", 100.0), ("mean", 0.0))
     ]
-    return pd.DataFrame(rows[::-1])
+    return lines[::-1]
 
 
 def test_roughness_is_the_mean_change_between_layers_over_their_mean():
     # Changes of 2, 4 and 1 over a mean of 4.25; a hidden size of 4 has the root 2.
-    (found,) = transitions.summarise(toy_layers(4, 2, 6, 5), {"a": 4}).to_dict("records")
+    found = layer_numbers(toy_layers(4, 2, 6, 5), 4)
     assert found["degrees_roughness"] == pytest.approx((2 + 4 + 1) / 3 / 4.25)
     assert (found["last_degrees"], found["last_rms_change"]) == (5, 2.5)
 
@@ -34,8 +32,7 @@ def test_roughness_is_the_mean_change_between_layers_over_their_mean():
 def test_a_turn_by_one_degree_is_the_same_change_at_every_width():
     turns = [2 * math.sqrt(size) * math.sin(math.radians(0.5)) for size in (64, 1024)]
     changes = [
-        transitions.summarise(toy_layers(turn), {"a": size})["last_rms_change"].item()
-        for turn, size in zip(turns, (64, 1024), strict=True)
+        layer_numbers(toy_layers(turn), size)["last_rms_change"] for turn, size in zip(turns, (64, 1024), strict=True)
     ]
     assert changes == pytest.approx([0.01745, 0.01745], abs=1e-5)
 
@@ -44,39 +41,32 @@ def test_a_turn_by_one_degree_is_the_same_change_at_every_width():
     values=st.lists(st.floats(0.1, 90), min_size=2, max_size=30), factor=st.floats(0.01, 100), height=st.floats(0.1, 9)
 )
 def test_roughness_has_no_unit_and_is_nothing_where_all_layers_are_alike(values, factor, height):
-    (found,) = transitions.summarise(toy_layers(*values, factor=factor), {"a": 1}).to_dict("records")
+    found = layer_numbers(toy_layers(*values, factor=factor), 1)
     assert found["l2_roughness"] == pytest.approx(found["degrees_roughness"], rel=1e-9)
     assert found["degrees_roughness"] == pytest.approx(np.abs(np.diff(values)).mean() / np.mean(values))
-    (level,) = transitions.summarise(toy_layers(*[height] * len(values)), {"a": 1}).to_dict("records")
+    level = layer_numbers(toy_layers(*[height] * len(values)), 1)
     assert level["l2_roughness"] == 0
 
 
 def test_a_single_layer_has_no_roughness():
-    (found,) = transitions.summarise(toy_layers(3.0), {"a": 1}).to_dict("records")
+    found = layer_numbers(toy_layers(3.0), 1)
     assert math.isnan(found["l2_roughness"])
     assert found["last_degrees"] == 3
 
 
-def test_runs_without_layers_have_no_numbers_of_them(tmp_path):
-    table = pd.DataFrame({"run": ["a", "b"], "hidden_size": [16, 16]})
-    assert transitions.joined(table, tmp_path) is table
-    (tmp_path / "layers.csv").write_text(toy_layers(1, 2, run="b").to_csv(index=False))
-    found = transitions.joined(table, tmp_path).set_index("run")
-    assert found.loc["a", list(LAYER_NUMBERS)].isna().all()
-    assert found.loc["b", "last_degrees"] == 2
+def test_runs_without_layers_have_no_numbers_of_them():
+    assert layer_numbers([], 16) == {}
 
 
-def test_claims_on_layers_are_decided_from_the_csv_files_of_a_report(tmp_path):
+def test_claims_on_layers_are_decided_from_the_records_of_a_report(tmp_path):
     asked = experiment.named("layer-similarity")
     folder = toy_report(tmp_path / "layer-similarity", asked, seeds=3)
-    before = (folder / "results.csv").read_bytes()
     text = report.rebuild(folder).read_text()
     # Angles of the 4th layer are 30 / 4 + seed, and 5 degrees more in the second row.
     assert "`last_degrees` model=ALBERT-large above 1: +8.5 [+6.02, +11], 3 seeds," in text
     assert ": BERT-large − ALBERT-large = +5 [+5, +5], 3 seeds paired" in text
     assert [item["verdict"] for item in json.loads(report.as_json(folder))["verdicts"]][4:] == ["supported"] * 2
     assert " 8.5 ± 1 |" in text.split("## Layers")[1]
-    assert (folder / "results.csv").read_bytes() == before
 
 
 def test_only_an_experiment_whose_layers_are_measured_can_claim_something_of_them():

@@ -2,13 +2,12 @@ import re
 from pathlib import Path
 
 import pytest
-from test_report import toy_points, toy_results, toy_tunings, written
+from test_report import report_of, toy_points, toy_runs, written
 
 from albert_lab import paths
-from albert_lab.report import collection as chapters
-from albert_lab.report import overview, report
+from albert_lab.report import collection, overview, report
 from albert_lab.report.claims import Decision
-from albert_lab.studies import experiment, paper
+from albert_lab.studies import paper
 
 
 def put(root: Path, place: str, name: str = "sop-vs-nsp", **changes) -> Path:
@@ -24,16 +23,16 @@ def test_the_page_has_every_claim_that_was_run_and_names_every_table_whether_mad
     put(tmp_path, "smoke-sotu")
     text = overview.write(tmp_path).read_text()
     known = paper.experiments()
-    (section,) = chapters.read(tmp_path)
-    run = [each for chapter in section.chapters for each in chapter.verdicts if each.decision != Decision.NOT_RUN]
+    (found,) = collection.read(tmp_path)
+    run = [each for entry in found.entries for each in entry.verdicts if each.decision != Decision.NOT_RUN]
     assert all(f"“{verdict.claim.quote}”" in text for verdict in run)
     rows = [line for line in text.splitlines() if line.startswith(("| **supp", "| **not", "| **und"))]
     assert len(rows) == len(run) > 0
-    claims = sum(len(found.claims) for found in known)
+    claims = sum(len(each.claims) for each in known)
     assert f"{claims - len(run)} claims were not run." in text
     assert f"1 of {len(known)} experiments has a report" in text
     contents, missing = text.split("### Claims")[0], text.split("### What is missing")[1]
-    others = [found.name for found in known if found.name != "sop-vs-nsp"]
+    others = [each.name for each in known if each.name != "sop-vs-nsp"]
     assert all(f"| {name} " in contents and f"`{name}`" in missing for name in others)
     assert not any(f"`{name}`" in text.split("### What is missing")[0] for name in others)
 
@@ -47,15 +46,13 @@ def test_the_page_has_the_alarms_below_the_scores_they_are_of(tmp_path):
 
 def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     folder = put(tmp_path, "smoke-sotu")
-    (section,) = chapters.read(tmp_path)
-    (chapter,) = (each for each in section.chapters if each.folder)
-    assert [str(each.decision) for each in chapter.verdicts] == [
-        item["verdict"] for item in chapter.as_dict()["verdicts"]
-    ]
-    assert {str(each.decision) for each in chapter.verdicts} == report.decisions(folder)
-    claims = sum(len(found.claims) for found in paper.experiments())
-    assert section.decisions.total() == claims
-    assert section.decisions[Decision.NOT_RUN] >= claims - len(chapter.verdicts)
+    (found,) = collection.read(tmp_path)
+    (entry,) = (each for each in found.entries if each.folder)
+    assert [str(each.decision) for each in entry.verdicts] == [item["verdict"] for item in entry.as_dict()["verdicts"]]
+    assert {str(each.decision) for each in entry.verdicts} == report.decisions(folder)
+    claims = sum(len(each.claims) for each in paper.experiments())
+    assert found.decisions.total() == claims
+    assert found.decisions[Decision.NOT_RUN] >= claims - len(entry.verdicts)
     text = overview.write(tmp_path).read_text()
     line = next(line for line in text.splitlines() if "brings no discriminative power" in line)
     # The NSP row on SOP: 51 and 53 %, two seeds.
@@ -78,9 +75,9 @@ def test_each_scale_and_corpus_is_a_section_and_a_study_of_ones_own_is_none(tmp_
     put(tmp_path, "laptop-files", scale="laptop", corpus="files")
     put(tmp_path, "smoke-sotu", "sop-vs-nsp").rename(tmp_path / "smoke-sotu" / "mine")
     put(tmp_path, "smoke-sotu")
-    sections = chapters.read(tmp_path)
-    assert {(section.scale, section.corpus) for section in sections} == {("smoke", "sotu"), ("laptop", "files")}
-    assert all(sum(chapter.folder is not None for chapter in section.chapters) == 1 for section in sections)
+    sections = collection.read(tmp_path)
+    assert {(found.scale, found.corpus) for found in sections} == {("smoke", "sotu"), ("laptop", "files")}
+    assert all(sum(entry.folder is not None for entry in section.entries) == 1 for section in sections)
 
 
 def test_a_table_with_a_corpus_of_its_own_belongs_to_the_section_of_the_default(tmp_path):
@@ -88,17 +85,10 @@ def test_a_table_with_a_corpus_of_its_own_belongs_to_the_section_of_the_default(
     points["data"] = points["paper_data"] = ["No additional data"] * 3 + ["With additional data"] * 3
     points["corpus"] = "sotu-before-1900"
     named = {"data": ["none", "none", "nsp", "nsp", "sop", "sop"]}
-    results = toy_results(points.assign(inter_sentence=named["data"]))
     folder = tmp_path / "smoke-sotu-before-1900" / "extra-data"
-    report.write(folder, experiment.named("extra-data"), points, results, toy_curves(), toy_tunings(points))
-    (section,) = chapters.read(tmp_path)
-    assert (section.scale, section.corpus) == ("smoke", "sotu")
-
-
-def toy_curves():
-    import pandas as pd
-
-    return pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [10.0]})
+    report_of(folder, points, toy_runs(points.assign(inter_sentence=named["data"])), "extra-data")
+    (found,) = collection.read(tmp_path)
+    assert (found.scale, found.corpus) == ("smoke", "sotu")
 
 
 def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
@@ -106,11 +96,11 @@ def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
     first = overview.write(tmp_path).read_text()
     (tmp_path / overview.PAGE).unlink()
     assert overview.write(tmp_path).read_text() == first
-    (section,) = chapters.read(tmp_path)
-    assert section.cost.runs == 6
-    assert section.cost.tokens == 36_000
-    assert section.cost.finetunings == 12
-    assert section.as_dict()["cost"]["total_seconds"] == 21.0
+    (found,) = collection.read(tmp_path)
+    assert found.cost.runs == 6
+    assert found.cost.tokens == 36_000
+    assert found.cost.finetunings == 12
+    assert found.as_dict()["cost"]["total_seconds"] == 21.0
 
 
 def test_what_is_missing_is_named_with_its_reason(tmp_path):
@@ -124,5 +114,5 @@ def test_what_is_missing_is_named_with_its_reason(tmp_path):
 
 @pytest.mark.parametrize("folder", ["nothing", "."])
 def test_a_folder_without_reports_below_it_holds_none(folder, tmp_path):
-    assert not chapters.holds_reports(tmp_path / folder)
-    assert not chapters.holds_reports(paths.PACKAGE)
+    assert not collection.holds_reports(tmp_path / folder)
+    assert not collection.holds_reports(paths.PACKAGE)

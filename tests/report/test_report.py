@@ -1,16 +1,19 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from golden import assert_golden
-from records import toy_record
+from records import toy_column, toy_finetuning, toy_record
 from toy_reports import compose_figure, toy_report
 
 from albert_lab.errors import ConfigError
 from albert_lab.figures import drawing
 from albert_lab.report import finetuning, report
-from albert_lab.runs import results
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
+from albert_lab.studies import study as studies
+from albert_lab.studies.study import Study
 from albert_lab.studies.table import Row, axis_labels
 
 GOLDEN = Path(__file__).with_name("golden_report.md")
@@ -40,57 +43,61 @@ def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> pd.Da
     )
 
 
-def toy_results(points: pd.DataFrame) -> pd.DataFrame:
+def toy_runs(points: pd.DataFrame, **changes) -> list[ReportedRun]:
+    """The finished runs of points, each fine-tuned on the official SST-2 and on a task that stands for SQuAD1.1.
+
+    Args:
+        points: of a report.
+        changes: of their records.
+    """
     scores = {"none": (30, 51, 50), "nsp": (29, 80, 51), "sop": (28, 55, 70)}
-    rows = []
-    for point in points.to_dict("records"):
-        if point["state"] == "done":
-            mlm, nsp, sop = (value + 2.0 * point["seed"] for value in scores[point["inter_sentence"]])
-            by = "linear probe" if point["inter_sentence"] == "none" else "head"
-            alarms = ("sop_accuracy is not above chance",) if point["run"] == "sop-1" else ()
-            record = toy_record(name=point["run"], mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms)
-            tasks = {"sst2": sop, "sst2_n": 200, "sst2_low": sop - 7, "sst2_high": sop + 7}
-            tasks |= {"sst2_floor": 50.9, "cloze-span": 10.0, "cloze-span_f1": 15.0, "cloze-span_exact_match": 5.0}
-            rows.append(results.as_row(record) | tasks)
-    return pd.DataFrame(rows)
+    runs = []
+    for point in points.query("state == 'done'").to_dict("records"):
+        name = point["run"]
+        mlm, nsp, sop = (value + 2.0 * point["seed"] for value in scores[point["inter_sentence"]])
+        by = "linear probe" if point["inter_sentence"] == "none" else "head"
+        alarms = ("sop_accuracy is not above chance",) if name == "sop-1" else ()
+        record = toy_record(name=name, mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms)
+        sentiment = toy_finetuning(name, "sst2", sop, interval=(sop - 7, sop + 7), parts={"accuracy": sop}, floor=50.9)
+        parts = {"f1": 15.0, "exact_match": 5.0}
+        cloze = toy_finetuning(name, "cloze-span", 10.0, interval=(7.0, 13.0), parts=parts, floor=2.0)
+        columns = (toy_column("sst2", sentiment), toy_column("squad1", cloze))
+        curve = ({"step": 6, "mlm_accuracy": 10.0},) if name == "sop-0" else ()
+        runs.append(ReportedRun(record=record.model_copy(update=changes), columns=columns, curve=curve))
+    return runs
 
 
-def toy_tunings(points: pd.DataFrame) -> pd.DataFrame:
-    """Fine-tunings of every finished run: the official SST-2, and a task of the corpus in the place of SQuAD1.1."""
-    shared = {"seed": 0, "best_step": 4, "dev_available": 900, "train_used": 64, "train_available": 64, "steps": 6}
-    shared |= {"batch_size": 8, "learning_rate": 0.001, "max_sequence_length": 32, "attempts": 1, "diverged": ""}
-    shared |= {"issues": "", "training_seconds": 1.0, "total_seconds": 2.0, "examples_per_second": 50.0, "n": 200}
-    sentiment = {"column": "sst2", "task": "sst2", "title": "SST-2", "metric": "accuracy", "note": ""}
-    sentiment |= {"official": '{"train": 67349, "dev": 872}', "counts": '{"train": {"cut": 3}, "dev": {}}'}
-    cloze = {"column": "squad1", "task": "cloze-span", "title": "Cloze span", "metric": "f1 and exact_match"}
-    cloze |= {"note": "resembles masked language modelling", "official": "{}", "counts": "{}"}
-    scores = {"best": 61.5, "last": 60.0, "baseline": 50.9, "padding_share": 0.1, "threshold_from": "", "scores": "{}"}
-    return pd.DataFrame(
-        {"run": run} | task | shared | scores
-        for run in points[points["state"] == "done"]["run"]
-        for task in (sentiment, cloze)
-    )
+def report_of(folder: Path, points: pd.DataFrame, runs: Sequence[ReportedRun], name: str = "sop-vs-nsp") -> Path:
+    """A report in a folder; its path."""
+    report.write(folder, Study(experiment.named(name), points, runs))
+    return folder
 
 
 def written(folder: Path, points: pd.DataFrame, name: str = "sop-vs-nsp") -> str:
-    curves = pd.DataFrame({"run": ["sop-0"], "step": [6], "mlm_accuracy": [10.0]})
-    return report.write(
-        folder / name, experiment.named(name), points, toy_results(points), curves, toy_tunings(points)
-    ).read_text()
+    return (report_of(folder / name, points, toy_runs(points), name) / report.REPORT).read_text()
 
 
 def test_a_report_with_tasks_of_the_corpus_is_the_golden_one(tmp_path):
     assert_golden(written(tmp_path, toy_points(missing=("nsp-1",))), GOLDEN)
 
 
-def test_a_report_is_rebuilt_from_its_csv_files_alone_to_the_byte(tmp_path):
+def test_a_report_is_rebuilt_from_its_records_alone_to_the_byte(tmp_path):
     written(tmp_path, toy_points())
-    forms = [tmp_path / "sop-vs-nsp" / name for name in (report.REPORT, report.PAGE)]
-    before = [file.read_bytes() for file in forms]
-    for file in forms:
-        file.unlink()
-    report.rebuild(tmp_path / "sop-vs-nsp")
-    assert [file.read_bytes() for file in forms] == before
+    folder = tmp_path / "sop-vs-nsp"
+    before = {file: file.read_bytes() for file in folder.rglob("*.*")}
+    for file in before:
+        if file.suffix in (".csv", ".md", ".html"):
+            file.unlink()
+    report.rebuild(folder)
+    assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
+
+
+def test_runs_that_are_no_longer_part_of_a_study_leave_its_folder(tmp_path):
+    points = toy_points()
+    folder = report_of(tmp_path / "sop-vs-nsp", points, toy_runs(points))
+    some = points.query("seed == 0")
+    report_of(folder, some, toy_runs(some))
+    assert sorted(file.stem for file in (folder / "runs").iterdir()) == ["none-0", "nsp-0", "sop-0"]
 
 
 def test_the_row_called_none_is_no_missing_value(tmp_path):
@@ -115,19 +122,19 @@ def test_a_failed_run_is_no_row_and_is_named_with_its_reason(tmp_path):
 
 def test_rows_scored_on_different_sets_are_refused(tmp_path):
     points = toy_points(seeds=(0,))
-    table = toy_results(points)
-    table.loc[1, "evaluation_set"] = "another"
+    runs = toy_runs(points)
+    runs[1] = runs[1].model_copy(update={"record": runs[1].record.model_copy(update={"evaluation_set": "another"})})
     with pytest.raises(ConfigError, match="different held-out sets"):
-        report.write(tmp_path, experiment.named("sop-vs-nsp"), points, table, pd.DataFrame(), pd.DataFrame())
+        report_of(tmp_path, points, runs)
 
 
 def test_a_value_that_stands_for_the_papers_shows_both(tmp_path):
     points = toy_points(seeds=(0,), losses=("sop",)).drop(columns=["inter_sentence", "paper_inter_sentence"])
-    points = points.assign(sharing="all-shared", paper_sharing="all-shared", embedding_size=12, paper_embedding_size=64)
-    table = pd.DataFrame([results.as_row(toy_record(name="sop-0"))])
-    text = report.write(
-        tmp_path, experiment.named("embedding-size"), points, table, pd.DataFrame(), pd.DataFrame()
-    ).read_text()
+    points = points.assign(
+        sharing="all-shared", paper_sharing="all-shared", embedding_size="12", paper_embedding_size="64"
+    )
+    run = ReportedRun(record=toy_record(name="sop-0"))
+    text = (report_of(tmp_path, points, [run], "embedding-size") / report.REPORT).read_text()
     assert "12 (paper: 64)" in text
 
 
@@ -147,16 +154,16 @@ def test_the_paper_is_named_only_for_what_it_prints():
 def test_a_share_of_short_chunks_other_than_the_released_one_is_told_in_a_note(tmp_path):
     points = toy_points(seeds=(0,))
     assert "a shorter length" not in written(tmp_path, points)
-    table = toy_results(points).assign(short_sequence_probability=0.5, dropped_text_share=0.25)
-    text = report.write(
-        tmp_path, experiment.named("sop-vs-nsp"), points, table, pd.DataFrame(), pd.DataFrame()
-    ).read_text()
+    record = toy_record()
+    config = record.config.model_copy(update={"short_sequence_probability": 0.5})
+    data = record.data.model_copy(update={"dropped_text_share": 0.25})
+    text = (report_of(tmp_path, points, toy_runs(points, config=config, data=data)) / report.REPORT).read_text()
     assert "Of the documents, 50.0 % are cut into chunks of a shorter length" in text
     assert "with 25.0 % of the text" in text
 
 
 def test_a_folder_that_is_no_report_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"experiment\.yaml"):
+    with pytest.raises(ConfigError, match=r"study\.json"):
         report.rebuild(tmp_path)
 
 
@@ -165,14 +172,15 @@ def test_a_task_of_the_corpus_stands_under_its_own_name_and_without_the_papers_s
     header = next(line for line in text.splitlines() if "Cloze span %" in line)
     assert "paper SST-2" in header
     assert "SQuAD" not in header
-    assert " 15.0/5.0 |" in text
+    assert " 15.0/5.0 [" in text
     assert "Cloze span stands where the paper has SQuAD1.1" in text
     assert "its files hold 64 training and 900 dev examples, the official ones 67,349 and 872" in text
 
 
 @pytest.mark.parametrize(("seeds", "heading"), [((0,), "seed"), ((0, 1), "seeds")])
 def test_one_fine_tuning_seed_is_no_number_of_seeds(seeds, heading):
-    once = toy_tunings(toy_points(seeds=(0,)))
+    points = toy_points(seeds=(0,))
+    once = Study(experiment.named("sop-vs-nsp"), points, toy_runs(points)).finetunings
     text = finetuning.sections(pd.concat([once.assign(seed=seed) for seed in seeds]))[-1]
     header = [cell.strip() for cell in text.splitlines()[0].split("|")[1:-1]]
     assert (header[2], header[-1]) == (heading, "remarks")
@@ -184,7 +192,7 @@ def test_a_fine_tuning_that_failed_is_named_with_its_reason(tmp_path):
 
 def test_rows_that_are_compared_have_a_speed_up_of_training_and_one_of_inference(tmp_path):
     folder = toy_report(tmp_path / "model-sizes", experiment.named("model-sizes"), seeds=1)
-    table = report.render(*report.read(folder), "").split("## Cost")[1].split("##")[0]
+    table = report.render(studies.read(folder), "").split("## Cost")[1].split("##")[0]
     header, _, first, second, *_ = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
     assert [cell.strip() for cell in header[-3:]] == ["speed-up", "paper speed-up", "inference speed-up"]
     # 3,000 tokens/s in training over 3,500 of BERT-large; all infer 9,000.

@@ -1,26 +1,24 @@
-"""Toy report folders of any experiment: fixed CSV files, made from the experiment's grid alone."""
+"""Toy report folders of any experiment: fixed records, made from the experiment's grid alone."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from itertools import product
 from math import ceil
 from pathlib import Path
-from statistics import fmean
 from typing import Any
-from unittest.mock import patch
 
 import pandas as pd
 from matplotlib.figure import Figure
-from records import toy_record
+from records import toy_column, toy_finetuning, toy_record
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.report import report
-from albert_lab.runs import results
-from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import wilson
+from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.study import Study
+from albert_lab.tasks.records import FinetuningRecord
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
 CURVE_POINTS = 4
@@ -29,7 +27,7 @@ DEV_EXAMPLES = 200
 
 
 def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: int = 0, *, full: bool = False) -> Path:
-    """The tables of a report at the smoke scale, with numbers that differ from row to row; nothing is drawn yet.
+    """The records of a report at the smoke scale, with numbers that differ from row to row; nothing is drawn yet.
 
     The first trunk_points of each learning curve are the same in all rows. A full report has every run fine-tuned on
     the experiment's tasks, but for the last run of all, which failed, and the first task of its row.
@@ -42,7 +40,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         points.loc[points.index[-seeds:-1], "failed_tasks"] = f"{next(iter(tasks))}, seed 0: the loss is nan at step 2"
     # As an experiment fixes it: under a budget in seconds, curves are drawn over seconds.
     config = _config(*(text for text in asked.fixed if text.startswith("budget=")))
-    runs, curves, tunings = [], [], []
+    runs = []
     for place, point in enumerate(points.to_dict("records")):
         if point["state"] == "failed":
             continue
@@ -53,21 +51,21 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         parameters = record.parameters | {"total": 31_000 * (row + 1)}
         record = record.model_copy(update={"training": training, "parameters": parameters})
         made = {name: task for name, task in tasks.items() if not point["failed_tasks"].startswith(name)}
-        scores = _scores(made, row, seed)
-        runs.append(results.as_row(record) | scores)
-        tunings += [_tuning(point["run"], task, scores[name]) for name, task in made.items()]
+        curve = []
         for step in range(1, CURVE_POINTS + 1):
             share = step / CURVE_POINTS
             ours = 20.0 + seed if step <= trunk_points else mlm
-            curves.append({"run": point["run"], "step": 100 * step, "share": share, "training_seconds": 2.0 * step})
-            curves[-1] |= {"mlm_accuracy": ours * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
-            curves[-1] |= {"mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
-            curves[-1] |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
-    folder.mkdir(parents=True)
-    if "layer-similarity" in asked.figures:
-        (folder / results.LAYERS).write_text(_layers(points, seeds).to_csv(index=False))
-    with patch.object(report, "rebuild"):
-        report.write(folder, asked, points, *map(pd.DataFrame, (runs, curves, tunings)))
+            curve.append({"step": 100 * step, "share": share, "training_seconds": 2.0 * step})
+            curve[-1] |= {"mlm_accuracy": ours * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
+            curve[-1] |= {"mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
+            curve[-1] |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
+        columns = tuple(
+            toy_column(name, _finetuning(point["run"], task, 7 * row + 3 * number, row + 2 * seed + number))
+            for number, (name, task) in enumerate(made.items())
+        )
+        layers = _layers(row, seed) if "layer-similarity" in asked.figures else ()
+        runs.append(ReportedRun(record=record, columns=columns, curve=tuple(curve), layers=layers))
+    studies.write(folder, Study(asked, points, runs))
     return folder
 
 
@@ -115,35 +113,17 @@ def _config(*overrides: str) -> RunConfig:
     return load(["scale=smoke", *overrides])
 
 
-def _scores(tasks: Mapping[str, TaskConfig], row: int, seed: int) -> dict[str, Any]:
+def _finetuning(run: str, task: TaskConfig, height: int, third: int) -> FinetuningRecord:
     """Downstream scores: rows differ by more than seeds do, here and there by nothing."""
-    found: dict[str, Any] = {}
-    for place, (name, task) in enumerate(tasks.items()):
-        value = 50.0 + (7 * row + 3 * place) % 11 + 0.5 * ((row + 2 * seed + place) % 3)
-        bounds = wilson(value / 100 * DEV_EXAMPLES, DEV_EXAMPLES)
-        found |= {name: value, f"{name}_n": DEV_EXAMPLES, f"{name}_low": bounds[0], f"{name}_high": bounds[1]}
-        found |= {f"{name}_floor": 40.0, f"{name}_by": "1 fine-tuned"}
-        found |= dict(zip((f"{name}_{part}" for part in task.main), (value + 3, value - 3), strict=False))
-    if found.keys() >= set(AVERAGED):
-        found[AVERAGE] = fmean(found[name] for name in AVERAGED)
-    return found
+    value = 50.0 + height % 11 + 0.5 * (third % 3)
+    interval = wilson(value / 100 * DEV_EXAMPLES, DEV_EXAMPLES)
+    parts = dict(zip(task.main, (value + 3, value - 3), strict=False))
+    return toy_finetuning(run, task.name, value, n=DEV_EXAMPLES, interval=interval, parts=parts)
 
 
-def _tuning(run: str, task: TaskConfig, score: float) -> dict[str, Any]:
-    line = {"run": run, "column": task.name, "task": task.name, "title": task.title, "metric": " and ".join(task.main)}
-    line |= {"seed": 0, "best": score, "best_step": 4, "last": 49.0, "baseline": 40.0, "scores": "{}"}
-    line |= {"n": DEV_EXAMPLES, "dev_available": 900, "train_used": 64, "train_available": 64, "steps": 6}
-    line |= {"official": json.dumps(task.official_examples), "batch_size": 8, "learning_rate": 0.001}
-    line |= {"max_sequence_length": 32, "attempts": 1, "diverged": "", "issues": "", "note": "", "threshold_from": ""}
-    line |= {"counts": json.dumps({"train": {"cut": 3}, "dev": {}}), "training_seconds": 1.0, "total_seconds": 2.0}
-    return line | {"examples_per_second": 50.0, "padding_share": 0.1}
-
-
-def _layers(points: pd.DataFrame, seeds: int) -> pd.DataFrame:
-    lines = []
-    for place, run in enumerate(points["run"]):
-        row, seed = divmod(place, seeds)
-        for token, layer in product(("cls", "mean"), range(1, 5)):
-            measures = {"l2_distance": 4.0 / layer + row + 0.1 * seed, "degrees": 30.0 / layer + 5 * row + seed}
-            lines.append({"run": run, "corpus": "sotu", "layer": layer, "token": token, **measures})
-    return pd.DataFrame(lines)
+def _layers(row: int, seed: int) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {"corpus": "sotu", "layer": layer, "token": token}
+        | {"l2_distance": 4.0 / layer + row + 0.1 * seed, "degrees": 30.0 / layer + 5 * row + seed}
+        for token, layer in product(("cls", "mean"), range(1, 5))
+    )

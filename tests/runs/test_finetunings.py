@@ -6,10 +6,10 @@ from toy_tasks import toy_task
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import results, tuning
+from albert_lab.runs import results, tables, tuning
 from albert_lab.runs import run as runs
 from albert_lab.runs.finetunings import AVERAGE
-from albert_lab.studies import sweep
+from albert_lab.studies import collect, sweep
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.tasks.records import output_folder, read_record, record_file
 from albert_lab.training.evaluate import DivergedError
@@ -39,11 +39,11 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     assert item.state == "failed"
     record = item.run.folder / results.RECORD
     written = record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns
-    points = sweep.points_table(planned, outcome, "albert-lab sweep")
+    points = collect.points_table(planned, outcome, "albert-lab sweep")
     (point,) = points.to_dict("records")
     assert "squad1, seed 0" in point["failed_tasks"]
     assert point["state"] == "done"
-    (row,) = sweep.tables(planned)[0].to_dict("records")
+    (row,) = map(tables.row, collect.runs(planned, print))
     assert row["mnli_low"] < row["mnli"] < row["mnli_high"]
     assert row["mnli_high"] > 1, "in percent"
     assert row["mnli_loss"] > 0
@@ -54,10 +54,10 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     assert item.state == "done"
     assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
 
-    table, _, tunings = sweep.tables(planned)
-    (row,) = table.to_dict("records")
+    (run,) = collect.runs(planned, print)
+    row = tables.row(run)
     assert row["squad1"] == pytest.approx((row["squad1_f1"] + row["squad1_exact_match"]) / 2)
-    assert set(tunings["task"]) == {"mnli", "squad1"}
+    assert {line["task"] for line in tables.finetunings(run)} == {"mnli", "squad1"}
     assert AVERAGE not in row
 
     found = tuning.finetune_run(item.run.name, wanted(["mnli"], seeds=[0, 1]), print)

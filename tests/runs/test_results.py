@@ -4,7 +4,7 @@ import pytest
 from records import toy_record
 
 from albert_lab.errors import ConfigError
-from albert_lab.runs import results
+from albert_lab.runs import reported, results, tables
 
 
 def test_a_record_reads_back_as_it_was_written(tmp_path):
@@ -21,7 +21,7 @@ def test_a_record_of_before_inference_was_timed_reads_and_has_none(tmp_path):
     found = results.read(tmp_path)
     assert found is not None
     assert found.training.inference_tokens_per_second is None
-    assert results.as_row(found) == results.as_row(record) | {"inference_tokens_per_second": None}
+    assert tables.of_record(found) == tables.of_record(record) | {"inference_tokens_per_second": None}
 
 
 def test_a_folder_without_a_record_is_not_finished(tmp_path):
@@ -35,7 +35,7 @@ def test_a_record_cut_short_is_named(tmp_path):
 
 
 def test_every_score_carries_its_n_and_interval_into_the_table():
-    row = results.as_row(toy_record(sop=75))
+    row = tables.of_record(toy_record(sop=75))
     assert (row["sop_accuracy"], row["sop_accuracy_n"]) == (75, 1000)
     assert row["sop_accuracy_low"] < 75 < row["sop_accuracy_high"]
     assert row["sop_accuracy_by"] == "head"
@@ -49,4 +49,4 @@ def test_a_metrics_line_cut_short_by_a_kill_is_left_out(tmp_path):
 def test_curves_hold_the_evaluations_along_the_way(tmp_path):
     lines = ['{"event": "training", "step": 1}', '{"event": "evaluation", "step": 2, "mlm_accuracy": 0.5}']
     (tmp_path / results.METRICS).write_text("\n".join(lines))
-    assert results.curve(tmp_path) == [{"run": tmp_path.name, "step": 2, "mlm_accuracy": 0.5}]
+    assert reported.curve(tmp_path) == ({"step": 2, "mlm_accuracy": 0.5},)

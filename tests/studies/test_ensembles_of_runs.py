@@ -6,8 +6,7 @@ from toy_tasks import toy_task
 
 from albert_lab.errors import MissingDataError
 from albert_lab.report import ensembles as section
-from albert_lab.runs import results
-from albert_lab.studies import ensembles, sweep
+from albert_lab.studies import collect, ensembles, sweep
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.records import output_folder, read_record
@@ -35,14 +34,15 @@ def made(corpus, own_home, monkeypatch, runs_here):
     return experiment, planned
 
 
-def test_the_fine_tunings_of_the_best_run_are_averaged_and_kept_in_the_report_folder(made, own_home):
+def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study(made, own_home):
     experiment, planned = made
     (item,) = planned
     assert item.tasks == {"mnli": "mnli"}, "no data of QNLI, and nothing stands for it"
     assert item.state == "done"
-    assert sweep.tables(planned)[2]["seed"].tolist() == [0, 1, 2], "the experiment's own fine-tuning seeds"
-    ensembles.keep(own_home / "report", experiment, planned, print)
-    (line,) = section.lines(own_home / "report")
+    (run,) = collect.runs(planned, print)
+    seeds = [record.seed for record in run.columns[0].finetunings]
+    assert seeds == [0, 1, 2], "the experiment's own fine-tuning seeds"
+    (line,) = collect.collect(experiment, planned, sweep.Outcome(), "a command", own_home / "report", print).ensembles
     records = [read_record(item.run.folder, "mnli", seed) for seed in (0, 1, 2)]
     singles = [record.best.main.value for record in records if record]
     assert line["single"] == sorted(singles)[1]
@@ -60,8 +60,6 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_kept_in_the_report_fo
         ensembles.table(planned, 2, print)
 
 
-def test_an_experiment_that_asks_for_none_gets_no_file_and_no_section(own_home):
+def test_an_experiment_that_asks_for_none_gets_no_section():
     experiment = Experiment.model_validate(CONTENT | {"ensemble": None})
-    ensembles.keep(own_home / "report", experiment, [], print)
-    assert not (own_home / "report" / results.ENSEMBLES).exists()
     assert section.sections(experiment, []) == []

@@ -13,7 +13,7 @@ from toy import toy_overrides, write_corpus
 from albert_lab.errors import ConfigError
 from albert_lab.runs import ancestry, results, states, status, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import dry_run, experiment, graph, sweep
+from albert_lab.studies import collect, dry_run, experiment, graph, sweep
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.launchers import base, local
 
@@ -213,7 +213,7 @@ def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_
     assert outcome.code == 1  # no row is there
     trunk = points[0].lineage[0]
     assert "the loss is nan" in outcome.failures[trunk.name]
-    table = sweep.points_table(points, outcome, "albert-lab toy")
+    table = collect.points_table(points, outcome, "albert-lab toy")
     assert list(table["state"]) == ["missing", "missing"]
     assert all(trunk.name in reason and "the loss is nan" in reason for reason in table["reason"])
     again = sweep.execute(points, sweep.Options())
@@ -296,5 +296,5 @@ def test_a_point_of_every_experiment_runs(file, corpus, own_home, tmp_path):
         made(run)
     assert record_of(points[-1].run).config == points[-1].run.config
     outcome = sweep.Outcome()
-    table = sweep.points_table(points[-1:], outcome, "albert-lab toy")
+    table = collect.points_table(points[-1:], outcome, "albert-lab toy")
     assert list(table["state"]) == ["done"]

@@ -1,13 +1,16 @@
 import shutil
 
+from records import toy_column, toy_finetuning, toy_record
 from toy import toy_overrides
 from toy_tasks import toy_task
 
 from albert_lab import paths
 from albert_lab.report import report
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import results, states
-from albert_lab.studies import layers, recorded, sweep
+from albert_lab.runs import reported, states
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.studies import recorded, sweep
+from albert_lab.studies.collect import collect, runs
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.records import identity_of
 
@@ -26,11 +29,9 @@ def planned(experiment, corpus, *overrides, tasks=()):
 def written(experiment, items) -> dict[str, str]:
     """The files of the report on finished runs."""
     assert sweep.execute(items, sweep.Options()).code == 0
-    points = sweep.points_table(items, sweep.Outcome(), "albert-lab toy")
     folder = paths.reports() / sweep.report_place(items[0].point.config) / experiment.name
-    layers.keep(folder, experiment, items, lambda _line: None)
-    report.write(folder, experiment, points, *sweep.tables(items))
-    return {file.name: file.read_text() for file in folder.iterdir() if file.suffix in (".csv", ".md")}
+    report.write(folder, collect(experiment, items, sweep.Outcome(), "albert-lab toy", folder, lambda _line: None))
+    return {file.name: file.read_text() for file in folder.rglob("*.*") if file.suffix in (".csv", ".md", ".json")}
 
 
 def test_runs_whose_numbers_stand_in_a_report_are_finished_and_give_the_same_report(corpus, own_home, runs_here, capfd):
@@ -73,8 +74,7 @@ def test_numbers_that_stand_in_a_report_alone_outlive_another_report_in_its_plac
 
     def said_before_a_report_of(items) -> list[str]:
         said: list[str] = []
-        table, _, tunings = sweep.tables(items)
-        recorded.set_aside(folder, table, tunings, said.append)
+        recorded.set_aside(folder, list(runs(items, said.append)), said.append)
         return said
 
     assert not said_before_a_report_of(planned(experiment, corpus)[:1]), "the run folders have them"
@@ -84,7 +84,7 @@ def test_numbers_that_stand_in_a_report_alone_outlive_another_report_in_its_plac
     copy = folder.with_name("toy-before-1")
     (line,) = said_before_a_report_of(items[:1])
     assert line == f"1 run of the report before has numbers that exist nowhere else: it is kept as {copy}"
-    assert {name: (copy / name).read_text() for name in before} == before
+    assert {file.name: file.read_text() for file in copy.rglob("*.*") if file.name in before} == before
     shutil.rmtree(folder)
     assert [item.state for item in planned(experiment, corpus)] == ["recorded"] * 2
 
@@ -93,18 +93,16 @@ def test_a_run_without_the_fine_tuning_that_is_asked_for_is_made(corpus, own_hom
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
     toy_task("sst2", tmp_path / "tasks")
     (item,) = planned(toy({"dropout": ["0"]}), corpus, tasks=["sst2"])
-    rows = {"results.csv": f"run\n{item.run.name}\n", "finetuning.csv": f"run,identity\n{item.run.name},of-others\n"}
-    folder = tmp_path / "reports" / "toy"
-    folder.mkdir(parents=True)
-    for name, text in rows.items():
-        (folder / name).write_text(text)
-    records = recorded.read([tmp_path / "reports"], print)
-    assert records.has(item.run, [])
-    assert not records.has(item.run, ["sst2"])
     ((task, seed),) = downstream.wanted(item.run.config, ["sst2"])
+    tuned = toy_finetuning(item.run.name, "sst2", 60.0)
+    of_others = ReportedRun(record=toy_record(name=item.run.name), columns=(toy_column("sst2", tuned),))
     identity = identity_of(item.run.name, item.run.config, task, seed)
-    (folder / "finetuning.csv").write_text(f"run,identity\n{item.run.name},{identity}\n")
-    assert recorded.read([tmp_path / "reports"], print).has(item.run, ["sst2"])
+    asked_for = toy_column("sst2", tuned.model_copy(update={"identity": identity}))
+    assert recorded.complete([of_others], item.run, {}) is not None
+    assert recorded.complete([of_others], item.run, item.tasks) is None
+    found = recorded.complete([of_others.model_copy(update={"columns": (asked_for,)})], item.run, item.tasks)
+    assert found is not None
+    assert found.identities == {identity}
 
 
 def test_a_parent_that_is_only_recorded_is_made_again_for_its_child(corpus, own_home, runs_here):
@@ -117,31 +115,36 @@ def test_a_parent_that_is_only_recorded_is_made_again_for_its_child(corpus, own_
     assert (states.state(parent.run.folder), states.state(child.run.folder)) == ("done", "done")
 
 
-def test_of_a_curve_in_several_reports_one_is_taken(tmp_path):
-    for place in ("b", "a"):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "curves.csv").write_text(f"run,from\nx,{place}\nx,{place}\n")
-    assert recorded.read([tmp_path], print).curves["x"] == [{"run": "x", "from": "a"}] * 2
+def put(report, run):
+    """A run into a report of that name; what the reports beside it have of the run."""
+    reported.write(report, run)
+    return recorded.read(run.name, [report.parent], print)
 
 
 def test_the_tasks_of_a_run_in_several_reports_are_joined(tmp_path):
-    for place, task in (("a", "mnli"), ("b", "race")):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "results.csv").write_text(f"run,sop_accuracy,{task}\nx,0.5,0.25\n")
-        (tmp_path / place / "finetuning.csv").write_text(f"run,task,identity\nx,{task},{task}-0\nx,rte,rte-0\n")
-    found = recorded.read([tmp_path], print)
-    assert found.results["x"] == [{"run": "x", "sop_accuracy": "0.5", "mnli": "0.25", "race": "0.25"}]
-    assert [row["task"] for row in found.tunings["x"]] == ["mnli", "rte", "race"]
+    one = ReportedRun(record=toy_record(name="x"), columns=(toy_column("sst2", toy_finetuning("x", "sst2", 60.0)),))
+    other = toy_finetuning("x", "sst2", 61.0, seed=1)
+    more = (toy_column("sst2", other), toy_column("mnli", toy_finetuning("x", "mnli", 50.0)))
+    assert put(tmp_path / "a", one) == (one,)
+    (found,) = put(tmp_path / "b", ReportedRun(record=one.record, columns=more, curve=({"step": 1},)))
+    assert found.identities == {"x sst2 0", "x sst2 1", "x mnli 0"}
+    assert found.curve == ({"step": 1},)
+    (column,) = found.filling({"squad1": "sst2"}, {"x sst2 0", "x sst2 1"}).columns
+    assert (column.column, [record.seed for record in column.finetunings]) == ("squad1", [0, 1])
 
 
-def test_a_cell_that_is_empty_in_one_report_is_filled_by_another(tmp_path):
-    for place, cell in (("a", ""), ("b", "0.4")):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "results.csv").write_text(f"run,mnli\nx,{cell}\n")
-    assert recorded.read([tmp_path], print).results["x"] == [{"run": "x", "mnli": "0.4"}]
+def test_fine_tunings_of_another_training_of_the_same_name_are_not_mixed_in(tmp_path):
+    here = ReportedRun(record=toy_record(name="x"), columns=(toy_column("sst2", toy_finetuning("x", "sst2", 60.0)),))
+    mnli = toy_column("mnli", toy_finetuning("x", "mnli", 50.0))
+    elsewhere = ReportedRun(record=toy_record(name="x", mlm=26.0), columns=(mnli,))
+    put(tmp_path / "a", here)
+    assert put(tmp_path / "b", elsewhere) == (here, elsewhere)
 
 
-def test_an_empty_table_holds_no_run(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / results.LAYERS).write_text("\n")
-    assert recorded.read([tmp_path], print).layers == {}
+def test_a_file_that_holds_another_run_is_left_out_and_named(tmp_path):
+    put(tmp_path / "a", ReportedRun(record=toy_record(name="y")))
+    (tmp_path / "a" / "runs" / "y.json").rename(tmp_path / "a" / "runs" / "x.json")
+    said = []
+    assert recorded.read("x", [tmp_path], said.append) == ()
+    assert "x.json" in said[0]
+    assert "holds the run y" in said[0]

@@ -4,15 +4,14 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from matplotlib.ticker import MaxNLocator
 
-from albert_lab.figures import study as studies
 from albert_lab.figures.charts import ALONG, AXES, along
+from albert_lab.figures.data import FigureData, figure_data, where
 from albert_lab.figures.drawing import COLOURS, LINES
-from albert_lab.figures.study import Study, where
 from albert_lab.report.page.html import Section, render
+from albert_lab.studies.study import Study
 
 # The inside of a panel, in units of its drawing.
 LEFT, TOP, RIGHT, BOTTOM = 44, 8, 352, 190
@@ -58,13 +57,9 @@ class Panel:
     curves: Sequence[Curve]
 
 
-def sections(folder: Path) -> list[Section]:
-    """The section of a report's page with every run's learning curve; none where nothing was recorded.
-
-    Raises:
-        ConfigError: a file of the report is missing or cannot be read.
-    """
-    study = studies.read(folder)
+def sections(found: Study) -> list[Section]:
+    """The section of a report's page with every run's learning curve; none where nothing was recorded."""
+    study = figure_data(found)
     runs = _runs(study)
     panels = [
         _panel(study, runs, column) for column in study.experiment.columns if column in AXES and column in study.curves
@@ -88,7 +83,7 @@ def sections(folder: Path) -> list[Section]:
     return [Section("Learning curves of every run", body, after="Figures")]
 
 
-def _runs(study: Study) -> list[Run]:
+def _runs(study: FigureData) -> list[Run]:
     """Every finished run once, in the order of the table; a run of several rows stands in the first."""
     found: dict[str, Run] = {}
     for (colour, pattern), row in zip(study.looks, study.rows, strict=True):
@@ -99,7 +94,7 @@ def _runs(study: Study) -> list[Run]:
     return list(found.values())
 
 
-def _panel(study: Study, runs: Sequence[Run], column: str) -> Panel:
+def _panel(study: FigureData, runs: Sequence[Run], column: str) -> Panel:
     points = {run.number: _points(study, run.name, column) for run in runs}
     xs, ys = ([point[side] for of_run in points.values() for point in of_run] for side in (0, 1))
     constant = None
@@ -133,7 +128,7 @@ def _panel(study: Study, runs: Sequence[Run], column: str) -> Panel:
     return Panel(AXES[column], x, y, None if constant is None else round(place_y(constant), 1), curves)
 
 
-def _points(study: Study, run: str, column: str) -> list[tuple[float, float]]:
+def _points(study: FigureData, run: str, column: str) -> list[tuple[float, float]]:
     part = where(study.curves, "run", run)
     pairs = zip(part[along(study)].tolist(), part[column].tolist(), strict=True)
     return [(x, y) for x, y in pairs if math.isfinite(y)]

@@ -1,15 +1,15 @@
 import re
+from dataclasses import replace
 
-import pandas as pd
 import pytest
 from toy_reports import toy_report
 
 from albert_lab.report.page import curves
-from albert_lab.studies import experiment
+from albert_lab.studies import experiment, study
 
 
 def section_of(folder):
-    (section,) = curves.sections(folder)
+    (section,) = curves.sections(study.read(folder))
     return str(section.body)
 
 
@@ -26,8 +26,10 @@ def folder(tmp_path):
 
 
 def rewrite(folder, change):
-    file = folder / "curves.csv"
-    file.write_text(change(pd.read_csv(file)).to_csv(index=False))
+    """Change each run's curve, from a list of entries to another."""
+    found = study.read(folder)
+    runs = [run.model_copy(update={"curve": tuple(change(run.name, list(run.curve)))}) for run in found.runs]
+    study.write(folder, replace(found, runs=runs))
 
 
 def test_every_run_has_a_line_in_every_panel_with_the_values_of_its_curve(folder):
@@ -65,24 +67,26 @@ def test_runs_of_a_row_share_its_colour_and_dashes(folder):
 def test_a_constant_answer_is_drawn_beside_pair_accuracies_alone(folder):
     panels = section_of(folder).split("<figure ")[1:]
     assert ['class="constant"' in panel for panel in panels] == [False, True, True]
-    rewrite(folder, lambda table: table.drop(columns=["nsp_accuracy", "sop_accuracy"]))
+    kept = ("step", "share", "training_seconds", "mlm_accuracy")
+    rewrite(folder, lambda _run, curve: [{key: line[key] for key in kept} for line in curve])
     assert "constant" not in section_of(folder)
 
 
 def test_a_run_without_a_curve_is_named(folder):
-    rewrite(folder, lambda table: table[table["run"] != "sop_seed1"])
+    rewrite(folder, lambda run, curve: [] if run == "sop_seed1" else curve)
     text = section_of(folder)
     assert "No curve was recorded of <code>sop_seed1</code>." in text
     assert len(polylines(text)) == 5
 
 
 def test_a_value_that_is_missing_is_left_out_of_its_line(folder):
-    rewrite(folder, lambda table: table.assign(mlm_accuracy=table["mlm_accuracy"].where(table["step"] != 200)))
+    missing = {"mlm_accuracy": None}
+    rewrite(folder, lambda _run, curve: [line | (missing if line["step"] == 200 else {}) for line in curve])
     assert polylines(section_of(folder))[3][1] == "100 300 400"
 
 
 def test_a_single_evaluation_and_equal_values_are_drawn_inside_the_panel(folder):
-    rewrite(folder, lambda table: table[table["step"] == 400].assign(mlm_accuracy=25.0))
+    rewrite(folder, lambda _run, curve: [line | {"mlm_accuracy": 25.0} for line in curve if line["step"] == 400])
     for values, places, points in polylines(section_of(folder)).values():
         assert (values, places) == ("25.0", "400")
         x, y = map(float, points.split(","))
@@ -97,14 +101,13 @@ def test_under_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
 
 
 def test_without_any_curve_there_is_no_section(folder):
-    (folder / "curves.csv").write_text("\n")
-    assert curves.sections(folder) == []
+    rewrite(folder, lambda _run, _curve: [])
+    assert curves.sections(study.read(folder)) == []
 
 
 def test_names_are_text_and_no_markup(folder):
-    for name in ("points", "results", "curves"):
-        file = folder / f"{name}.csv"
-        file.write_text(file.read_text().replace("sop_seed1", "<b>sop</b>"))
-    text = section_of(folder)
+    found = study.read(folder)
+    points = found.points.replace("sop", "<b>sop</b>")
+    text = str(curves.sections(replace(found, points=points))[0].body)
     assert "<b>" not in text
-    assert "<title>&lt;b&gt;sop&lt;/b&gt;</title>" in text
+    assert "&lt;b&gt;sop&lt;/b&gt;" in text

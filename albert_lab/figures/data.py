@@ -1,21 +1,19 @@
-"""What a report folder holds, read for its figures: rows, and their lines over seeds."""
+"""What figures show of a study: the rows with runs, and their lines over seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 
 from albert_lab.figures.drawing import Line, Look, counted
-from albert_lab.runs.results import CURVES, LAYERS, POINTS, RESULTS
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.experiment import read as read_experiment
-from albert_lab.studies.table import AXIS_NAMES, Row, axes_of, axis_labels, read_csv, rows
+from albert_lab.studies.study import Study
+from albert_lab.studies.table import AXIS_NAMES, Row, axes_of, axis_labels, rows
 
 
 @dataclass(frozen=True)
-class Study:
-    """The experiment and the tables of a report folder; layers is empty where none were measured."""
+class FigureData:
+    """The experiment and the tables of a study; layers is empty where none were measured."""
 
     experiment: Experiment
     points: pd.DataFrame
@@ -89,13 +87,6 @@ def over_seeds(label: str, parts: Sequence[pd.DataFrame], x: str, column: str, u
     return Line(label, at.tolist(), values.mean().tolist(), sd, counted([len(parts)], unit) if unit else "")
 
 
-def read(folder: Path) -> Study:
-    """The study of a report folder.
-
-    Raises:
-        ConfigError: a file of the report is missing or cannot be read.
-    """
-    points = read_csv(folder / POINTS, text=None)
-    results, curves = (read_csv(folder / name) for name in (RESULTS, CURVES))
-    layers = read_csv(folder / LAYERS) if (folder / LAYERS).exists() else pd.DataFrame()
-    return Study(read_experiment(folder / "experiment.yaml"), points, results, curves, layers)
+def figure_data(study: Study) -> FigureData:
+    """What the figures show of a study."""
+    return FigureData(study.experiment, study.points, study.results, study.curves, study.layers)

@@ -1,0 +1,76 @@
+"""What came of a sweep, put together as the study that its report is made of."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from albert_lab.messages import Say
+from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import layers, reported, results, states
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.studies import ensembles, study
+from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
+from albert_lab.studies.study import Study
+from albert_lab.studies.sweep import Outcome, PlannedPoint
+
+
+def collect(
+    experiment: Experiment, planned: Sequence[PlannedPoint], outcome: Outcome, command: str, before: Path, say: Say
+) -> Study:
+    """The points of a sweep, its finished runs with their fine-tunings, and its ensembles.
+
+    Args:
+        experiment: what was asked.
+        planned: its points.
+        outcome: what came of making them.
+        command: that made them.
+        before: the folder of the report; where runs stand in reports alone, its ensembles stay, since the scores that
+            they are made of are not here.
+        say: told what takes time.
+
+    Raises: see runs.layers.table() and ensembles.table().
+    """
+    found = list(runs(planned, say, with_layers=LAYERS_FIGURE in experiment.figures))
+    averaged = []
+    if experiment.ensemble:
+        is_recorded = any(item.is_recorded for item in planned)
+        made = study.ensembles_of(before) if is_recorded else ensembles.table(planned, experiment.ensemble.members, say)
+        averaged = made
+    return Study(experiment, points_table(planned, outcome, command), found, averaged)
+
+
+def runs(planned: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:
+    """The finished runs of a sweep, each once: from their folders, or else as reports have them."""
+    for item in {item.run.name: item for item in planned}.values():
+        folder = item.run.folder
+        if record := results.read(folder):
+            yield ReportedRun(
+                record=record,
+                columns=downstream.filled_columns(item.run, item.tasks, item.seeds),
+                curve=reported.curve(folder),
+                layers=_layers(folder, say) if with_layers else (),
+            )
+        elif recorded := item.recorded:
+            yield recorded
+
+
+def _layers(folder: Path, say: Say) -> tuple[dict, ...]:
+    return tuple(layers.table([folder], say).drop(columns="run").to_dict("records"))
+
+
+def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str) -> pd.DataFrame:
+    """One row a point: its axes as run here and as in the paper, seed, run, and why it is missing if it is."""
+    rows = []
+    for item in planned:
+        row: dict[str, object] = {**item.point.as_columns()}
+        config, state = item.point.config, "done" if item.is_recorded else states.state(item.run.folder)
+        reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
+        row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
+        row["failed_tasks"] = (
+            ""
+            if state == "failed"
+            else "; ".join(f"{name.removeprefix(f'{item.run.name}, ')}: {why}" for name, why in item.failures.items())
+        )
+        rows.append(row | {"scale": config.scale.name, "corpus": config.corpus.name, "command": command})
+    return pd.DataFrame(rows)
