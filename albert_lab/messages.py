@@ -14,7 +14,7 @@ def quiet(_line: str) -> None:
     """Say nothing."""
 
 
-def told(items: Iterable[T], number: int, words: str, say: Say, every: float = EVERY_SECONDS) -> Iterator[T]:
+def with_progress(items: Iterable[T], number: int, words: str, say: Say, every: float = EVERY_SECONDS) -> Iterator[T]:
     """The items, with a line now and then on how many of them are through.
 
     Args:

@@ -11,7 +11,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer
 from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.model import Start
+from albert_lab.tasks.model import InitialModel
 from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.task import TaskConfig, load_task
 
@@ -50,9 +50,9 @@ def toy_config(*overrides: str) -> RunConfig:
     return load(["scale=smoke", *corpus, *machine, *overrides])
 
 
-def toy_start(folder: Path, *overrides: str, weights: Path | None = None, name: str = "toy") -> Start:
+def toy_start(folder: Path, *overrides: str, weights: Path | None = None, name: str = "toy") -> InitialModel:
     """A toy run to fine-tune."""
-    return Start(name, toy_config(*overrides), toy_tokenizer(), weights, folder)
+    return InitialModel(name, toy_config(*overrides), toy_tokenizer(), weights, folder)
 
 
 def toy_task(name: str, data: Path, *overrides: str) -> TaskConfig:

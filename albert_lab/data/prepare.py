@@ -140,7 +140,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     encode = partial(_encode, model=model, digit_commas=how, fingerprint=tokenizer.fingerprint)
     raw_bytes = _raw_bytes(config)
     workers = config.machine.workers or _default_workers(raw_bytes)
-    _foretell(corpus, encode, raw_bytes, workers, folder, say)
+    _announce(corpus, encode, raw_bytes, workers, folder, say)
 
     start = time.monotonic()
     counts: Counter[str] = Counter()
@@ -217,7 +217,7 @@ def _summarize(meta: dict[str, Any]) -> str:
     )
 
 
-def _foretell(
+def _announce(
     corpus: CorpusConfig,
     encode: Callable[[_Batch], _Encoded],
     raw_bytes: int | None,

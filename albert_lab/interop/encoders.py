@@ -12,7 +12,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.tokenizer.train import sample
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.messages import Say, told
+from albert_lab.messages import Say, with_progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ def layers(folder: Path, config: RunConfig, say: Say) -> "pd.DataFrame":
     windows = _windows(tokenizer, config, min(config.max_sequence_length, _longest(sizes)))
     batches = _hidden_states(encoder, tokenizer, windows, config.evaluation.batch_size)
     number = -(-len(windows) // config.evaluation.batch_size)
-    changes = measure(told(batches, number, f"layers of {folder}: {{}} of {{}} batches", say))
+    changes = measure(with_progress(batches, number, f"layers of {folder}: {{}} of {{}} batches", say))
     place = "/".join(folder.resolve().parts[-2:])
     found = pd.DataFrame(asdict(change) for change in changes)
     found.insert(0, "run", f"{place} ({sizes.model_type}, {sizes.num_hidden_layers} layers, H = {sizes.hidden_size})")

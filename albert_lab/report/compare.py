@@ -37,7 +37,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparedRow:
     """One column of one row: in A, in B, and B - A; scores in percent. Over paired seeds, n counts the pairs."""
 
     row: str
@@ -55,7 +55,7 @@ class Sides:
 
     a: Path
     b: Path
-    lines: tuple[Line, ...]
+    lines: tuple[ComparedRow, ...]
     differing: dict[str, tuple[str, str]]
 
     @property
@@ -107,16 +107,18 @@ def _read(folder: Path) -> _Side:
     return _Side(table, columns, found.points, found.results)
 
 
-def _line(label: str, column: str, heading: str, a: Row | None, b: Row | None) -> Line:
+def _line(label: str, column: str, heading: str, a: Row | None, b: Row | None) -> ComparedRow:
     left, right = _cell(a, column), _cell(b, column)
     if a is None or b is None or left is None or right is None:
-        return Line(label, column, heading, left, right, None, False)
+        return ComparedRow(label, column, heading, left, right, None, False)
     sides = [(TableScores([row]), row) for row in (b, a)]
     step = max(scores.resolution(row, column) for scores, row in sides)
     found = estimate([scores.sample(row, column) for scores, row in sides], [1.0, -1.0], step)
     if found.interval:
-        return Line(label, column, heading, left, right, Cell(found.value, found.n, *found.interval), found.is_paired)
-    return Line(label, column, heading, left, right, _newcombe(left, right), False)
+        return ComparedRow(
+            label, column, heading, left, right, Cell(found.value, found.n, *found.interval), found.is_paired
+        )
+    return ComparedRow(label, column, heading, left, right, _newcombe(left, right), False)
 
 
 def _cell(row: Row | None, column: str) -> Cell | None:

@@ -19,7 +19,7 @@ from albert_lab.tasks.task import TaskConfig, load_start, load_task
 
 if TYPE_CHECKING:
     from albert_lab.runs.run import Run
-    from albert_lab.tasks.model import Start
+    from albert_lab.tasks.model import InitialModel
 
 # The mean of the paper's five tasks, as its tables have it in their last column.
 AVERAGE = "average"
@@ -79,7 +79,7 @@ def _failure_file(folder: Path, task: str, seed: int) -> Path:
     return record_file(folder, task, seed).with_suffix(f".{FAILURE}")
 
 
-def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "Start":
+def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "InitialModel":
     """A finished run as the start of fine-tunings, or random weights of its shape; their records lie apart.
 
     Raises:
@@ -87,14 +87,14 @@ def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "Start":
         CheckpointError: they are damaged.
     """
     from albert_lab.data.tokenizer.cache import find_or_train, load_tokenizer
-    from albert_lab.tasks.model import Start
+    from albert_lab.tasks.model import InitialModel
     from albert_lab.training.checkpoint import last_weights
 
     find_or_train(run.config, say)
     tokenizer = load_tokenizer(run.config)
     if is_random:
-        return Start(f"{run.name}/random", run.config, tokenizer, None, run.folder / "random")
-    return Start(run.name, run.config, tokenizer, last_weights(run.folder / "checkpoint"), run.folder)
+        return InitialModel(f"{run.name}/random", run.config, tokenizer, None, run.folder / "random")
+    return InitialModel(run.name, run.config, tokenizer, last_weights(run.folder / "checkpoint"), run.folder)
 
 
 def make(

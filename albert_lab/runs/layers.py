@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from albert_lab import files
 from albert_lab.errors import ConfigError
-from albert_lab.messages import told
+from albert_lab.messages import with_progress
 from albert_lab.runs import ancestry, results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
@@ -81,4 +81,4 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     held_out = make_sets(train, dev, tokenizer, config).mlm
     batches = hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device)
     number = -(-len(held_out) // config.evaluation.batch_size)
-    return measure(told(batches, number, f"layers of {folder.name}: {{}} of {{}} batches", say))
+    return measure(with_progress(batches, number, f"layers of {folder.name}: {{}} of {{}} batches", say))

@@ -23,7 +23,7 @@ from albert_lab.runs.states import is_pretrained
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:
-    from albert_lab.training.start import Start
+    from albert_lab.training.start import Inherited
 
 
 def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = None, place: str | None = None) -> int:
@@ -189,9 +189,9 @@ def _pretrain(
     return True
 
 
-def _start(run: Run) -> "Start | None":
+def _start(run: Run) -> "Inherited | None":
     from albert_lab.model.shape import EncoderShape
-    from albert_lab.training.start import Start
+    from albert_lab.training.start import Inherited
 
     if run.start_from is None:
         return None
@@ -199,7 +199,7 @@ def _start(run: Run) -> "Start | None":
     if not is_pretrained(folder):
         raise MissingDataError(f"{run.name} starts from {run.start_from.run}, which is not finished")
     shape = EncoderShape.from_config(read(folder).config)
-    return Start(run.start_from.run, folder, shape, run.start_from.keep)
+    return Inherited(run.start_from.run, folder, shape, run.start_from.keep)
 
 
 def command(words: Sequence[str]) -> int:

@@ -87,7 +87,7 @@ class Link(_Part):
     keep: Keep
 
 
-class Ensemble(_Part):
+class EnsembleRow(_Part):
     """That the fine-tunings of the best run are averaged, at most so many of them; paper has the paper's cells."""
 
     members: int = Field(gt=1)
@@ -115,7 +115,7 @@ class Experiment(_Part):
     columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
     finetuning_seeds: tuple[Annotated[int, Field(ge=0, lt=SEEDS)], ...] | None = Field(default=None, min_length=1)
-    ensemble: Ensemble | None = None
+    ensemble: EnsembleRow | None = None
     claims: tuple[Claim, ...] = ()
     figures: tuple[str, ...] = ("learning-curves",)
     paper_figure: PaperFigure | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from albert_lab.config.compose import MAX_POINTS, axes, expand, load
 from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
 from albert_lab.errors import ConfigError
-from albert_lab.messages import Say, quiet, told
+from albert_lab.messages import Say, quiet, with_progress
 from albert_lab.studies.experiment import Choice, Experiment
 
 if TYPE_CHECKING:
@@ -127,7 +127,9 @@ class _Points:
                 " make it as several"
             )
         asked = ((row, seed) for row in expand(self.rows) for seed in self._seeds)
-        return [self._point(row, seed) for row, seed in told(asked, number, "composed {} of {} runs", self._say)]
+        return [
+            self._point(row, seed) for row, seed in with_progress(asked, number, "composed {} of {} runs", self._say)
+        ]
 
     def _overrides(self, axis: str, label: str) -> tuple[str, ...]:
         choice = self._choices.get(axis, {}).get(label, label)

@@ -12,7 +12,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
 from albert_lab.machine import jobs_at_once
-from albert_lab.messages import told
+from albert_lab.messages import with_progress
 from albert_lab.runs import columns, job, preparing, results, states
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
@@ -131,7 +131,7 @@ def _plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str]
     chosen = columns.choose(experiment.columns, found[0].config, tasks)
     place = report_place(found[0].config)
     reports = (paths.reports() / place, paths.published() / place)
-    asked = told(found, len(found), "planned {} of {} runs", _say)
+    asked = with_progress(found, len(found), "planned {} of {} runs", _say)
     planned = [_planned(point, chosen, reports, experiment.finetuning_seeds) for point in asked]
     _check_one_evaluation_set(planned)
     return planned

@@ -7,7 +7,7 @@ from typing import Any
 
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import enumerate_few
-from albert_lab.tasks.kind import Outcome, Scores, decide, has_gold, judge, load_kind
+from albert_lab.tasks.kind import Answers, Scores, decide, has_gold, judge, load_kind
 from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.task import TaskConfig
 
@@ -16,7 +16,7 @@ from albert_lab.tasks.task import TaskConfig
 class Ensemble:
     """What an ensemble says, and the main score of each of its members by its file, where there are labels."""
 
-    outcome: Outcome
+    outcome: Answers
     main: float | None
     members: dict[Path, float]
 

@@ -10,7 +10,7 @@ import torch
 
 from albert_lab.score import Score, wilson
 from albert_lab.tasks.features import evaluation_items
-from albert_lab.tasks.kind import Outcome, Scores, TaskKind, judge
+from albert_lab.tasks.kind import Answers, Scores, TaskKind, judge
 from albert_lab.tasks.model import TaskModel
 from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.score import shares_by_example
@@ -28,7 +28,7 @@ class Evaluated:
     is_constant says whether every example has the same answer, no-answer thresholds aside.
     """
 
-    outcome: Outcome
+    outcome: Answers
     evaluation: Evaluation
     example_scores: tuple[float, ...] | None
     is_constant: bool

@@ -19,7 +19,7 @@ from albert_lab.tasks.evaluation import Evaluated, evaluate_scores, floors_of, s
 from albert_lab.tasks.examples import describe
 from albert_lab.tasks.features import Features, TextEncoder, training_items
 from albert_lab.tasks.kind import Scores, decide, has_gold, load_kind
-from albert_lab.tasks.model import Start, TaskModel, build_model
+from albert_lab.tasks.model import InitialModel, TaskModel, build_model
 from albert_lab.tasks.optimizer import build_optimizer
 from albert_lab.tasks.predictions import load_scores, save_predictions, save_scores
 from albert_lab.tasks.records import (
@@ -48,7 +48,7 @@ MAX_GRAD_NORM = 1.0  # optimization.py of the release
 
 
 def finetune(
-    start: Start,
+    start: InitialModel,
     task: TaskConfig,
     seed: int,
     *,
@@ -118,7 +118,7 @@ class _Progress:
 class _Finetuning:
     def __init__(
         self,
-        start: Start,
+        start: InitialModel,
         task: TaskConfig,
         settings: TaskSettings,
         seed: int,

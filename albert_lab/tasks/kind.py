@@ -102,7 +102,7 @@ def log_of_right(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Answers:
     """Final answers by example id, their official scores, and the no-answer threshold that was used, if any."""
 
     answers: Mapping[str, Any]
@@ -111,13 +111,13 @@ class Outcome:
     threshold: float | None
 
 
-def decide(predictions: Predictions, threshold: float | None) -> Outcome:
+def decide(predictions: Predictions, threshold: float | None) -> Answers:
     """Final answers, without scores: none above the threshold, where questions may be unanswerable."""
     answers, na_probs = predictions.answers, predictions.na_probs
     if na_probs is not None:
         assert threshold is not None
         answers = {id: "" if na_probs[id] > threshold else text for id, text in answers.items()}
-    return Outcome(answers, na_probs, {}, threshold)
+    return Answers(answers, na_probs, {}, threshold)
 
 
 def judge(
@@ -126,7 +126,7 @@ def judge(
     predictions: Predictions,
     say: Callable[[str], None],
     threshold: float | None = None,
-) -> Outcome:
+) -> Answers:
     """Final answers and scores.
 
     Where a question may be unanswerable, it is given no answer above the threshold; where None is given, above the

@@ -17,7 +17,7 @@ from albert_lab.training import checkpoint
 
 
 @dataclass(frozen=True)
-class Start:
+class InitialModel:
     """What is fine-tuned: a run's configuration and tokenizer, its weights (None: random ones), and where records go.
 
     name tells it apart from others: a record under another name is not taken for this one's.
@@ -56,7 +56,7 @@ class TaskModel(nn.Module):
         return output.last_hidden_state, self.pooler(output.last_hidden_state)
 
 
-def build_model(start: Start, kind: TaskKind, dropout: float, seed: int) -> TaskModel:
+def build_model(start: InitialModel, kind: TaskKind, dropout: float, seed: int) -> TaskModel:
     """A model to fine-tune: the encoder and pooler of a run, or random ones, and a random head.
 
     Raises:

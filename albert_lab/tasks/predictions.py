@@ -9,7 +9,7 @@ from albert_lab import files
 from albert_lab.errors import DamagedFileError, MissingDataError
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.formats.squad import write_na_probs
-from albert_lab.tasks.kind import Outcome, Scores
+from albert_lab.tasks.kind import Answers, Scores
 from albert_lab.tasks.task import TaskConfig
 
 
@@ -41,7 +41,7 @@ def predictions_file(task: TaskConfig, folder: Path, name: str) -> Path:
     return folder / f"{name}.{'tsv' if task.format.name == 'glue' else 'json'}"
 
 
-def save_predictions(task: TaskConfig, outcome: Outcome, folder: Path, name: str) -> Path:
+def save_predictions(task: TaskConfig, outcome: Answers, folder: Path, name: str) -> Path:
     """The file of the answers, written in the task's official form, with no-answer probabilities beside it, if any."""
     file = predictions_file(task, folder, name)
     task.format.write_predictions(outcome.answers, file)  # pyright: ignore[reportArgumentType]

@@ -103,7 +103,7 @@ def make_sets(
 
 
 @dataclass
-class Forwarded:
+class ForwardPasses:
     """Tokens without padding that passed through encoder and heads, and the seconds of their forward passes."""
 
     tokens: int = 0
@@ -131,7 +131,7 @@ class Evaluator:
     device: torch.device
     autocast: Callable[[], AbstractContextManager[object]]
     is_stopped: Callable[[], bool]
-    forwarded: Forwarded = field(default_factory=Forwarded)
+    forwarded: ForwardPasses = field(default_factory=ForwardPasses)
 
     def scores(
         self, model: PretrainingModel, num_pairs: int | None = None, only: Collection[str] = ACCURACIES

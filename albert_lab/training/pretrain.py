@@ -17,13 +17,13 @@ from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.score import Score, loss_name, shortfall
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
-from albert_lab.training.evaluate import PAIR_ACCURACIES, DivergedError, Evaluator, Forwarded, StoppedError
+from albert_lab.training.evaluate import PAIR_ACCURACIES, DivergedError, Evaluator, ForwardPasses, StoppedError
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.processes import Processes, Word
 from albert_lab.training.schedule import Budget, learning_rate_factor
-from albert_lab.training.start import Start
+from albert_lab.training.start import Inherited
 from albert_lab.training.step import Step, total
 
 # The mean training loss of this many last steps is recorded.
@@ -31,7 +31,7 @@ FINAL_STEPS = 100
 
 
 @dataclass
-class Shown:
+class DataCounts:
     """Counts over all training batches: predicted tokens, pairs, and pairs by label."""
 
     masked: int
@@ -69,7 +69,7 @@ class Pretraining:
     peak_memory_bytes: int
     final_loss: float
     alarms: tuple[str, ...]
-    shown: Shown
+    shown: DataCounts
     processes: dict[int, int]
 
 
@@ -119,7 +119,7 @@ class Pretrainer:
         log: MetricsLog,
         is_stopped: Callable[[], bool],
         say: Callable[[str], None],
-        start: Start | None = None,
+        start: Inherited | None = None,
         processes: Processes | None = None,
     ) -> None:
         self.config = config
@@ -141,7 +141,7 @@ class Pretrainer:
         self.seconds = 0.0  # of training, by the leader's clock at the last word
         self.steps = 0
         self.tokens = 0
-        self.shown = Shown(0, 0, [0] * len(config.inter_sentence.labels))
+        self.shown = DataCounts(0, 0, [0] * len(config.inter_sentence.labels))
         self.wait_seconds = 0.0
         self.peak_memory_bytes = 0
         self.curve_points = 0
@@ -167,7 +167,7 @@ class Pretrainer:
         try:
             self._train()
             self._save()
-            final = replace(self.evaluator, forwarded=Forwarded())
+            final = replace(self.evaluator, forwarded=ForwardPasses())
             scores = final.scores(self.model)
         except StoppedError:
             self._save()
@@ -200,7 +200,7 @@ class Pretrainer:
             self.saved_at = state["step"] if state else 0
         if state:
             self.steps, self.tokens = state["step"], state["tokens"]
-            self.shown = Shown(**state["shown"])
+            self.shown = DataCounts(**state["shown"])
             self.wait_seconds, self.last_losses = state["wait_seconds"], state["last_losses"]
             self.peak_memory_bytes, self.curve_points = state["peak_memory_bytes"], state["curve_points"]
             self.clock.load_state_dict(state["clock"])

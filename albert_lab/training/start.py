@@ -16,7 +16,7 @@ from albert_lab.training.log import METRICS, MetricsLog
 
 
 @dataclass(frozen=True)
-class Start:
+class Inherited:
     """A finished run to start from: its name, folder and shape, and what is kept of it."""
 
     run_name: str

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from albert_lab.figures.charts import ALONG, AXES, along
 from albert_lab.figures.data import FigureData, figure_data, where
 from albert_lab.figures.drawing import COLOURS, LINES
-from albert_lab.report.page.html import Section, render
+from albert_lab.report.page.html import PageSection, render
 from albert_lab.studies.study import Study
 
 # The inside of a panel, in units of its drawing.
@@ -18,7 +18,7 @@ LEFT, TOP, RIGHT, BOTTOM = 44, 8, 352, 190
 
 
 @dataclass(frozen=True)
-class Run:
+class RunCurve:
     """A run with the label of its row, and by what it is known in the page: classes of its row, a number of its own."""
 
     name: str
@@ -32,7 +32,7 @@ class Run:
 class Curve:
     """A run in a panel: the points of its line, and what they say of score and place."""
 
-    run: Run
+    run: RunCurve
     points: str
     values: str
     places: str
@@ -57,7 +57,7 @@ class Panel:
     curves: Sequence[Curve]
 
 
-def sections(found: Study) -> list[Section]:
+def sections(found: Study) -> list[PageSection]:
     """The section of a report's page with every run's learning curve; none where nothing was recorded."""
     study = figure_data(found)
     runs = _runs(study)
@@ -67,7 +67,7 @@ def sections(found: Study) -> list[Section]:
     drawn = {curve.run.name for panel in panels for curve in panel.curves}
     if not drawn:
         return []
-    rows: dict[str, list[Run]] = {}
+    rows: dict[str, list[RunCurve]] = {}
     for run in runs:
         if run.name in drawn:
             rows.setdefault(run.row, []).append(run)
@@ -80,21 +80,21 @@ def sections(found: Study) -> list[Section]:
         unit="steps" if along(study) == "step" else "seconds",
         frame={"left": LEFT, "top": TOP, "right": RIGHT, "bottom": BOTTOM},
     )
-    return [Section("Learning curves of every run", body, after="Figures")]
+    return [PageSection("Learning curves of every run", body, after="Figures")]
 
 
-def _runs(study: FigureData) -> list[Run]:
+def _runs(study: FigureData) -> list[RunCurve]:
     """Every finished run once, in the order of the table; a run of several rows stands in the first."""
-    found: dict[str, Run] = {}
+    found: dict[str, RunCurve] = {}
     for (colour, pattern), row in zip(study.looks, study.rows, strict=True):
         style = f"colour-{colour % len(COLOURS)} dash-{pattern % len(LINES)}"
         for run in row.runs:
             if run["run"] not in found:
-                found[run["run"]] = Run(run["run"], run["seed"], study.name(row), style, len(found))
+                found[run["run"]] = RunCurve(run["run"], run["seed"], study.name(row), style, len(found))
     return list(found.values())
 
 
-def _panel(study: FigureData, runs: Sequence[Run], column: str) -> Panel:
+def _panel(study: FigureData, runs: Sequence[RunCurve], column: str) -> Panel:
     points = {run.number: _points(study, run.name, column) for run in runs}
     xs, ys = ([point[side] for of_run in points.values() for point in of_run] for side in (0, 1))
     constant = None

@@ -27,7 +27,7 @@ _NUMBER = re.compile(rf"({_DIGITS})(?:/({_DIGITS}))?[KMBx%]?(?=[\s,;]|$)")
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A section that the Markdown lacks: its heading, what stands under it, and the heading it comes after."""
 
     heading: str
@@ -35,7 +35,7 @@ class Section:
     after: str
 
 
-def page(text: str, folder: Path, *sections: Section) -> str:
+def page(text: str, folder: Path, *sections: PageSection) -> str:
     """A whole page: Markdown with tables that can be sorted and images inside, and further sections.
 
     No HTML in the Markdown is let through. An image that is no SVG or PNG file in the folder becomes its description.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup, escape
 
-from albert_lab.report.page.html import Section, page, sort_value
+from albert_lab.report.page.html import PageSection, page, sort_value
 
 TABLE = """
 | row   |  MLM % | paper MLM | remark |
@@ -125,7 +125,7 @@ def test_the_policy_of_the_page_allows_its_own_script_and_style_and_nothing_else
 
 def test_the_contents_lead_to_every_section_once(tmp_path):
     parts = "## Cost\n\n### Detail\n\n## `Cost`\n\n## Figures\n"
-    text = page_of(tmp_path, parts, Section("Curves", Markup("<p>drawn</p>"), after="Figures"))
+    text = page_of(tmp_path, parts, PageSection("Curves", Markup("<p>drawn</p>"), after="Figures"))
     links = re.findall(r'<li><a href="#(.*?)">(.*?)</a>', text)
     assert links == [("cost", "Cost"), ("cost-2", "Cost"), ("figures", "Figures"), ("curves", "Curves")]
     assert all(text.count(f' id="{name}"') == 1 for name, _ in links)
