@@ -23,7 +23,7 @@ def squeue(*words):
     return [line.split("|") for line in found.stdout.splitlines()]
 
 
-def until(condition, seconds=300):
+def until(condition, seconds=600):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it took too long"
