@@ -99,7 +99,8 @@ def test_a_cancelled_run_saves_its_state_and_stays_cancelled(slurm, own_home, co
     (folder,) = run_folders(own_home)
     ((number, _, _),) = squeue()
     subprocess.run(["scancel", number], check=True)
-    assert waiting.wait(timeout=120) == 75
+    waiting.communicate(timeout=120)
+    assert waiting.returncode == 75
     assert list((folder / "checkpoint").glob("step-*")), "it saved"
     time.sleep(5)
     assert not squeue(), "it stays cancelled"
