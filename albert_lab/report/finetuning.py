@@ -12,6 +12,8 @@ from albert_lab.tasks.task import task_names
 
 Line = dict[str, Any]  # a fine-tuning as runs.tables.finetunings() has it
 
+HEADINGS = ("The downstream tasks", "Every fine-tuning")
+
 
 def sections(tunings: pd.DataFrame) -> list[str]:
     """Headings and tables; none where nothing was fine-tuned."""
@@ -19,7 +21,7 @@ def sections(tunings: pd.DataFrame) -> list[str]:
     if not lines:
         return []
     tasks = list({line["task"]: line for line in lines}.values())
-    return ["## The downstream tasks", _tasks(tasks), "## Every fine-tuning", _tunings(lines)]
+    return [f"## {HEADINGS[0]}", _tasks(tasks), f"## {HEADINGS[1]}", _tunings(lines)]
 
 
 def _tasks(tasks: Sequence[Line]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from albert_lab.report.markdown import decimal
-from albert_lab.score import NOT_ABOVE_BAGS
+from albert_lab.score import NOT_ABOVE_BAGS, wilson
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Column, Row, Run, axis_labels, intrinsic_columns
 
@@ -24,10 +24,7 @@ def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) ->
 def _score(row: Row, column: Column) -> str:
     runs = row.having(column.key)
     values = [float(run[column.key]) for run in runs]
-    if len(runs) == 1:
-        low, high = (float(runs[0][f"{column.key}_{end}"]) for end in ("low", "high"))
-    else:
-        low, high = _over_seeds(values)
+    low, high = _interval(values, int(runs[0][f"{column.key}_n"]))
     floor, lexical = (_highest(runs, f"{column.key}_{kind}") for kind in ("floor", "lexical_floor"))
     place = "above chance" if low > floor else "below chance" if high < floor else "at chance"
     if low > floor and not math.isnan(lexical):
@@ -39,9 +36,15 @@ def _highest(runs: Sequence[Run], column: str) -> float:
     return max(float(run.get(column, math.nan)) for run in runs)
 
 
-def _over_seeds(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the mean over seeds (Student's t)."""
+def _interval(values: Sequence[float], n: int) -> tuple[float, float]:
+    """The 95 % interval of a mean: the wider one of Wilson's over n answers and, of several seeds, Student's t.
+
+    All seeds answer the same questions: seeds that agree do not make these more.
+    """
     from statsmodels.stats.weightstats import DescrStatsW
 
-    low, high = DescrStatsW(values).tconfint_mean()
-    return float(low), float(high)
+    low, high = wilson(fmean(values) / 100 * n, n)
+    if len(values) > 1:
+        of_seeds = DescrStatsW(values).tconfint_mean()
+        low, high = min(low, float(of_seeds[0])), max(high, float(of_seeds[1]))
+    return max(0.0, low), min(100.0, high)

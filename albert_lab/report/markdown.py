@@ -1,7 +1,7 @@
 """Tables, and numbers with their spread, as Markdown."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from tabulate import tabulate
 
@@ -24,6 +24,19 @@ def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     return tabulate(
         cells, headers=list(header), tablefmt="pipe", disable_numparse=True, colalign=align if cells else None
     )
+
+
+def fold(text: str, headings: Collection[str]) -> str:
+    """A text whose sections of these headings, of the second level, are opened by a click on a code host."""
+    opening, *sections = text.split("\n## ")
+    parts = [opening.rstrip()]
+    for section in sections:
+        heading, _, body = section.partition("\n")
+        if heading in headings:
+            parts.append(f"<details>\n<summary>{heading}</summary>\n\n{body.strip()}\n\n</details>")
+        else:
+            parts.append(f"## {heading}\n{body.rstrip()}")
+    return "\n\n".join(parts) + "\n"
 
 
 def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:

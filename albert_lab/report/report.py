@@ -4,27 +4,26 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TypeVar
 
 from albert_lab.figures import files as plots
-from albert_lab.report import alarms, ensembles, finetuning, verdicts
+from albert_lab.report import alarms, ensembles, finetuning, run_sections, verdicts
 from albert_lab.report import layers as layer_table
 from albert_lab.report.agreement import agreement
-from albert_lab.report.departures import departures, distinct, mean_percent, mixed
+from albert_lab.report.departures import departures, mixed
+from albert_lab.report.learnt import learnt
 from albert_lab.report.markdown import (
     MISSING,
     as_table,
     decimal,
-    interval,
+    fold,
     losses_table,
-    number,
     scores_table,
 )
 from albert_lab.report.page import curves as learning_curves
 from albert_lab.report.page import html
-from albert_lab.report.speedups import INFERENCE, TRAINING, speedups
 from albert_lab.storage import write_atomically
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
@@ -32,7 +31,6 @@ from albert_lab.studies.study import Study
 from albert_lab.studies.table import (
     Row,
     Run,
-    axis_labels,
     axis_names,
     fitting,
     intrinsic_columns,
@@ -43,6 +41,19 @@ from albert_lab.studies.table import (
 T = TypeVar("T")
 
 REPORT, PAGE = "report.md", "report.html"
+FIGURES, PAPERS_TABLE = "Figures", "The paper's table"
+# Sections that are opened when they are asked for.
+FOLDED = (
+    FIGURES,
+    "Losses on held-out documents",
+    "Regime",
+    "Cost",
+    "Every run",
+    *finetuning.HEADINGS,
+    PAPERS_TABLE,
+    "Notes",
+    "Provenance",
+)
 ALARMS = (
     "At chance, or not above: the 95 % interval of a run's answers reaches down to what constant answers score, or"
     " bags of tokens. Of the scores on held-out documents, those of a run's own objectives are looked at."
@@ -85,8 +96,8 @@ def rebuild(folder: Path) -> Path:
         found = studies.read(folder)
         studies.write_tables(folder, found)
         text = render(found, plots.section(folder, found))
-        page = html.page(text, folder, *learning_curves.sections(found))
-    write_atomically(folder / REPORT, text)
+        page = html.page(text, folder, *learning_curves.sections(found), folded=FOLDED)
+    write_atomically(folder / REPORT, fold(text, FOLDED))
     write_atomically(folder / PAGE, page)
     return folder / REPORT
 
@@ -128,22 +139,26 @@ def decisions(folder: Path) -> set[str]:
 
 
 def render(found: Study, figures: str) -> str:
-    """The text of a report; figures is the text that shows them."""
+    """The text of a report; figures is the text that shows them, the most telling one first."""
     experiment, points, tunings = found.experiment, found.points, found.finetunings
     table, axes = found.rows, found.axes
     finished = _finished(table)
     seeds = len(set(points["seed"]))
+    figure, further = _first_figure(figures)
+    names = {run["run"] for run in finished}
+    off, regime = run_sections.regime([run.record for run in found.runs if run.name in names]) if names else ("", "")
     parts = [
         f"# {experiment.title} ({found.scale}, {found.corpus})",
         f"Source: {experiment.source}. Scale `{found.scale}`, corpus `{found.corpus}`,"
         f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. Made by `{points['command'].iloc[0]}`.",
+        *_list(verdicts.groups(experiment, table, tunings)),
+        *figure,
         "## Scores on held-out documents",
         scores_table(experiment, axes, table, intrinsic_columns(experiment)),
-        _how_to_read(table),
+        *_list(learnt(experiment, axes, table)),
+        f"{_how_to_read(table)} {off}".rstrip(),
         *_floors(experiment, finished),
     ]
-    if losses := losses_table(experiment, axes, table, intrinsic_columns(experiment)):
-        parts += ["## Losses on held-out documents", losses, LOSSES]
     if columns := task_columns(experiment, tunings):
         parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
     parts += ensembles.sections(experiment, found.ensembles)
@@ -151,33 +166,41 @@ def render(found: Study, figures: str) -> str:
         parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
     if layers := layer_table.section(experiment, axes, table):
         parts += ["## Layers", layers]
-    parts += [
-        "## Cost",
-        _costs(experiment, axes, table),
-        "## Every run",
-        _runs(experiment, finished),
-        *finetuning.sections(tunings),
-    ]
-    if experiment.paper:
-        parts += [f"## The paper's table: {experiment.paper.table}", _paper(experiment)]
-    missing = [f"- `{name}`: {reason}" for row in table for name, reason in row.missing.items()]
     raised = alarms.section(experiment, table, tunings)
-    parts += ["## Figures", figures, "## Alarms", f"{raised}\n\n{ALARMS}" if raised else "None."]
+    parts += ["## Alarms", f"{raised}\n\n{ALARMS}" if raised else "None."]
+    missing = [f"`{name}`: {reason}" for row in table for name, reason in row.missing.items()]
     missing += [
-        f"- `{point['run']}`: {point['failed_tasks']}" for point in points.to_dict("records") if point["failed_tasks"]
+        f"`{point['run']}`: {point['failed_tasks']}" for point in points.to_dict("records") if point["failed_tasks"]
     ]
     if missing:
-        parts += ["## Missing", "\n".join(missing)]
-    notes = [
-        *experiment.notes,
-        *departures(found.scale, finished),
-        *mixed(finished),
-        *finetuning.notes(experiment, tunings),
-    ]
+        parts += ["## Missing", *_list(missing)]
+    parts += [f"## {FIGURES}", "\n\n".join(further)]
+    if losses := losses_table(experiment, axes, table, intrinsic_columns(experiment)):
+        parts += ["## Losses on held-out documents", losses, LOSSES]
+    if finished:
+        parts += ["## Regime", regime]
+    parts += ["## Cost", run_sections.costs(experiment, axes, table)]
+    parts += ["## Every run", run_sections.every_run(experiment, finished)]
+    parts += finetuning.sections(tunings)
+    if experiment.paper:
+        parts += [f"## {PAPERS_TABLE}", _paper(experiment)]
+    notes = [*experiment.notes, *departures(found.scale, finished), *mixed(finished)]
+    notes += finetuning.notes(experiment, tunings)
     parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
     if finished:
-        parts += ["## Provenance", _provenance(finished)]
+        parts += ["## Provenance", run_sections.provenance(finished)]
     return "\n\n".join(parts) + "\n"
+
+
+def _list(lines: Sequence[str]) -> list[str]:
+    return ["\n".join(f"- {line}" for line in lines)] if lines else []
+
+
+def _first_figure(figures: str) -> tuple[list[str], list[str]]:
+    """The first figure with its caption, and the other paragraphs of the text on figures."""
+    parts = figures.split("\n\n")
+    place = next((place for place, part in enumerate(parts) if part.startswith("![")), None)
+    return ([], parts) if place is None else (parts[place : place + 2], parts[:place] + parts[place + 2 :])
 
 
 def _how_to_read(table: Sequence[Row]) -> str:
@@ -209,48 +232,8 @@ def _floors(experiment: Experiment, finished: Sequence[Run]) -> list[str]:
     return ["Floors of the held-out sets:", "\n".join(lines), LEXICAL_FLOOR] if lines else []
 
 
-def _costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
-    header = axis_names(axes)
-    header += ["parameters", "training FLOPs a token", "steps", "tokens", "training seconds", "tokens/s"]
-    header += ["inference tokens/s", "peak MiB"]
-    columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", TRAINING, INFERENCE]
-    body = []
-    for row in table:
-        line = axis_labels(experiment, row, axes)
-        for column in columns:
-            spread = row.spread(column)
-            line.append(MISSING if spread is None else number(spread.mean))
-        memory = row.spread("peak_memory_bytes")
-        line.append(MISSING if memory is None else number(memory.mean / 2**20))
-        body.append(line)
-    if experiment.speed_relative_to:
-        header += ["speed-up", "paper speed-up", "inference speed-up"]
-        ratios = [speedups(table, experiment.speed_relative_to, column) for column in (TRAINING, INFERENCE)]
-        for line, row, *both in zip(body, table, *ratios, strict=True):
-            training, inference = (MISSING if ratio is None else f"{ratio:.1f}x" for ratio in both)
-            line += [training, paper_cells(experiment, row).get("speedup", MISSING), inference]
-    return as_table(header, body)
-
-
 def _finished(table: Sequence[Row]) -> list[Run]:
     return list({run["run"]: run for row in table for run in row.runs}.values())
-
-
-def _runs(experiment: Experiment, finished: Sequence[Run]) -> str:
-    columns = intrinsic_columns(experiment)
-    header = ["run", *(f"{column.heading} % [95 %] (n; floors)" for column in columns), "by", "training loss"]
-    body = []
-    for run in finished:
-        line = [f"`{run['run']}`"]
-        for key in (column.key for column in columns):
-            floors = [decimal(run[f"{key}_floor"])]
-            if not math.isnan(run.get(f"{key}_lexical_floor", math.nan)):
-                floors.append(decimal(run[f"{key}_lexical_floor"]))
-            line.append(f"{decimal(run[key])} {interval(run, key)} ({int(run[f'{key}_n']):,}; {', '.join(floors)})")
-        line.append(", ".join(sorted({run[f"{column.key}_by"] for column in columns})))
-        line.append(f"{run['final_loss']:.3f}")
-        body.append(line)
-    return as_table(header, body)
 
 
 def _paper(experiment: Experiment) -> str:
@@ -261,37 +244,4 @@ def _paper(experiment: Experiment) -> str:
         [*(cells[axis] for axis in experiment.axes), *(cells.get(column, MISSING) for column in columns)]
         for cells in experiment.paper.rows
     ]
-    return as_table(header, body) + "\n\nAs printed; SQuAD cells are F1/EM."
-
-
-def _provenance(runs: Sequence[Run]) -> str:
-    values = partial(distinct, runs)
-
-    def total(column: str) -> str:
-        return f"{sum(run[column] for run in runs):,.0f}"
-
-    shares: dict[str, list[float]] = {}
-    for run in runs:
-        for kind, share in {**json.loads(run["label_shares"]), "across documents": run["cross_document_share"]}.items():
-            shares.setdefault(kind, []).append(share)
-    waiting = max(run["data_wait_share"] for run in runs)
-    lines = {
-        "Code": f"albert-lab {values('albert_lab')}, results version {values('results_version')}",
-        "Packages": values("packages"),
-        "Machine": f"{values('machine')}; device {values('device')}, precision {values('precision')}, threads"
-        f" {values('threads')}",
-        "Corpus fingerprint": f"{values('corpus_fingerprint')}; tokenizer {values('tokenizer_fingerprint')}",
-        "Held-out set": values("evaluation_set"),
-        "Tokens and seconds": f"{total('tokens')} tokens, {total('training_seconds')} s of training,"
-        f" {total('total_seconds')} s in all, over {len(runs)} run{'s' if len(runs) > 1 else ''}",
-        "Waiting for data": f"{100 * waiting:.2f} % of the training seconds at most",
-        "Padding": f"{mean_percent(runs, 'padding_share')} of the positions",
-        "Dropped chunks of one sentence": f"{mean_percent(runs, 'dropped_chunk_share')} of the chunks, with"
-        f" {mean_percent(runs, 'dropped_text_share')} of the text",
-        "Label shares, smallest to largest": ", ".join(
-            f"{kind} {min(of_runs):.3f} to {max(of_runs):.3f} ({len(of_runs)} run{'s' if len(of_runs) > 1 else ''})"
-            for kind, of_runs in shares.items()
-        ),
-        "Finished": values("finished"),
-    }
-    return "\n".join(f"- {key}: {value}" for key, value in lines.items())
+    return f"{experiment.paper.table}.\n\n{as_table(header, body)}\n\nAs printed; SQuAD cells are F1/EM."

@@ -65,6 +65,19 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
     return "\n\n".join(parts)
 
 
+def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None) -> list[str]:
+    """One sentence a verdict that claims have, with their words; arguments as of section()."""
+    decided = decide(experiment, table, finetunings)
+    found = []
+    for decision in Decision:
+        quotes = [verdict.claim.quote for verdict in decided if verdict.decision is decision]
+        if quotes:
+            words = "; ".join(f"“{quote}”" for quote in dict.fromkeys(quotes))
+            name = f"{decision}"
+            found.append(f"**{name[0].upper()}{name[1:]}**, {len(quotes)} of {len(decided)} claims: {words}.")
+    return found
+
+
 def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
     """A verdict in one line: its reason, the words of the paper, the check, and what was measured."""
     return (

@@ -68,6 +68,7 @@ class Visit:
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.goto(file.as_uri())
+        self.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
 
 
 @pytest.fixture(params=SIZES)

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from albert_lab.report.markdown import MISSING
 
 TEMPLATES = Path(__file__).parent
+HEADING_TOKENS = 3  # its opening, its text and its end
 LONG_CELL = 60  # characters
 IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 # A number with its thousands marked, or two of them (F1/EM), then the end or what may follow a number.
@@ -35,7 +36,17 @@ class PageSection:
     after: str
 
 
-def page(text: str, folder: Path, *sections: PageSection) -> str:
+@dataclass(frozen=True)
+class _Part:
+    """A section of a page: its heading with its name in links, and what stands under it."""
+
+    name: str
+    heading: str
+    body: Markup
+    is_folded: bool = False
+
+
+def page(text: str, folder: Path, *sections: PageSection, folded: Collection[str] = ()) -> str:
     """A whole page: Markdown with tables that can be sorted and images inside, and further sections.
 
     No HTML in the Markdown is let through. An image that is no SVG or PNG file in the folder becomes its description.
@@ -44,6 +55,7 @@ def page(text: str, folder: Path, *sections: PageSection) -> str:
         text: Markdown that begins with a heading of the first level.
         folder: where the paths of its images start.
         sections: what is put between its sections of the second level.
+        folded: headings of sections that are opened by a click.
     """
     tokens = _parser().parse(text)
     starts = [place for place, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"]
@@ -52,23 +64,22 @@ def page(text: str, folder: Path, *sections: PageSection) -> str:
     _name_headings(tokens)
     for part in _tables(tokens):
         _mark_columns(part)
-    parts, contents = [], []
+    parts: list[_Part] = []
     for start, end in pairwise(starts):
         heading = _plain(tokens[start + 1])
-        parts.append(_rendered(tokens[start:end], folder, heading))
-        contents.append((tokens[start].attrs["id"], heading))
-        for section in sections:
-            if section.after == heading:
-                name = _anchor(section.heading)
-                parts.append(Markup('<h2 id="{}">{}</h2>\n').format(name, section.heading) + section.body)
-                contents.append((name, section.heading))
+        body = _rendered(tokens[start + HEADING_TOKENS : end], folder, heading)
+        parts.append(_Part(str(tokens[start].attrs["id"]), heading, body, heading in folded))
+        parts += [
+            _Part(_anchor(section.heading), section.heading, section.body)
+            for section in sections
+            if section.after == heading
+        ]
     assert len(parts) == len(starts) - 1 + len(sections), "a section comes after a heading that is there"
     style, script = (TEMPLATES.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     whole = render(
         "page.html.j2",
         title=title,
         opening=_rendered(tokens[: starts[0]], folder, title),
-        contents=contents,
         parts=parts,
         style=Markup(style),
         script=Markup(script),

@@ -109,3 +109,13 @@ function makeReadable(curves) {
 
 document.querySelectorAll("table").forEach(makeSortable);
 document.querySelectorAll(".curves").forEach(makeReadable);
+
+/** Open the folded section that a link leads to, and all of them on paper. */
+function openTarget() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const folded = target && target.closest("details");
+  if (folded) folded.open = true;
+}
+window.addEventListener("hashchange", openTarget);
+window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));
+openTarget();

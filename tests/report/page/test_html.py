@@ -132,6 +132,13 @@ def test_the_contents_lead_to_every_section_once(tmp_path):
     assert text.index('<h2 id="figures"') < text.index("<p>drawn</p>")
 
 
+def test_a_folded_section_keeps_its_heading_and_its_place_in_the_contents(tmp_path):
+    text = page("# Title\n\n## Cost\n\nMuch.\n\n## Notes\n\nFew.\n", tmp_path, folded=["Cost"])
+    assert re.findall(r'<summary><h2 id="(.*?)">', text) == ["cost"]
+    assert text.count("<details>") == 1
+    assert re.findall(r'<a href="#(.*?)">', text) == ["cost", "notes"]
+
+
 def test_a_link_to_a_report_leads_to_its_page(tmp_path):
     text = page_of(tmp_path, "[a](smoke-sotu/dropout/report.md) [b](notes.md) [c](https://example.org/report.md)")
     assert re.findall(r'<a href="(.*?)">', text) == [

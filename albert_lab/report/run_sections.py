@@ -1,0 +1,99 @@
+"""The sections of a report on its runs: their regime, their cost, each by itself, and their provenance."""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import partial
+
+from albert_lab.report.departures import distinct, mean_percent
+from albert_lab.report.markdown import MISSING, as_table, decimal, interval, number
+from albert_lab.report.speedups import INFERENCE, TRAINING, speedups
+from albert_lab.runs import regime as regimes
+from albert_lab.runs.results import RunRecord
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.table import Row, Run, axis_labels, axis_names, intrinsic_columns, paper_cells
+
+
+def regime(records: Sequence[RunRecord]) -> tuple[str, str]:
+    """What of the runs' regime is far off the paper's, in one line, and all of its numbers as a table."""
+    quantities = regimes.together([regimes.of_record(record) for record in records])
+    cells = regimes.cells(quantities)
+    far = [f"{each.name} ({each.times_off:,.0f} times; {each.tables})" for each in quantities if each.is_far]
+    line = f"More than {regimes.FAR:.0f} times off the paper's regime: {', '.join(far) or 'nothing'}."
+    return line, as_table(list(cells[0]), [list(line.values()) for line in cells])
+
+
+def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
+    """What the runs of each row took, as means over seeds."""
+    header = axis_names(axes)
+    header += ["parameters", "training FLOPs a token", "steps", "tokens", "training seconds", "tokens/s"]
+    header += ["inference tokens/s", "peak MiB"]
+    columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", TRAINING, INFERENCE]
+    body = []
+    for row in table:
+        line = axis_labels(experiment, row, axes)
+        for column in columns:
+            spread = row.spread(column)
+            line.append(MISSING if spread is None else number(spread.mean))
+        memory = row.spread("peak_memory_bytes")
+        line.append(MISSING if memory is None else number(memory.mean / 2**20))
+        body.append(line)
+    if experiment.speed_relative_to:
+        header += ["speed-up", "paper speed-up", "inference speed-up"]
+        ratios = [speedups(table, experiment.speed_relative_to, column) for column in (TRAINING, INFERENCE)]
+        for line, row, *both in zip(body, table, *ratios, strict=True):
+            training, inference = (MISSING if ratio is None else f"{ratio:.1f}x" for ratio in both)
+            line += [training, paper_cells(experiment, row).get("speedup", MISSING), inference]
+    return as_table(header, body)
+
+
+def every_run(experiment: Experiment, finished: Sequence[Run]) -> str:
+    """The scores of each run by itself, with their intervals and floors."""
+    columns = intrinsic_columns(experiment)
+    header = ["run", *(f"{column.heading} % [95 %] (n; floors)" for column in columns), "by", "training loss"]
+    body = []
+    for run in finished:
+        line = [f"`{run['run']}`"]
+        for key in (column.key for column in columns):
+            floors = [decimal(run[f"{key}_floor"])]
+            if not math.isnan(run.get(f"{key}_lexical_floor", math.nan)):
+                floors.append(decimal(run[f"{key}_lexical_floor"]))
+            line.append(f"{decimal(run[key])} {interval(run, key)} ({int(run[f'{key}_n']):,}; {', '.join(floors)})")
+        line.append(", ".join(sorted({run[f"{column.key}_by"] for column in columns})))
+        line.append(f"{run['final_loss']:.3f}")
+        body.append(line)
+    return as_table(header, body)
+
+
+def provenance(runs: Sequence[Run]) -> str:
+    """Where, when and with what the runs were made."""
+    values = partial(distinct, runs)
+
+    def total(column: str) -> str:
+        return f"{sum(run[column] for run in runs):,.0f}"
+
+    shares: dict[str, list[float]] = {}
+    for run in runs:
+        for kind, share in {**json.loads(run["label_shares"]), "across documents": run["cross_document_share"]}.items():
+            shares.setdefault(kind, []).append(share)
+    waiting = max(run["data_wait_share"] for run in runs)
+    lines = {
+        "Code": f"albert-lab {values('albert_lab')}, results version {values('results_version')}",
+        "Packages": values("packages"),
+        "Machine": f"{values('machine')}; device {values('device')}, precision {values('precision')}, threads"
+        f" {values('threads')}",
+        "Corpus fingerprint": f"{values('corpus_fingerprint')}; tokenizer {values('tokenizer_fingerprint')}",
+        "Held-out set": values("evaluation_set"),
+        "Tokens and seconds": f"{total('tokens')} tokens, {total('training_seconds')} s of training,"
+        f" {total('total_seconds')} s in all, over {len(runs)} run{'s' if len(runs) > 1 else ''}",
+        "Waiting for data": f"{100 * waiting:.2f} % of the training seconds at most",
+        "Padding": f"{mean_percent(runs, 'padding_share')} of the positions",
+        "Dropped chunks of one sentence": f"{mean_percent(runs, 'dropped_chunk_share')} of the chunks, with"
+        f" {mean_percent(runs, 'dropped_text_share')} of the text",
+        "Label shares, smallest to largest": ", ".join(
+            f"{kind} {min(of_runs):.3f} to {max(of_runs):.3f} ({len(of_runs)} run{'s' if len(of_runs) > 1 else ''})"
+            for kind, of_runs in shares.items()
+        ),
+        "Finished": values("finished"),
+    }
+    return "\n".join(f"- {key}: {value}" for key, value in lines.items())
