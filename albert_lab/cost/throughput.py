@@ -3,9 +3,11 @@
 import math
 import time
 from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import nn
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost.parameters import masked_per_sequence
@@ -40,6 +42,28 @@ def synthetic_batch(config: RunConfig, num_sequences: int) -> Batch:
         masked_labels=rng.integers(config.tokenizer.vocab_size, size=num_sequences * masked),
         pair_labels=rng.integers(num_labels, size=num_sequences) if num_labels else np.full(num_sequences, -1),
     )
+
+
+class MeasuredStep(Protocol):
+    """A training step that can be measured: ours, or one of another library."""
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration that is measured."""
+        ...
+
+    @property
+    def model(self) -> nn.Module:
+        """What is trained."""
+        ...
+
+    def take(self, forward: Callable[..., Any], batch: Batch) -> object:
+        """Change the weights by one batch."""
+        ...
+
+    def compiled(self, batch: Batch) -> Callable[..., Any]:
+        """The compiled model."""
+        ...
 
 
 class Bench:
@@ -85,7 +109,7 @@ class Bench:
         matrix = self._matrix
         return self._products * 2 * len(matrix) ** 3 / self._timed(lambda: matrix @ matrix, self._products)
 
-    def _step_of(self, config: RunConfig) -> Step:
+    def _step_of(self, config: RunConfig) -> MeasuredStep:
         model = PretrainingModel.from_config(config).to(self.device)
         # At a rate of 0 the weights stay as they are, and so does the work.
         optimizer = build_optimizer(model, config.optimizer, 0.0)
