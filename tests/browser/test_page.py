@@ -1,6 +1,7 @@
 """The page of a report in a real browser, at the width of a phone and of a desktop."""
 
 import re
+import shutil
 
 import pytest
 
@@ -150,7 +151,7 @@ def test_pointing_at_a_curve_says_its_run_and_value(visit, folder):
     else:
         visit.page.mouse.move(x, y)
     curves = study.read(folder).curves
-    score = 100 * curves["mlm_accuracy"].iloc[-1]
+    score = curves["mlm_accuracy"].iloc[-1]
     run = curves["run"].iloc[-1]
     assert visit.page.locator(".reading").inner_text() == f"{run}: held-out MLM accuracy {score:.1f} % at 400 steps."
     assert panel.locator(".line.chosen title").evaluate_all("titles => titles.map(title => title.textContent)") == [run]
@@ -242,12 +243,9 @@ def test_without_scripts_the_page_is_whole_and_still(browser, folder):
 @pytest.mark.parametrize("folder", ["sop-vs-nsp"], indirect=True)
 def test_names_that_look_like_markup_do_nothing(browser, folder, tmp_path):
     evil = "<img/src=x/onerror=alert(1)><script>alert(2)</script>"
-    copy = tmp_path / "evil"
-    copy.mkdir()
-    for file in folder.iterdir():
-        if file.suffix in (".csv", ".yaml"):
-            text = file.read_text().replace("sop_seed1", evil)
-            (copy / file.name).write_text(text.replace(",sotu,", f",{evil},").replace("scale=smoke", evil))
+    copy = shutil.copytree(folder, tmp_path / "evil")
+    file = copy / study.STUDY
+    file.write_text(file.read_text().replace('"sotu"', f'"{evil}"').replace("scale=smoke", evil))
     report.rebuild(copy)
     page = browser.new_page()
     alarms, requests = [], []
