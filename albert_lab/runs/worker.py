@@ -92,6 +92,8 @@ def _text(error: Exception) -> str:
 
 def _fail(folder: Path, progress: RunProgress, error: Exception) -> int:
     text = _text(error)
+    if isinstance(error, OSError) and error.filename is None:  # the system does not say where, as of a full disk
+        text = f"{text}, in {folder}"
     progress.say(f"failed: {text}")
     if isinstance(error, FIXABLE):  # the same command then resumes
         return 2 if isinstance(error, ConfigError) else 4

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab.errors import MissingDataError
+from albert_lab.storage import writing
 
 Event = dict[str, Any]
 
@@ -37,8 +38,12 @@ class MetricsLog:
             own.write(others.read(size))
 
     def write(self, line: Event) -> None:
-        """Append a line, and pass it on to show progress."""
-        with self._file.open("a") as file:
+        """Append a line, and pass it on to show progress.
+
+        Raises:
+            WriteError: the disk is full or fails.
+        """
+        with writing(self._file), self._file.open("a") as file:
             file.write(json.dumps(line) + "\n")
         if self._board:
             for key, value in line.items():

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import random
@@ -9,12 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from command import own_signals
 from filelock import FileLock
 from safetensors.numpy import load_file
 from toy import toy_config, write_corpus
 
 from albert_lab.errors import ConfigError
-from albert_lab.runs import results, states
+from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 
 
@@ -163,3 +165,14 @@ def test_killed_at_any_moment_and_started_again_it_ends_with_the_same_weights(co
     assert_same_weights(folder, other)
     steps = [json.loads(line)["step"] for line in (folder / results.METRICS).read_text().splitlines()]
     assert steps == sorted(steps), "no step stands twice in the log"
+
+
+def test_a_disk_that_is_full_is_reported_with_the_folder_of_the_run(corpus, own_home, monkeypatch, capsys):
+    def fill(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    monkeypatch.setattr(worker, "_make", fill)
+    with own_signals():
+        assert worker.main(folder) == 1
+    assert f"No space left on device, in {folder}" in capsys.readouterr().err
