@@ -348,7 +348,7 @@ def test_publishing_does_not_remove_published_runs_unless_told_to(corpus, own_ho
     ("arguments", "code", "said"),
     [
         (["plot", "sharing-tradeoff"], 4, "`albert-lab sharing`"),
-        (["plot", "speed", "nowhere"], 2, "nowhere"),
+        (["plot", "speed", "absent"], 2, "absent"),
         (["plot", "layer-similarity", "nobody"], 2, "nobody is neither a folder nor a run"),
         (["plot", "layer-similarity", str(Path(__file__).parent)], 2, "config.json"),
         (["plot", "layer-similarity", str(Path(__file__).parent), "corpus=files"], 2, "corpus.path must be given"),
