@@ -218,8 +218,10 @@ def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: 
     """Why the rows of a claim can show nothing, by their floors; empty where they can.
 
     A row may be at chance on purpose where the claim is on its level alone: that says something as soon as some other
-    row shows that the metric can be learnt at all.
+    row shows that the metric can be learnt at all, and this row has learnt what it was trained for.
     """
+    if isinstance(claim, AtChance) and claim.trained_for and scores.is_at_floor(rows[0], claim.trained_for):
+        return f"{name(rows[0].labels)} is at the floor of {claim.trained_for}, which it was trained for"
     if claim.level is None:
         low = [row for row in rows if scores.is_at_floor(row, column)]
         return f"at the floor: {', '.join(name(row.labels) for row in low)}" if low else ""

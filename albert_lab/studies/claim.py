@@ -78,11 +78,7 @@ class _Claim(BaseModel):
         Raises:
             ValueError: a metric, an axis or a label that is not there; names it and what is allowed.
         """
-        known = sorted(metrics)
-        if self.metric not in known:
-            near = get_close_matches(self.metric, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(known)}"
-            raise ValueError(f"metric={self.metric} is no column of the table of runs ({hint})")
+        _check_metric("metric", self.metric, sorted(metrics))
         for row in self.rows(grid):
             for axis, label in row.items():
                 if axis not in grid:
@@ -174,10 +170,11 @@ class Ordered(_Claim):
 
 
 class AtChance(_Claim):
-    """An accuracy over two labels is that of guessing."""
+    """An accuracy over two labels is that of guessing; trained_for is the score that the row must have learnt."""
 
     check: Literal["at-chance"]
     row: Labels
+    trained_for: str | None = None
 
     def rows(self, grid: Grid) -> list[Labels]:
         """The one row."""
@@ -190,6 +187,13 @@ class AtChance(_Claim):
     def words(self, unit: str) -> str:
         """The check in words."""
         return f"{name(self.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %"
+
+    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
+        """As for every claim; besides, trained_for is a column too."""
+        known = sorted(metrics)
+        super().fit(grid, known)
+        if self.trained_for is not None:
+            _check_metric("trained_for", self.trained_for, known)
 
     @property
     def level(self) -> float | None:
@@ -349,6 +353,13 @@ def _difference(
     row: Labels, other: Labels, *, low: float, high: float = math.inf, is_required: bool = True
 ) -> Comparison:
     return Comparison(((1.0, row), (-1.0, other)), low, high, is_required)
+
+
+def _check_metric(key: str, metric: str, known: Sequence[str]) -> None:
+    if metric not in known:
+        near = get_close_matches(metric, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(known)}"
+        raise ValueError(f"{key}={metric} is no column of the table of runs ({hint})")
 
 
 def _number(label: str) -> float:

@@ -92,6 +92,17 @@ def test_to_be_at_chance_tells_nothing_where_no_row_is_above_chance(best, decisi
     assert not found.lack
 
 
+@pytest.mark.parametrize(("own", "decision"), [(50, "not learnt"), (70, "supported")])
+def test_to_be_at_chance_tells_nothing_of_a_row_that_has_not_learnt_its_own_loss(own, decision):
+    rows = table(around(50, 80), "sop_accuracy")
+    for each in rows:
+        for run in each.runs:
+            run |= {"nsp_accuracy": own + run["seed"], "nsp_accuracy_floor": 50.0, "nsp_accuracy_n": 2000}
+    found = decide(experiment(CHANCE | {"trained_for": "nsp_accuracy"}), rows)[0]
+    assert found.decision == decision
+    assert ("nsp_accuracy" in found.reason) == (decision == "not learnt")
+
+
 def test_a_row_below_chance_denies_nothing_where_no_row_is_above_it():
     assert verdict(CHANCE, around(40, 50)).decision is Decision.NOT_LEARNT
 
