@@ -252,6 +252,15 @@ class EvaluationConfig(Section):
     seed: int = Seed
 
 
+def _micro_batch_size(value: Any) -> Any:
+    if value in (None, "auto") or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise ValueError(f"{value} is not a whole number from 1 on, auto or null")
+
+
+MicroBatchSize = Annotated[int | Literal["auto"] | None, BeforeValidator(_micro_batch_size)]
+
+
 class MachineConfig(Section):
     """How a run is computed; must not change what is computed beyond rounding."""
 
@@ -262,7 +271,7 @@ class MachineConfig(Section):
     processes: int = PositiveInt
     threads: int | None = Field(gt=0)
     workers: int | None = Field(gt=0)
-    micro_batch_size: int | None = Field(gt=0)
+    micro_batch_size: MicroBatchSize
     checkpoint_seconds: float = Field(ge=0)
     log_every_steps: int = PositiveInt
     tensorboard: bool
@@ -338,7 +347,7 @@ class RunConfig(Section):
                     f"sharing.{key}={getattr(self.sharing, key)} is more than model.num_layers={self.model.num_layers}"
                 )
         micro = self.machine.micro_batch_size
-        if micro is not None and self.batch_size % min(micro, self.batch_size):
+        if isinstance(micro, int) and self.batch_size % min(micro, self.batch_size):
             raise ValueError(f"machine.micro_batch_size={micro} does not divide batch_size={self.batch_size}")
         if self.batch_size % self.machine.processes:
             raise ValueError(f"machine.processes={self.machine.processes} does not divide batch_size={self.batch_size}")
@@ -355,14 +364,18 @@ class RunConfig(Section):
         """The content that is hashed into a run's name: everything that decides its scores.
 
         Left out: the scale's name (the keys it sets are all here), paths (fingerprints of the files replace them), and
-        machine.*, unless the budget is in seconds: then the machine decides how many steps there are.
+        machine.*, unless the budget is in seconds: then the machine decides how many steps there are. The micro-batch
+        that machine.micro_batch_size=auto finds is never part of it: auto is read as null.
         """
         content = self.model_dump(mode="json")
         del content["scale"]
         if self.budget.unit != "seconds":
             del content["machine"]
-        elif self.machine.processes == 1:  # as in names of before there could be more
-            del content["machine"]["processes"]
+        else:
+            if self.machine.processes == 1:  # as in names of before there could be more
+                del content["machine"]["processes"]
+            if self.machine.micro_batch_size == "auto":
+                content["machine"]["micro_batch_size"] = None
         del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
         return content
 

@@ -156,8 +156,12 @@ def _bytes(memory: str) -> int:
 
 def _line(label: str, config: RunConfig, found: Measured, first: Measured, memory_bytes: int) -> BenchmarkRow:
     if found.device:  # the estimate is of what was measured
-        machine = config.machine.model_copy(update={"device": found.device, "precision": found.precision})
-        config = config.model_copy(update={"machine": machine})
+        measured = {
+            "device": found.device,
+            "precision": found.precision,
+            "micro_batch_size": found.micro_batch_size,
+        }
+        config = config.model_copy(update={"machine": config.machine.model_copy(update=measured)})
     flops, turns = parameters.count_flops(config), found.turns
     pairs = list(zip(turns, first.turns, strict=True)) if turns and first.turns else []
     return BenchmarkRow(

@@ -1,7 +1,7 @@
 """Whether the machine can hold what a configuration needs, asked before anything of it is built."""
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.cost.parameters import FLOAT32_BYTES, count_parameters, estimate_training_memory
+from albert_lab.cost.parameters import FLOAT32_BYTES, count_parameters, estimate_training_memory, largest_batch
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, memory_bytes
 
@@ -27,6 +27,21 @@ def check_training(config: RunConfig) -> None:
     data = sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
     if machine.memory_check:
         check(model + data, f"training ({_bytes(model)} for the model, {_bytes(data)} for its data)", _LARGEST)
+
+
+def micro_batch_size(config: RunConfig, device: str, precision: str, processes: int, usable_bytes: int) -> int:
+    """The most sequences of a micro-batch for which the estimate fits; at least one, at most all of a process.
+
+    Args:
+        config: of a run.
+        device: the kind of device that computes it, cpu or cuda.
+        precision: bf16 or fp32.
+        processes: that make it.
+        usable_bytes: that one of them may fill.
+    """
+    update = {"device": device, "precision": precision, "processes": processes}
+    there = config.model_copy(update={"machine": config.machine.model_copy(update=update)})
+    return max(1, min(config.batch_size // processes, largest_batch(there, usable_bytes)))
 
 
 def check_weights(parameters: int, what: str) -> None:

@@ -139,11 +139,12 @@ def estimate_training_memory(config: RunConfig) -> Memory:
     LayerNorms; for each masked position, over the vocabulary: logits, log-probabilities and the gradients of both.
     Fused attention is taken to keep no probabilities; with dropout and machine.device=cpu there is none, and they are
     counted. machine.precision=auto is read as bf16 except with machine.device=cpu. The temporaries of the optimizer
-    come later and are smaller.
+    come later and are smaller. With machine.micro_batch_size=auto one sequence counts: the least that it can come to.
     """
     copies = _precision_bytes(config)[1]
     share = config.batch_size // config.machine.processes
-    batch = min(config.machine.micro_batch_size or share, share)
+    asked = config.machine.micro_batch_size
+    batch = 1 if asked == "auto" else min(asked or share, share)
     parameters = count_parameters(config).total
     return Memory(
         weights=(FLOAT32_BYTES + copies) * parameters,

@@ -35,6 +35,7 @@ class Measured:
     device: str | None = None
     precision: str | None = None
     threads: int | None = None
+    micro_batch_size: int | None = None
     peak_memory_bytes: int | None = None
     turns: tuple[Measurement, ...] = ()
     failure: str = ""
@@ -83,7 +84,7 @@ def measure(
                         failures[place] = str(error)
     measured = []
     for one, own, failure in zip(found, turns, failures, strict=True):
-        settings = (one.device, one.precision, one.threads, one.peak_memory_bytes)
+        settings = (one.device, one.precision, one.threads, one.micro_batch_size, one.peak_memory_bytes)
         measured.append(Measured(*settings, turns=() if failure else tuple(own), failure=failure))
     return measured
 
@@ -175,6 +176,7 @@ def main(threads: int) -> None:
                 is_ours, is_best = library == "albert-lab", library == "transformers at its best"
                 bench = Bench(config, seconds) if is_ours else StockBench(config, seconds, is_best)
                 computed = {"device": bench.device.type, "precision": bench.precision, "threads": threads}
+                computed |= {"micro_batch_size": bench.micro_batch_size}
                 answer = computed | {"peak_memory_bytes": bench.peak_memory_bytes}
             else:
                 answer = {

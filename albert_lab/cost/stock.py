@@ -54,7 +54,7 @@ class StockStep:
     def take(self, forward: Callable[..., Any], batch: Batch) -> None:
         """Change the weights by one batch."""
         size = self.config.machine.micro_batch_size or len(batch)
-        if size < len(batch):
+        if size != "auto" and size < len(batch):
             raise ConfigError("machine.micro_batch_size: the step of transformers is measured on whole batches")
         self._backward(forward, batch)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.max_grad_norm)

@@ -10,11 +10,13 @@ import torch
 from torch import nn
 
 from albert_lab.config.schema import RunConfig
+from albert_lab.cost import capacity
 from albert_lab.cost.parameters import masked_per_sequence
 from albert_lab.data.batches import Batch
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training.clock import synchronize
 from albert_lab.training.device import autocast, choose_device, choose_precision
+from albert_lab.training.fitting import largest_divisor, usable_memory_bytes
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
@@ -78,6 +80,14 @@ class Bench:
         self.device = choose_device(config.machine.device)
         self.precision = choose_precision(config.machine.precision, self.device)
         self._autocast = autocast(self.precision, self.device)
+        asked = config.machine.micro_batch_size
+        if asked == "auto":
+            usable = usable_memory_bytes(self.device)
+            most = capacity.micro_batch_size(config, self.device.type, self.precision, 1, usable)
+            asked = largest_divisor(config.batch_size, most)
+            machine = config.machine.model_copy(update={"micro_batch_size": asked})
+            config = config.model_copy(update={"machine": machine})
+        self.micro_batch_size = asked
         # A step of next to nothing loads what torch loads at its first: no memory of the model's.
         smallest = self._step_of(_smallest(config))
         smallest.take(smallest.model, synthetic_batch(smallest.config, 1))

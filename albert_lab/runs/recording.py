@@ -1,7 +1,7 @@
 """The record of a finished pre-training: its scores, what it took, what it was shown, with what it was made."""
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -82,7 +82,7 @@ def make_record(
 
 
 def provenance(
-    device: str, precision: str, threads: int, places: Sequence[tuple[str, str]], counts: Mapping[int, int]
+    device: str, precision: str, threads: int, places: Sequence[tuple[str, str]], trained: "Pretraining"
 ) -> results.Provenance:
     """Where, when and with what a run was computed.
 
@@ -91,7 +91,7 @@ def provenance(
         precision: of forward passes.
         threads: of one process.
         places: the host and the name of the device of each process.
-        counts: how many processes there were, from which step on.
+        trained: what came of it.
     """
     packages = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
     return results.Provenance(
@@ -108,7 +108,8 @@ def provenance(
         processes=len(places),
         devices=tuple(name for _, name in places),
         nodes=len({host for host, _ in places}),
-        processes_from_step=dict(counts),
+        processes_from_step=dict(trained.processes),
+        micro_batch_size=trained.micro_batch_size,
     )
 
 

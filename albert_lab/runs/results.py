@@ -84,8 +84,8 @@ class Provenance(_Part):
     """Where, when and with what the numbers were made.
 
     threads are those of one process; devices has the name of each process's, nodes counts machines. processes_from_step
-    has for each step, from which on their number was another one, the number of processes. Empty in records of before
-    there could be several.
+    has for each step, from which on their number was another one, the number of processes; micro_batch_size counts the
+    sequences of a forward pass. Empty or None in records of before these were kept.
     """
 
     albert_lab: str
@@ -102,6 +102,7 @@ class Provenance(_Part):
     devices: tuple[str, ...] = ()
     nodes: int = 1
     processes_from_step: dict[int, int] = {}
+    micro_batch_size: int | None = None
 
 
 class RunRecord(_Part):

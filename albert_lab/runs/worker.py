@@ -149,10 +149,12 @@ def _pretrain(
 
     import torch
 
+    from albert_lab.cost import capacity
     from albert_lab.data.batches import Batches
     from albert_lab.data.lexical_floor import find_or_fit
     from albert_lab.training.device import autocast, choose_precision
     from albert_lab.training.evaluate import PAIR_OPTIONS, Evaluator, make_sets
+    from albert_lab.training.fitting import usable_memory_bytes
     from albert_lab.training.log import MetricsLog, NoLog
     from albert_lab.training.pretrain import Pretrainer
 
@@ -181,12 +183,15 @@ def _pretrain(
             say=say,
             start=_start(run),
             processes=processes,
+            micro_batch_size=capacity.micro_batch_size(
+                config, device.type, precision, processes.size, usable_memory_bytes(device, processes.rank.of_machine)
+            ),
         )
         trained = pretrainer.run()
         if trained is None:
             return False
         if processes.leads:
-            made_with = provenance(device.type, precision, threads, processes.places, trained.processes)
+            made_with = provenance(device.type, precision, threads, processes.places, trained)
             results.write(folder, make_record(run, trained, batches, train, dev, made_with))
     return True
 

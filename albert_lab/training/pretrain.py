@@ -18,6 +18,7 @@ from albert_lab.score import Score, loss_name, shortfall
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.evaluate import PAIR_ACCURACIES, DivergedError, Evaluator, ForwardPasses, StoppedError
+from albert_lab.training.fitting import fit
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
@@ -56,6 +57,7 @@ class Pretraining:
     peak_memory_bytes is of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the training
     seconds in which the loop waited for a batch. final_loss is the mean training loss of the last FINAL_STEPS steps.
     processes has, for each step from which on their number was another one, how many processes trained.
+    micro_batch_size is that of the last step.
     """
 
     model: PretrainingModel
@@ -71,6 +73,7 @@ class Pretraining:
     alarms: tuple[str, ...]
     shown: DataCounts
     processes: dict[int, int]
+    micro_batch_size: int
 
 
 class _Interval:
@@ -121,8 +124,11 @@ class Pretrainer:
         say: Callable[[str], None],
         start: Inherited | None = None,
         processes: Processes | None = None,
+        micro_batch_size: int | None = None,
     ) -> None:
+        """A pre-training; micro_batch_size is what machine.micro_batch_size=auto tries first, None the whole batch."""
         self.config = config
+        self.tried_first = micro_batch_size
         self.start = start
         self.processes = processes or Processes()
         self.run_name = run_name
@@ -187,6 +193,7 @@ class Pretrainer:
             alarms=tuple(self.alarms),
             shown=self.shown,
             processes=self.process_counts,
+            micro_batch_size=self.step.micro_batch_size,
         )
 
     def _resume(self) -> None:
@@ -207,6 +214,8 @@ class Pretrainer:
             self.seconds = self.clock.training_seconds
             if "epochs" in state:  # not in checkpoints of before
                 self.batches.load_state_dict(state["epochs"])
+            # Dropout differs with the micro-batches: a resumed run keeps to those it had.
+            self.tried_first = state.get("micro_batch_size") or self.tried_first
             self.process_counts = {int(step): count for step, count in state.get("processes", {"0": 1}).items()}
             self.say(f"resumes from step {self.steps:,} ({self.share:.0%} of the budget)")
         self.log.rewind(state["log_bytes"] if state else 0)
@@ -232,6 +241,7 @@ class Pretrainer:
             "clock": self.clock.state_dict(),
             "run_name": self.run_name,
             "processes": self.process_counts,
+            "micro_batch_size": self.step.fitted,
             "epochs": self.batches.state_dict(),
         }
         if self.processes.leads:
@@ -239,9 +249,12 @@ class Pretrainer:
         self.saved_at = self.steps
 
     def _train(self) -> None:
+        self.model.train()
+        if self.config.machine.micro_batch_size == "auto":
+            first = self.batches.batch(self.steps)
+            self.step = replace(self.step, fitted=fit(self.step, first, self.tried_first or len(first), self.say))
         # Compiled before the clock starts.
         forward = self.step.compiled(self.batches.batch(self.steps)) if self.config.machine.compile else self.model
-        self.model.train()
         save_at = time.perf_counter() + self.config.machine.checkpoint_seconds
         with closing(self.batches.prefetch(self.steps)) as stream:
             while True:

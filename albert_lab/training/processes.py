@@ -107,6 +107,14 @@ class Processes:
         self._reduce(ends, dist.ReduceOp.MAX)
         return ends.tolist() == [number, -number]
 
+    def smallest(self, number: int) -> int:
+        """The smallest of the numbers that the processes give."""
+        if self.size == 1:
+            return number
+        found = torch.tensor([number])
+        self._reduce(found, dist.ReduceOp.MIN)
+        return int(found)
+
     @contextmanager
     def leader_first(self) -> Iterator[None]:
         """Within, the leader is alone; the others follow when it is through."""

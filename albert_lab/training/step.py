@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch.optim import Optimizer
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.training.clock import synchronize
 from albert_lab.training.processes import Processes
 from albert_lab.training.transfer import inputs_of, labels_of
 
@@ -48,7 +50,17 @@ def total(found: dict[str, torch.Tensor]) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """All that an optimizer step needs except its batch; autocast makes the context of a forward pass."""
+    """All that an optimizer step needs except its batch.
+
+    Attributes:
+        config: of the run.
+        model: what is trained.
+        optimizer: of its parameters.
+        device: where the model is.
+        autocast: makes the context of a forward pass.
+        processes: those that take the step together.
+        fitted: sequences of a micro-batch where machine.micro_batch_size=auto; None: not known yet (see fitting.py).
+    """
 
     config: RunConfig
     model: PretrainingModel
@@ -56,6 +68,18 @@ class Step:
     device: torch.device
     autocast: Callable[[], AbstractContextManager[object]]
     processes: Processes = field(default_factory=Processes)
+    fitted: int | None = None
+
+    @property
+    def share(self) -> int:
+        """Sequences of a batch that one process computes."""
+        return self.config.batch_size // self.processes.size
+
+    @property
+    def micro_batch_size(self) -> int:
+        """Sequences per forward pass."""
+        asked = self.config.machine.micro_batch_size
+        return min((self.fitted if asked == "auto" else asked) or self.share, self.share)
 
     def take(self, forward: Callable[..., PretrainingOutput], batch: Batch, number: int = 0) -> dict[str, torch.Tensor]:
         """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
@@ -71,7 +95,7 @@ class Step:
             LostProcessError: another process is gone.
         """
         sums: dict[str, torch.Tensor] = {}
-        parts = list(enumerate(micro_batches(batch, self._micro_batch_size)))
+        parts = list(enumerate(micro_batches(batch, self.micro_batch_size)))
         for index, part in self.processes.deal(parts):
             # Dropout depends on (seed, step, micro-batch) alone: a resumed run needs no generator state, and it does
             # not matter which process computes a micro-batch.
@@ -90,9 +114,23 @@ class Step:
     def compiled(self, batch: Batch) -> Callable[..., PretrainingOutput]:
         """The compiled model; one pass over a batch triggers the compilation and changes no weight."""
         forward = torch.compile(self.model, dynamic=True)
-        self._backward(forward, next(micro_batches(batch, self._micro_batch_size)), batch)
+        self._backward(forward, next(micro_batches(batch, self.micro_batch_size)), batch)
         self.optimizer.zero_grad(set_to_none=True)
         return forward
+
+    def rehearse(self, batch: Batch, size: int) -> None:
+        """Take what memory a step in micro-batches of a size needs at its peak; no weight changes.
+
+        That is in the second micro-batch, when the gradients of the first are there, with the optimizer's moments.
+        """
+        moments = [] if self.optimizer.state else [torch.empty_like(p) for p in self.model.parameters() for _ in "mv"]
+        try:
+            for part in islice(micro_batches(batch, size), 2):
+                self._backward(self.model, part, batch)
+            synchronize(self.device)
+        finally:
+            del moments
+            self.optimizer.zero_grad(set_to_none=True)
 
     def _add_up(self, sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Add up gradients, losses and counts over the processes; a count is exact in float32 up to 2**24."""
@@ -101,11 +139,6 @@ class Step:
         values = torch.stack([value.float() for value in sums.values()])
         self.processes.add_up([*gradients, values])
         return {key: value.to(sums[key].dtype) for key, value in zip(sums, values.unbind(), strict=True)}
-
-    @property
-    def _micro_batch_size(self) -> int:
-        share = self.config.batch_size // self.processes.size
-        return min(self.config.machine.micro_batch_size or share, share)
 
     def _backward(
         self, forward: Callable[..., PretrainingOutput], part: Batch, whole: Batch

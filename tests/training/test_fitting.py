@@ -1,0 +1,87 @@
+import pytest
+import torch
+from toy import toy_config
+from toy_training import pretrainer, weights
+
+from albert_lab.runs.run import plan
+from albert_lab.training.fitting import largest_divisor
+from albert_lab.training.step import Step
+
+AUTO = ["machine.micro_batch_size=auto", "budget.value=4", "dropout=0.1", "batch_size=16"]
+
+
+def run_out_of_memory(monkeypatch, above):
+    rehearse = Step.rehearse
+
+    def rehearsed(self, batch, size):
+        if size > above:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate more")
+        rehearse(self, batch, size)
+
+    monkeypatch.setattr(Step, "rehearse", rehearsed)
+
+
+def test_auto_halves_the_micro_batch_until_it_fits_and_says_so_once(corpus, tmp_path, monkeypatch):
+    run_out_of_memory(monkeypatch, above=5)
+    trainer = pretrainer(toy_config(corpus, *AUTO), tmp_path)
+    said = []
+    trainer.say = said.append
+    done = trainer.run()
+    assert done is not None
+    assert done.micro_batch_size == 4
+    assert said == ["machine.micro_batch_size=auto: 4 of 16 sequences a forward pass; 16 did not fit"]
+
+
+def test_the_micro_batch_that_was_found_trains_as_if_it_had_been_given(corpus, tmp_path, monkeypatch):
+    run_out_of_memory(monkeypatch, above=4)
+    found = pretrainer(toy_config(corpus, *AUTO), tmp_path / "found")
+    given = pretrainer(toy_config(corpus, *AUTO, "machine.micro_batch_size=4"), tmp_path / "given")
+    assert found.run()
+    assert given.run()
+    for name, tensor in weights(given).items():
+        assert torch.equal(tensor, weights(found)[name]), name
+
+
+def test_a_resumed_run_keeps_its_micro_batch_where_more_would_fit_by_now(corpus, tmp_path, monkeypatch):
+    config = toy_config(corpus, *AUTO)
+    with monkeypatch.context() as small:
+        run_out_of_memory(small, above=2)
+        assert pretrainer(config, tmp_path / "straight").run()
+        polls = iter([False] * 3)
+        assert pretrainer(config, tmp_path / "stopped", is_stopped=lambda: next(polls, True)).run() is None
+    done = pretrainer(config, tmp_path / "stopped").run()
+    assert done is not None
+    assert done.micro_batch_size == 2
+
+
+def test_another_error_is_no_lack_of_memory(corpus, tmp_path, monkeypatch):
+    def fail(self, batch, size):
+        raise RuntimeError("the shapes do not fit")
+
+    monkeypatch.setattr(Step, "rehearse", fail)
+    with pytest.raises(RuntimeError, match="the shapes do not fit"):
+        pretrainer(toy_config(corpus, *AUTO), tmp_path).run()
+
+
+def test_one_sequence_that_does_not_fit_is_an_error_with_its_reason(corpus, tmp_path, monkeypatch):
+    run_out_of_memory(monkeypatch, above=0)
+    with pytest.raises(RuntimeError, match="no memory for the training on a single sequence"):
+        pretrainer(toy_config(corpus, *AUTO), tmp_path).run()
+
+
+def test_a_rehearsal_changes_no_weight_and_leaves_no_gradient(corpus, tmp_path):
+    trainer = pretrainer(toy_config(corpus, *AUTO), tmp_path)
+    before = weights(trainer)
+    trainer.step.rehearse(trainer.batches.batch(0), 8)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in weights(trainer).items())
+    assert all(parameter.grad is None for parameter in trainer.model.parameters())
+
+
+@pytest.mark.parametrize("unit", [[], ["budget=wall-clock"]])
+def test_auto_names_the_run_that_whole_batches_name(corpus, unit):
+    names = {plan(toy_config(corpus, *unit, f"machine.micro_batch_size={size}")).name for size in ("auto", "null")}
+    assert len(names) == 1
+
+
+def test_micro_batches_divide_what_a_process_computes():
+    assert [largest_divisor(12, most) for most in (0, 1, 5, 7, 12, 99)] == [1, 1, 4, 6, 12, 12]
