@@ -212,6 +212,7 @@ def write(draw: Callable[[], Figure | None], folder: Path, name: str) -> list[Pa
         figure.savefig(png, format="png", metadata={"Software": None})
         figure.savefig(svg, format="svg", metadata={"Date": None})
     files = {folder / f"{name}.png": png, folder / f"{name}.svg": svg}
+    folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         write_atomically(file, content.getvalue())
     return list(files)

@@ -37,10 +37,8 @@ def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
     Raises:
         ConfigError: a folder that is no report.
     """
-    target = out or folder
-    target.mkdir(parents=True, exist_ok=True)
     with fitting(folder):
-        return drawing.write(partial(_function(name), figure_data(studies.read(folder))), target, name)
+        return drawing.write(partial(_function(name), figure_data(studies.read(folder))), out or folder, name)
 
 
 def _function(name: str) -> Callable[[FigureData], Figure | None]:
@@ -120,8 +118,8 @@ def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
         tables: one row an encoder (`run`, `corpus`), token choice and layer.
         folder: where to write.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     together = pd.concat(tables)
+    folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / LAYERS, csv_text(together))
     lines = {}
     for run in together["run"].unique():

@@ -249,6 +249,13 @@ def test_a_folder_that_is_no_report_is_refused(tmp_path):
         plots.draw(tmp_path, "learning-curves")
 
 
+def test_a_folder_that_is_no_report_is_refused_and_leaves_no_folder(tmp_path):
+    for out in (None, tmp_path / "figures"):
+        with pytest.raises(ConfigError, match="study.json"):
+            plots.draw(tmp_path / "missing", "learning-curves", out)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_newest_report_with_a_figure_is_found_and_where_there_is_none_the_command_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_REPORTS", str(tmp_path))
     with pytest.raises(MissingDataError, match="`albert-lab sharing`"):
