@@ -133,7 +133,9 @@ def _literal(override: str) -> str:
     value = parsed._value
     if not isinstance(value, QuotedString) or "${" not in value.text:
         return override
-    return f"{override.split('=', 1)[0]}={quoted(value.text.replace('${', chr(92) + '${'))}"
+    # Of backslashes before ${, OmegaConf keeps half, and an odd one keeps ${ from being read.
+    text = re.sub(r"(\\*)\$\{", lambda found: rf"{2 * found[1]}\${{", value.text)
+    return f"{override.split('=', 1)[0]}={quoted(text)}"
 
 
 def validate(content: Any) -> RunConfig:

@@ -396,3 +396,8 @@ def test_a_language_is_a_code_of_its_own_with_what_bcp_47_puts_behind_it(code):
 def test_a_language_that_is_none_is_refused(code):
     with pytest.raises(ConfigError, match=r"corpus\.language.* is no code of a language"):
         config.load([f"corpus.language={code}"])
+
+
+@pytest.mark.parametrize("text", ["/x/${seed}", r"/x/\${seed}", r"/x/\\${seed}", r"\\host\x", "/x's \"${seed}", "/x\\"])
+def test_a_quoted_value_means_its_very_text(text):
+    assert config.load(["corpus=files", f"corpus.path={config.quoted(text)}"]).corpus.path == text
