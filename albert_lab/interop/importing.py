@@ -26,6 +26,7 @@ from albert_lab.interop.architecture import Architecture
 from albert_lab.interop.folder import FolderModel, read_architecture, read_model
 from albert_lab.messages import Say
 from albert_lab.model.shape import EncoderShape
+from albert_lab.naming import check_name
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
@@ -51,12 +52,12 @@ def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name
 
     Raises:
         ConfigError: see folder.read_model; a tokenizer of another vocabulary; a shape that no configuration holds; an
-            override of what the folder decides.
+            override of what the folder decides; a name that is none.
     """
     found = read_model(folder)
     shape = found.architecture.shape
     check_vocabulary(load_model(tokenizer_file), shape, tokenizer_file)
-    config = _configure(found.architecture, folder, tokenizer_file, overrides, _slug(name or folder.resolve().name))
+    config = _configure(found.architecture, folder, tokenizer_file, overrides, _model_name(folder, name))
     fingerprints = {
         "tokenizer": load_model(tokenizer_file, config.tokenizer.digit_commas).fingerprint,
         "weights": digest_tensors(found.model.state_dict()),
@@ -192,5 +193,9 @@ def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
     return found.hexdigest()
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.") or "imported"
+def _model_name(folder: Path, name: str | None) -> str:
+    try:
+        given = folder.resolve().name if name is None else check_name(name)
+    except ValueError as error:
+        raise ConfigError(f"--name: {error}") from error
+    return re.sub(r"[^A-Za-z0-9.]+", "-", given).strip("-.") or "imported"

@@ -141,3 +141,10 @@ def test_a_vocabulary_that_does_not_match_is_refused_and_nothing_is_written(publ
     with pytest.raises(ConfigError, match="has 52 tokens, and the model's vocab_size is 56"):
         import_folder(source, [], None, silent)
     assert not (own_home / "runs").exists()
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a/b", ".x", "x" * 200])
+def test_a_name_that_is_none_is_refused_and_nothing_is_written(published, own_home, name):
+    with pytest.raises(ConfigError, match="--name: .* is no name"):
+        import_folder(published(make_albert, ALBERT), [], name, silent)
+    assert not (own_home / "runs").exists()
