@@ -55,7 +55,7 @@ def read_text(file: Path, remedy: str = "") -> str:
 
 
 def read_json(file: Path, form: type[T], remedy: str = "") -> T:
-    """What a JSON file holds, in its form: a pydantic model, or a type such as dict[str, int].
+    """The content of a JSON file, in its form: a pydantic model, or a type such as dict[str, int].
 
     Raises:
         DamagedFileError: it cannot be read, is cut short, or has another form.
@@ -83,7 +83,7 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     Read as OmegaConf reads it, since PyYAML takes 1e-4 for text.
 
     Raises:
-        DamagedFileError: it cannot be read, is no YAML, holds no keys, or nests or repeats itself beyond all measure.
+        DamagedFileError: it cannot be read, is no YAML, has no keys, or nests or repeats itself beyond all measure.
     """
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -96,7 +96,7 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     except (YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
         raise DamagedFileError(file, f"cannot be read as YAML: {_first_lines(error)}", remedy) from error
     if not isinstance(content, dict):
-        raise DamagedFileError(file, "holds no keys", remedy)
+        raise DamagedFileError(file, "has no keys", remedy)
     return cast(dict[str, Any], content)
 
 
@@ -112,7 +112,7 @@ def _check_yaml(text: str) -> None:
         nodes, anchor = 0, None
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise ValueError(f"the alias *{event.anchor} stands inside what it names")
+                raise ValueError(f"the alias *{event.anchor} is used inside what it names")
             nodes = sizes[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
             nodes, anchor = 1, event.anchor
@@ -194,7 +194,7 @@ def read_csv(
     dtype: Any = str if text is None else dict.fromkeys(text, str)
     content = read_text(file, remedy)
     if "\0" in content:
-        raise DamagedFileError(file, "no CSV file: it holds NUL characters", remedy)
+        raise DamagedFileError(file, "no CSV file: it has NUL characters", remedy)
     if not content.strip():
         return pd.DataFrame()
     try:
@@ -236,7 +236,7 @@ def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
 
 
 def parse_json(text: str, form: type[T], file: Path, place: str, remedy: str = "") -> T:
-    """What a cell or a value of a file holds as JSON, in its form; place is where it stands.
+    """The JSON in a cell or a value of a file, in its form; place names that cell or value in errors.
 
     Raises:
         DamagedFileError: it is no JSON, or has another form.

@@ -1,7 +1,7 @@
 """Folders that a process reads, marked while it lives, so that none is removed under it.
 
-A mark is a file beside the folder, named for its process, locked and touched now and then. The system lets the lock go
-when the process ends, however it ends; what another host sees of that is told by owners.py.
+A mark is a file next to the folder, named for its process, locked and touched now and then. The system lets the lock go
+when the process ends, however it ends; owners.py says what another host sees of that.
 """
 
 import atexit

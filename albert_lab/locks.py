@@ -1,9 +1,9 @@
 """Locks between processes, also of several hosts on a shared file system.
 
 The system's own lock on a file lets go when its process ends, but on a shared file system it may hold on one host
-alone, or not at all. So the holder also writes its name beside it, into a file that one process at a time can make, and
-touches that while it lives. A name of this host is void once the system's lock is free; one of another host once its
-job is over, or once it has not been touched for a while that is watched from here, whatever the clocks say.
+alone, or not at all. So the holder also writes its name into a file next to it, which one process at a time can make,
+and touches that while it lives. A name of this host is void once the system's lock is free; one of another host once
+its job is over, or once it has not been touched for a while that is watched from here, whatever the clocks say.
 """
 
 import contextlib
@@ -30,10 +30,10 @@ _toucher: threading.Thread | None = None
 
 @contextmanager
 def locked(file: Path, on_wait: Callable[[], None], is_stopped: Callable[[], bool] | None = None) -> Iterator[None]:
-    """Within, no other process holds the lock that a file stands for.
+    """Within, no other process holds the lock of a file.
 
     Args:
-        file: the file; beside it another one, with .owner added to its name.
+        file: the file; next to it is another one, with .owner added to its name.
         on_wait: called once where another process holds it.
         is_stopped: asked while it waits.
 
@@ -121,7 +121,7 @@ def _acquire(system: FileLock) -> bool:
 
 
 def _sign(file: Path, system: FileLock) -> bool:
-    """Write this process's name; False where that of another one stands there."""
+    """Write this process's name; False where that of another one is there."""
     for _ in range(3):
         try:
             descriptor = os.open(owner_file(file), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
@@ -140,7 +140,7 @@ def _sign(file: Path, system: FileLock) -> bool:
 
 
 def _look(file: Path) -> tuple[str, int]:
-    """The name that stands in a lock, and when it was last touched (nanoseconds); nothing where it is free."""
+    """The name in a lock, and when it was last touched (nanoseconds); nothing where it is free."""
     return _stamp(owner_file(file))
 
 

@@ -8,7 +8,7 @@ import psutil
 # The number of runs at a time that is left to the machine.
 AUTO_JOBS = 0
 
-# Where Linux says what a container may hold: cgroup version 2, then 1.
+# Where Linux says how much memory a container may use: cgroup version 2, then 1.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -22,7 +22,7 @@ def cores() -> int:
 
 
 def memory_bytes() -> int:
-    """Memory that this process may use at most: the machine's, or what its container may hold."""
+    """Memory that this process may use at most: the machine's, or the limit of its container."""
     found = [psutil.virtual_memory().total]
     for file in map(Path, _LIMITS):
         try:
@@ -48,7 +48,7 @@ def jobs_at_once(asked: int, processes: int) -> int:
 
 
 def shared_out(things: list[str], parts: int) -> list[list[str]]:
-    """The things in parts of equal size, or one for each part, by turns, where there are fewer."""
+    """The things in parts of equal size, or one for each part, used repeatedly, where there are fewer."""
     if not things:
         return [[] for _ in range(parts)]
     size = len(things) // parts
@@ -56,5 +56,5 @@ def shared_out(things: list[str], parts: int) -> list[list[str]]:
 
 
 def has_gpu() -> bool:
-    """Whether there is an NVIDIA GPU, as far as the system tells without asking CUDA."""
+    """Whether there is an NVIDIA GPU, as far as the system shows without asking CUDA."""
     return Path("/proc/driver/nvidia/version").exists()

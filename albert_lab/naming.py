@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-# In bytes: file systems take 255, and what is made of a name stands behind it.
+# In bytes: file systems take 255, and suffixes are added to a name.
 LONGEST = 150
 
 
@@ -12,7 +12,7 @@ def check_name(name: str) -> str:
     """The name, which must be one plain path component: nothing that leads into another folder or is hidden.
 
     Raises:
-        ValueError: it is empty, begins with a dot, holds a separator or what cannot be printed, or is too long.
+        ValueError: it is empty, begins with a dot, has a separator or an unprintable character, or is too long.
     """
     shown = name if len(name) <= 60 else f"{name[:57]}..."
     if not name or name.startswith(".") or not name.isprintable() or {"/", "\\"} & set(name):

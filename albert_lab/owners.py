@@ -35,7 +35,7 @@ def _host() -> str:
 
 
 def is_here(text: str) -> bool:
-    """Whether the process that a text ends with belongs to this host, as far as the text tells."""
+    """Whether the process that a text ends with belongs to this host, as far as the text shows."""
     found = _FORM.search(text)
     return found is not None and found.group(3) == _host()
 

@@ -7,7 +7,7 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def _shipped(name: str) -> Path:
-    """A folder that the wheel carries inside the package and a checkout keeps beside it."""
+    """A folder that is inside the package in the wheel, and next to it in a checkout."""
     inside = PACKAGE / name
     return inside if inside.is_dir() else PACKAGE.parent / name
 

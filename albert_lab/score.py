@@ -1,4 +1,4 @@
-"""One score, from evaluation to the cell of a table: percent, with its answers, interval, floors and how it was got."""
+"""One score, from evaluation to the cell of a table: percent, with n, interval, floors and method."""
 
 from typing import Any
 

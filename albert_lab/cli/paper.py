@@ -80,7 +80,7 @@ def paper(
     options = sweep.Options(jobs, fail_fast, launcher, detach)
     if not options.is_here:  # one queue for all: no table waits for another one
         for study in found:
-            with suppress(*FIXABLE):  # told below
+            with suppress(*FIXABLE):  # reported below
                 sweep.execute(study.planned, replace(options, detach=True))
     for number, study in enumerate(found, 1):
         note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")

@@ -132,7 +132,7 @@ def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:
         # If the user named no report, the newest may be a published one, which must not change.
         files = plots.draw(chosen, name, out or (None if folder else paths.figures()))
         if not files:
-            raise ConfigError(f"{chosen} holds nothing that the figure {name} could show")
+            raise ConfigError(f"{chosen} has nothing that the figure {name} could show")
         for file in files:
             print(file)
 

@@ -84,7 +84,7 @@ def execute(
 ) -> None:
     """Train the missing runs of an experiment, write its report and print the results; exits with its code.
 
-    choose is given the overrides that are not the launcher's, and tells the experiment and the overrides of its runs.
+    choose is given the overrides that are not the launcher's, and returns the experiment and the overrides of its runs.
     """
     from albert_lab.config.launcher import take
     from albert_lab.studies import sweep

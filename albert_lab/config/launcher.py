@@ -80,7 +80,7 @@ def take(
 
     Args:
         overrides: `key=value` texts.
-        slurm: options of sbatch, which stand for launcher=slurm; None: not given.
+        slurm: options of sbatch, short for launcher=slurm; None: not given.
         detach: the command is not to wait for the runs.
 
     Raises:
@@ -93,7 +93,9 @@ def take(
     if slurm is not None:
         given = [text for text in own if text.split("=")[0] in ("launcher", "launcher.words")]
         if given and given != ["launcher=slurm"]:
-            raise ConfigError(f"--slurm stands for launcher=slurm launcher.words=...; {' '.join(given)} was given too")
+            raise ConfigError(
+                f"--slurm is short for launcher=slurm launcher.words=...; {' '.join(given)} was given too"
+            )
         own = [text for text in own if text not in given]
         own += ["launcher=slurm", f"launcher.words={quoted(slurm)}"]
     for override in parse(own):
@@ -102,7 +104,7 @@ def take(
     try:
         launcher = _LAUNCHER.validate_python(compose_group("launcher", tuple(own)))
     except ValidationError as error:
-        # The first part of a place is the option that told the models apart.
+        # The first part of a place is the option that chose the model.
         details = [{**detail, "loc": ("launcher", *detail["loc"][1:])} for detail in error.errors()]
         raise ConfigError("\n".join(map(describe, details))) from error
     if detach and isinstance(launcher, LocalLauncher):

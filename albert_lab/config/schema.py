@@ -97,9 +97,9 @@ class InterSentenceConfig(Section):
         if self.labels and not math.isclose(sum(label.share for label in self.labels), 1.0, abs_tol=1e-6):
             raise ValueError(f"the shares of labels sum to {sum(label.share for label in self.labels):g}, not to 1")
         if len(self.labels) == 1:
-            raise ValueError("one label cannot be told apart from another: give none, or two and more")
+            raise ValueError("a single label leaves nothing to classify: give none, or two or more")
         if len({label.kind for label in self.labels}) < len(self.labels):
-            raise ValueError("a kind of pair stands twice among the labels")
+            raise ValueError("a kind of pair occurs twice among the labels")
         return self
 
 

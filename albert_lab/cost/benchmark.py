@@ -99,7 +99,7 @@ class Benchmark:
             " heads, without gradients.",
             *self._about_stock(),
             "Utilisation: FLOPs of training over those of torch.matmul, in the same precision, threads and round.",
-            "Memory of training: estimated is what tensors take by formula; measured is what the process came to hold"
+            "Memory of training: estimated is what tensors take by formula; measured is the peak of the process"
             " beyond Python and torch.",
             f"Largest batch: sequences a forward and backward pass for which the estimate stays within {self.memory}.",
         ]
@@ -122,14 +122,14 @@ def run(
     say: Callable[[str], None],
     against: Sequence[Library] = (),
 ) -> Benchmark:
-    """What each configuration costs and reaches, measured by turns.
+    """What each configuration costs and reaches; the measurements are interleaved.
 
     Args:
         configs: what is compared, by label; the first is what the others are compared with.
         memory: a size such as 12GB or 11GiB, for the largest batch.
         number: of rounds.
         seconds: about how long training and inference are measured in each round.
-        say: told how far it is.
+        say: takes lines on progress.
         against: other libraries in which each configuration is measured too, on lines of their own.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Whether the machine can hold what a configuration needs, asked before anything of it is built."""
+"""Whether the machine has the memory that a configuration needs, checked before anything of it is built."""
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost.parameters import FLOAT32_BYTES, count_parameters, estimate_training_memory, largest_batch
@@ -11,7 +11,7 @@ _LARGEST = ("model.hidden_size", "model.num_layers", "batch_size", "machine.micr
 
 
 def check_training(config: RunConfig) -> None:
-    """Check that main memory holds what training takes: on a GPU the weights and a batch alone.
+    """Check that main memory is enough for training: on a GPU the weights and a batch alone.
 
     Raises:
         ConfigError: it does not, with both numbers, unless machine.memory_check=false.
@@ -45,7 +45,7 @@ def micro_batch_size(config: RunConfig, device: str, precision: str, processes: 
 
 
 def check_weights(parameters: int, what: str) -> None:
-    """Check that main memory holds the weights of a model.
+    """Check that main memory is enough for the weights of a model.
 
     Raises:
         ConfigError: it does not, with both numbers.

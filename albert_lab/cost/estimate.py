@@ -20,7 +20,7 @@ MEASURED_UTILISATION = 1 / 3
 MATRIX_SIZE = 96
 # Measured, see DECISIONS.md.
 MEMORY = (
-    "Memory holds tensors alone. A process that trains on a CPU holds about 500 MiB besides, and more on more text:"
+    "Memory is that of tensors alone. A process that trains on a CPU takes about 500 MiB more, and more with more text:"
     " runs on 114 MB of it, with 80 MiB of tensors, came to 1.1 to 1.8 GiB."
 )
 
@@ -72,7 +72,7 @@ def sizes(overrides: Sequence[str]) -> Listing:
 
 
 def paper_counts() -> Listing:
-    """Every parameter count that the paper prints, beside the exact ones of the released shapes."""
+    """Every parameter count that the paper prints, next to the exact ones of the released shapes."""
     rows = []
     for row in parameters.paper_rows():
         counts = parameters.count_parameters(load(row.overrides))

@@ -49,7 +49,7 @@ class Flops:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes held by tensors at the peak; what else the process holds is not in it."""
+    """Bytes of tensors at the peak, without whatever else the process has in memory."""
 
     weights: int
     gradients: int
@@ -181,7 +181,7 @@ def paper_rows() -> list[PaperRow]:
 
 
 def paper_footnote() -> str:
-    """How the paper counted, as far as its numbers tell."""
+    """How the paper counted, as far as its numbers show."""
     return _paper()["footnote"]
 
 

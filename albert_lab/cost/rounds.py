@@ -1,4 +1,4 @@
-"""Configurations measured by turns, each in a child process: `python -m albert_lab.cost.rounds` is such a child."""
+"""Interleaved measurements of configurations, each in a child process started as `python -m albert_lab.cost.rounds`."""
 
 import json
 import os
@@ -61,14 +61,14 @@ def measure(
 ) -> list[Measured]:
     """Every candidate measured once a round, one at a time, in an order drawn anew for each round.
 
-    A child process each tells their memory apart; they are all held at once. What slows the machine for a while then
+    A child process each keeps their memory apart; all children live at once. What slows the machine for a while then
     slows them alike.
 
     Args:
         candidates: what is measured.
         rounds: how often.
         seconds: about how long training and inference are measured in each.
-        say: told how far it is.
+        say: takes lines on progress.
     """
     with _children([candidate.config for candidate in candidates]) as children:
         found = [_first(children[place], candidate, seconds, say) for place, candidate in enumerate(candidates)]
@@ -184,7 +184,7 @@ def main(threads: int) -> None:
                     "training": bench.training(),
                     "inference": bench.inference(),
                 }
-        except Exception as error:  # such as too little memory on a GPU; ours to tell, the parent's to report
+        except Exception as error:  # such as too little memory on a GPU; the parent reports it
             answer = {"error": str(error).partition("\n")[0] or type(error).__name__}
         print(json.dumps(answer), file=answers, flush=True)
 

@@ -22,7 +22,7 @@ from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
 from albert_lab.training.transfer import inputs_of
 
-WARM_UP = 3  # training steps; the second is the first with the optimizer's moments beside the activations
+WARM_UP = 3  # training steps; the second is the first with both the optimizer's moments and the activations
 MATRIX_SIZES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192, 16384)}
 
 

@@ -212,7 +212,7 @@ def _found(corpus: CorpusConfig, given: str) -> list[tuple[str, Path]]:
     found = [(name, file) for name, file in _walk(root) if suffixes(file)[0] in _TEXT_SUFFIXES]
     if not found:
         raise MissingDataError(
-            f"corpus.path={corpus.path}: {root.absolute()} holds no .txt, .jsonl or extension-less file"
+            f"corpus.path={corpus.path}: {root.absolute()} has no .txt, .jsonl or extension-less file"
             f" (plain, {', '.join(COMPRESSION)}); other names can be given as a glob"
         )
     return found
@@ -305,7 +305,7 @@ def _text_of(record: Any, field: str, place: str) -> str:
         raise ConfigError(f"{place}: not a record but a {type(record).__name__}")
     text = record.get(field)
     if not isinstance(text, str):
-        problem = f"holds no text but {text!r}" if field in record else "is missing"
+        problem = f"has {text!r}, not text" if field in record else "is missing"
         raise ConfigError(f"{place}: corpus.text_field={field} {problem}; fields: {', '.join(map(str, record))}")
     try:
         text.encode()

@@ -399,7 +399,7 @@ def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str])
     if not len(pairs):
         raise ConfigError(
             f"inter_sentence={spec.name}: no segment pair can be made, since none of the {counts['chunks']} chunks of"
-            " the corpus holds two sentences"
+            " the corpus has two sentences"
         )
     for label, entry in enumerate(spec.labels):
         if not np.any(pairs.label == label):

@@ -104,7 +104,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     """
     file = folder / "meta.json"
     if not file.exists():
-        raise MissingDataError(f"{folder} holds no token shards; albert-lab data prepare makes them")
+        raise MissingDataError(f"{folder} has no token shards; albert-lab data prepare makes them")
     return files.read_json(file, _Meta, _remedy(folder)).model_dump()
 
 

@@ -44,7 +44,7 @@ def learning_curves(data: FigureData) -> Figure | None:
 
 
 def arms(data: FigureData) -> Figure | None:
-    """Held-out MLM accuracy along the way, beside the paper's figure of the same (Figures 2a and 2b)."""
+    """Held-out MLM accuracy during training, next to the paper's curves (Figures 2a and 2b)."""
     if not data.lines(data.curves, "step", "mlm_accuracy"):
         return None
     paper = data.experiment.paper_figure
@@ -95,7 +95,7 @@ def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) ->
 
 
 def layer_similarity(data: FigureData) -> Figure | None:
-    """What each layer changes, beside the paper's Figure 1."""
+    """What each layer changes, next to the paper's Figure 1."""
     lines = {data.name(row): parts_of(data.layers, [run["run"] for run in row.runs]) for row in data.rows}
     lines = {name: parts for name, parts in lines.items() if parts}
     return draw_layers(lines, data.experiment.paper_figure, unit="seed") if lines else None
@@ -203,7 +203,7 @@ def _scores(
 
 
 def speed(data: FigureData) -> Figure | None:
-    """Training throughput of each row; beside it the speed-up over the paper's reference where the paper prints it."""
+    """Training throughput of each row; next to it the speed-up over the paper's reference where the paper prints it."""
     found = [(row, spread) for row in data.rows if (spread := row.spread("tokens_per_second"))]
     if not found:
         return None

@@ -31,7 +31,7 @@ class FigureData:
         return ", ".join(self.word(row, axis) for axis in axes_of(self.experiment, self.points))
 
     def word(self, row: Row, axis: str, *, paper: bool = False) -> str:
-        """The value of an axis in a row: ours, with the paper's where ours stands for it, or the paper's alone."""
+        """The value of an axis in a row: ours, with the paper's that it replaces, if any, or the paper's alone."""
         label = row.labels[axis]
         if not _is_number(label):
             return label

@@ -66,7 +66,7 @@ class Line:
 
 
 def counted(counts: Sequence[int], unit: str = "seed") -> str:
-    """How many seeds stand behind points, as `n = 1 seed` or `n = 2 to 3 seeds`."""
+    """How many seeds points are made of, as `n = 1 seed` or `n = 2 to 3 seeds`."""
     low, high = min(counts), max(counts)
     return f"n = {low if low == high else f'{low} to {high}'} {unit}{'' if high == 1 else 's'}"
 
@@ -114,7 +114,7 @@ def draw_marker(panel: Axes, x: float, y: float, index: int, kind: int, *, paper
 
 
 def marker_legend(figure: Figure, kinds: Sequence[str]) -> None:
-    """Say below the panels what each marker stands for."""
+    """Name below the panels what each marker is."""
     if kinds:
         looks = [
             {"color": "#555555", "linestyle": "none", "marker": style(kind)["marker"]} for kind in range(len(kinds))
@@ -136,7 +136,7 @@ def draw_rows(panel: Axes, series: Mapping[str, Sequence[tuple[float, float | No
 
 
 def name_rows(figure: Figure, panel: Axes, names: Sequence[str]) -> None:
-    """Write the names of rows beside a panel, and make the figure as large as they need."""
+    """Write the names of rows next to a panel, and make the figure as large as they need."""
     panel.set_yticks(range(len(names)), names)
     width, _ = figure.get_size_inches()
     figure.set_size_inches(width + max(map(len, names)) / CHARACTERS_PER_INCH, 0.9 + 0.25 * len(names))

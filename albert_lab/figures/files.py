@@ -112,7 +112,7 @@ def newest_with_layers(place: str = "*") -> Path | None:
 
 
 def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
-    """Layers of any encoders in one figure, with their table beside it: layers.csv, PNG and SVG.
+    """Layers of any encoders in one figure, with their table: layers.csv, PNG and SVG.
 
     Args:
         tables: one row an encoder (`run`, `corpus`), token choice and layer.

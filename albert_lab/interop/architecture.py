@@ -18,7 +18,7 @@ ACTIVATIONS = {
     "gelu_python": "gelu",
     "relu": "relu",
 }
-# What the pre-training head of each family tells apart, unless the folder says otherwise.
+# The pair labels of the pre-training head of each family, unless the folder says otherwise.
 PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "other-document")}
 PAIR_LABELS_KEY = "pair_labels"
 # Keys that change what is computed, with the one value that this encoder computes.
@@ -27,7 +27,7 @@ _ONLY = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a config.json describes. pair_labels are the kinds of pair that its pair head, if any, tells apart."""
+    """What a config.json describes. pair_labels are the kinds of pair that its pair head, if any, classifies."""
 
     family: Family
     shape: EncoderShape

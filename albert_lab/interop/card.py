@@ -18,7 +18,7 @@ def model_card(folder: Path, opened: Opened, layout: str, model_class: str | Non
 
     Args:
         folder: of the run.
-        opened: what the folder holds.
+        opened: the model of the folder.
         layout: in which it is exported.
         model_class: of transformers, that opens it; None: albert_lab.load does.
     """
@@ -45,7 +45,7 @@ def _description(opened: Opened) -> str:
     lines = [
         f"An encoder of {shape.num_layers} layers, H = {shape.hidden_size}, E = {shape.embedding_size},"
         f" {shape.num_attention_heads} heads, sharing `{config.sharing.name}`, vocabulary {shape.vocab_size:,}.",
-        f"Its pair head tells apart: {pairs} (label 0 first)." if pairs else "It has no pair head.",
+        f"Labels of its pair head: {pairs} (label 0 first)." if pairs else "It has no pair head.",
         f"Sequences of at most {config.max_sequence_length} tokens: positions beyond that were not trained."
         if config.max_sequence_length < shape.max_position_embeddings
         else f"Sequences of at most {shape.max_position_embeddings} tokens.",
@@ -97,13 +97,13 @@ def _provenance(record: RunRecord) -> str:
         "parameters": f"{record.parameters['total']:,}",
         "results version": str(record.results_version),
         "exported with": f"albert-lab {__version__}",
-        "report": ", ".join(f"`{report}`" for report in _reports(record.name)) or "no report here holds this run",
+        "report": ", ".join(f"`{report}`" for report in _reports(record.name)) or "no report here has this run",
     }
     return tabulate(list(rows.items()), headers=["", ""], tablefmt="github", disable_numparse=True)
 
 
 def _reports(name: str) -> list[str]:
-    """Reports that hold a run, as paths under the folders of reports."""
+    """Reports that have a run, as paths under the folders of reports."""
     found = []
     for folder in (paths.reports(), paths.published()):
         for file in sorted(folder.glob(f"*/*/{reported.FOLDER}/{name}.json")):

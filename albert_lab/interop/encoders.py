@@ -29,7 +29,7 @@ def layers(folder: Path, config: RunConfig, say: Say) -> "pd.DataFrame":
 
     Raises:
         MissingDataError: transformers is not installed, or the text is not there.
-        ConfigError: the folder holds no encoder and tokenizer that transformers can load.
+        ConfigError: the folder has no encoder and tokenizer that transformers can load.
     """
     import pandas as pd
 

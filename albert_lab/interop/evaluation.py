@@ -1,4 +1,4 @@
-"""Intrinsic scores of whatever a folder holds, on any corpus."""
+"""Intrinsic scores of a model from any folder, on any corpus."""
 
 import os
 from collections.abc import Sequence
@@ -133,7 +133,7 @@ def _notes(opened: Opened) -> tuple[str, ...]:
     if not opened.pair_labels and "pooler" not in opened.missing:
         notes.append("There is no pair head: NSP and SOP are scored by a linear probe on the pooled output.")
     elif opened.pair_labels:
-        notes.append(f"The pair head tells apart: {', '.join(opened.pair_labels)}.")
+        notes.append(f"Labels of the pair head: {', '.join(opened.pair_labels)}.")
     if opened.imported:
         notes.append("Whether the model has read this text before, its folder does not say.")
     return tuple(notes)

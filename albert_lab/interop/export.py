@@ -1,4 +1,4 @@
-"""A run folder becomes a folder in the Hugging Face layout, or one of our own that stands by itself."""
+"""A run folder becomes a folder in the Hugging Face layout, or one of our own that needs nothing else."""
 
 import json
 import shutil

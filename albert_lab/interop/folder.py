@@ -41,7 +41,7 @@ _TIED = {
 class FolderModel:
     """A model read from a folder, in evaluation mode.
 
-    missing names the parts of PARTS that the folder does not hold: pooler and mlm_head stand with random weights, a
+    missing names the parts of PARTS that the folder lacks: pooler and mlm_head get random weights, a
     pair head is left out. unused names tensors that have no place here. notes say in words what was changed.
     """
 
@@ -69,7 +69,7 @@ def read_model(folder: Path) -> FolderModel:
 
     Raises:
         ConfigError: a file that is missing, damaged, or not for this encoder; a tensor that is missing or has another
-            shape than config.json says; a pickle that holds anything but tensors.
+            shape than config.json says; a pickle with anything but tensors.
     """
     described = read_architecture(folder)
     check_weights(count_encoder(described.shape), f"{folder / CONFIG_FILE} describes a model that")
@@ -113,7 +113,7 @@ def read_tensors(folder: Path) -> tuple[Path, dict[str, torch.Tensor]]:
         index = folder / SAFETENSORS_INDEX
         places = read_json(index).get("weight_map")
         if not isinstance(places, dict) or not all(_is_name(name) for name in places.values()):
-            raise ConfigError(f"{index}: weight_map must give the name of a file beside it for each tensor")
+            raise ConfigError(f"{index}: weight_map must give for each tensor the name of a file in the same folder")
         tensors: dict[str, torch.Tensor] = {}
         for name in sorted(set(places.values())):
             tensors |= _read_safetensors(folder / name)
@@ -138,7 +138,7 @@ def _read_pickle(file: Path) -> dict[str, torch.Tensor]:
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise ConfigError(f"{file} holds more than tensors, or is damaged; nothing in it was run") from error
+        raise ConfigError(f"{file} has more than tensors in it, or is damaged; nothing in it was run") from error
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
         raise ConfigError(f"{file} is damaged: {error}") from error
     if not isinstance(content, Mapping) or not all(isinstance(value, torch.Tensor) for value in content.values()):

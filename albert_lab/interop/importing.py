@@ -51,8 +51,8 @@ def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name
         name: of the model, in the run's name; of the folder, if None.
 
     Raises:
-        ConfigError: see folder.read_model; a tokenizer of another vocabulary; a shape that no configuration holds; an
-            override of what the folder decides; a name that is none.
+        ConfigError: see folder.read_model; a tokenizer of another vocabulary; a shape that no configuration can have;
+            an override of what the folder decides; a name that is none.
     """
     found = read_model(folder)
     shape = found.architecture.shape
@@ -78,12 +78,12 @@ def check_vocabulary(tokenizer: Tokenizer, shape: EncoderShape, file: Path) -> N
 def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:
     """The run folder of a folder in the Hugging Face layout, made first where it is not there yet.
 
-    It holds the weights as a checkpoint of step 0 whose optimizer has no state, the tokenizer, and import.json.
+    It has the weights as a checkpoint of step 0 whose optimizer has no state, the tokenizer, and import.json.
 
     Raises:
         ConfigError, MissingDataError: see plan and tokenizer_files.copy.
     """
-    # First, since it tells whether this is such a folder at all.
+    # First, since it shows whether this is such a folder at all.
     read_architecture(folder)
     with TemporaryDirectory() as scratch:
         planned = plan(folder, tokenizer_files.copy(folder, Path(scratch)), overrides, name)
@@ -104,7 +104,7 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
         find_or_build(run.folder, build, f"the import of {folder}", say)
     for finding in lint.lint(folder):
         say(f"{finding.severity}: {finding.text}")
-    say("optimizer state is not part of the folder: going on with pre-training begins with fresh moments")
+    say("the folder has no optimizer state: continued pre-training starts with fresh moments")
     return run.folder
 
 
@@ -181,7 +181,7 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
         option = load_option("inter_sentence", name, InterSentenceConfig)
         if tuple(label.kind for label in option.labels) == tuple(labels):
             return option.model_dump(mode="json")
-    raise ConfigError(f"pair_labels={', '.join(labels)}: no inter_sentence option tells these apart")
+    raise ConfigError(f"pair_labels={', '.join(labels)}: no inter_sentence option has these labels")
 
 
 def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:

@@ -14,8 +14,8 @@ from albert_lab.interop.folder import FolderModel
 
 Severity = Literal["error", "warning", "note"]
 _PARTS = {
-    "pooler": "no pooler: a random one stands there, and scores that rest on it mean nothing before training",
-    "mlm_head": "no MLM head: a random one stands there, and there is no MLM accuracy before training",
+    "pooler": "no pooler: a random one takes its place, and scores that use it mean nothing before training",
+    "mlm_head": "no MLM head: a random one takes its place, and there is no MLM accuracy before training",
     "pair_head": "no pair head (sop_classifier or seq_relationship), as in most published checkpoints: NSP and SOP are"
     " scored by a linear probe",
 }
@@ -51,7 +51,7 @@ def _heads(found: FolderModel) -> Iterator[Finding]:
     for part in found.missing:
         yield Finding("note" if part == "pair_head" else "warning", _PARTS[part])
     if "pair_head" not in found.missing:
-        yield Finding("note", f"the pair head is taken to tell apart: {', '.join(found.architecture.pair_labels)}")
+        yield Finding("note", f"assumed labels of the pair head: {', '.join(found.architecture.pair_labels)}")
 
 
 def _numbers(found: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def _numbers(found: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
             "note", "E = H with a projection between them, which the release does not have: projection=always"
         )
     if shape.inner_group_num > 1:
-        yield Finding("warning", f"inner_group_num={shape.inner_group_num}: load() opens it, a run cannot hold it")
+        yield Finding("warning", f"inner_group_num={shape.inner_group_num}: load() opens it, a run cannot have it")
     for key in ("classifier_dropout_prob", "classifier_dropout"):
         if content.get(key):
             text = f"{key}={content[key]:g} is of transformers' own classifiers"

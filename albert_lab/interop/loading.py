@@ -24,9 +24,9 @@ from albert_lab.training import checkpoint
 class Opened:
     """A model read from a folder, in evaluation mode, and what belongs to it.
 
-    config describes the model and the text it reads. pair_labels are the kinds of pair that the pair head tells apart;
-    empty where there is none. missing names parts that the folder does not hold and that stand with random weights.
-    imported tells that it was not trained here.
+    config describes the model and the text it reads. pair_labels are the kinds of pair that the pair head classifies;
+    empty where there is none. missing names parts that the folder lacks and that get random weights.
+    imported: it was not trained here.
     """
 
     name: str
@@ -43,7 +43,7 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
     """The model of a folder in evaluation mode, and its tokenizer.
 
     The folder is a run's, one that `albert-lab export` wrote, or an ALBERT or BERT in the Hugging Face layout. A part
-    that it does not hold stands with random weights, and a warning names it.
+    that it lacks gets random weights, and a warning names it.
 
     Example:
         >>> import albert_lab
@@ -65,15 +65,15 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
         importing.check_vocabulary(tokenizer, found.architecture.shape, tokenizer_files.find(path))
         model, missing = found.model, found.missing
     if random := [part for part in missing if part != "pair_head"]:
-        warnings.warn(f"{path} does not hold {' and '.join(random)}: random weights stand there", stacklevel=2)
+        warnings.warn(f"{path} has no {' and no '.join(random)}: random weights take their place", stacklevel=2)
     return model, tokenizer
 
 
 def open_folder(text: str) -> Opened:
-    """A run by its name, or whatever a folder holds.
+    """The model of a run by its name, or of a folder.
 
     Raises:
-        ConfigError, MissingDataError: see load; a shape that no configuration holds.
+        ConfigError, MissingDataError: see load; a shape that no configuration can have.
     """
     path = runs.find(text)
     if (path / runs.RUN_FILE).is_file():
@@ -93,7 +93,7 @@ def open_folder(text: str) -> Opened:
 
 
 def _tokenizer_file(folder: Path, config: RunConfig) -> Path:
-    """The tokenizer file of a run: beside its run.yaml where it was imported or exported, else where runs have it."""
+    """The tokenizer file of a run: next to its run.yaml where it was imported or exported, else where runs have it."""
     try:
         return tokenizer_files.find(folder)
     except MissingDataError:
@@ -101,7 +101,7 @@ def _tokenizer_file(folder: Path, config: RunConfig) -> Path:
 
 
 class _Import(BaseModel):
-    """What is read of import.json; it holds more."""
+    """What is read of import.json; it has more keys."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -116,7 +116,7 @@ def read_import(folder: Path) -> dict[str, Any] | None:
 
 
 def open_run(folder: Path) -> Opened:
-    """What a run folder holds, or one that was exported in our own layout.
+    """The model of a run folder, or of one that was exported in our own layout.
 
     Raises:
         ConfigError: it is no run folder, or its weights are not those of its configuration.

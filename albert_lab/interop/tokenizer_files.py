@@ -190,7 +190,7 @@ def read_json(file: Path) -> dict[str, Any]:
     """The JSON object in a file.
 
     Raises:
-        DamagedFileError: the file is not there, or holds no JSON object.
+        DamagedFileError: the file is not there, or is no JSON object.
     """
     return files.read_json(file, dict[str, Any])
 

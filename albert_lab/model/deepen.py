@@ -59,7 +59,7 @@ def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> None:
         if after % before:
             raise ConfigError(
                 f"weights cannot be passed on from {key}={before} to {key}={after}:"
-                f" each block stands for a whole number of new ones, so {after} must be a multiple of {before}"
+                f" each block is repeated a whole number of times, so {after} must be a multiple of {before}"
             )
 
 

@@ -1,4 +1,4 @@
-"""How often two rows stand here in the order in which the paper has them."""
+"""How often two rows have the same order here as in the paper."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def as_text(found: Agreement) -> str:
     if not found.pairs:
         return ""
     text = f"Agreement with the paper: of {_pairs(found.pairs)} of rows, {_share(found.agreeing, found.pairs)}"
-    text += " stand in the paper's order here"
+    text += " have the paper's order here"
     if found.decided:
         text += f"; of the {found.decided} that these runs decide, {_share(found.decided_agreeing, found.decided)}"
     else:

@@ -161,7 +161,7 @@ def companions(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFra
     the held-out MLM loss; minus the loss of the fine-tuned tasks. A measure that no run has makes no verdict, nor does
     a claim that names a number, such as a margin in points.
 
-    Source: Magnusson et al., DataDecide (2025, arXiv 2504.11393): likelihoods tell at small scales most.
+    Source: Magnusson et al., DataDecide (2025, arXiv 2504.11393): likelihoods are the most informative at small scales.
     """
     scores = TableScores(table, tunings)
     measures = [AVERAGE_LEARNT] if scores.unlearnt_tasks and scores.learnt_tasks else []
@@ -278,7 +278,7 @@ def _seeds(evidence: _Evidence, experiment: Experiment, alpha: float) -> tuple[i
             return None, "a single seed shows no spread"
         seeds = seeds_needed(finding.estimate, (float(paper) - comparison.low, comparison.high - float(paper)), alpha)
         if seeds is None:
-            return None, "an effect of the paper's size is too small beside the noise for any number of seeds"
+            return None, "an effect of the paper's size is too small next to the noise for any number of seeds"
         needed.append(seeds)
     return max(needed), ""
 

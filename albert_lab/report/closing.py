@@ -12,7 +12,7 @@ from albert_lab.studies.table import intrinsic_columns, task_columns
 
 
 def text(folder: Path) -> str:
-    """The closing lines of the study that a report folder holds, as Markdown.
+    """The closing lines of the study in a report folder, as Markdown.
 
     Raises:
         ConfigError: a file of the report is missing or cannot be read.

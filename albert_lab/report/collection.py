@@ -46,7 +46,7 @@ class Entry:
 
     @cached_property
     def agreement(self) -> Agreement:
-        """How its pairs of rows stand beside the paper's."""
+        """How the order of its pairs of rows compares with the paper's."""
         return agreement(self.experiment, self.rows, self.finetunings)
 
     @property

@@ -94,7 +94,7 @@ def _beside(a: Path, left: "_Side", b: Path, right: "_Side") -> Sides:
 
 @dataclass(frozen=True)
 class _Side:
-    rows: dict[frozenset[tuple[str, str]], Row]  # by their labels, in whatever order the axes stand
+    rows: dict[frozenset[tuple[str, str]], Row]  # by their labels, whatever the order of the axes
     columns: list[Column]
     points: pd.DataFrame
     runs: pd.DataFrame

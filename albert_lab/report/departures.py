@@ -12,11 +12,11 @@ PAPERS_SCALE = (
 )
 RELEASED_SHORT_SHARE = 0.1
 RELEASED_SENTENCES = 10_000_000
-# What the code does otherwise at every scale; each stands at its place as "Differs from the ...".
+# What the code does otherwise at every scale; each is marked in the code by "Differs from the ...".
 _ALWAYS = (
-    "At every scale, unlike the release: text is cut from the front and the back of a chunk by turns, so that lengths"
-    " do not tell the order of segments; a segment of another document begins where a sentence of it does; labels are"
-    " dealt out in their shares, not tossed for; an n-gram is masked within one segment."
+    "At every scale, unlike the release: text is cut from the front and the back of a chunk alternately, so that"
+    " lengths do not reveal the order of segments; a segment of another document begins at the start of a sentence; the"
+    " shares of the labels are exact, not drawn; an n-gram is masked within one segment."
 )
 
 

@@ -1,4 +1,4 @@
-"""The noise of dev examples in a comparison of rows, beside that of seeds; and the Multi-Bootstrap of both."""
+"""The noise of dev examples in a comparison of rows, next to that of seeds; and the Multi-Bootstrap of both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def example_variance(rows: Sequence[ExampleScores], weights: Sequence[float]) ->
     """The variance that the choice of examples gives to a weighted sum of row means, and its degrees of freedom.
 
     By moments in a crossed layout of seeds and examples: the variance over examples of the sum's mean over seeds,
-    less what chance answers of single seeds add to it, which the spread over seeds already holds. Never below 0.
+    less what chance answers of single seeds add to it, which the spread over seeds already includes. Never below 0.
 
     Args:
         rows: one a weight. Rows of the same examples are paired example by example, others add up.

@@ -71,8 +71,8 @@ def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
         return []
     found = [
         "Downstream scores are those of the best checkpoint on the dev set (medians over the fine-tuning seeds), as the"
-        " paper's seem to be; those of the last step stand beside them and are never mixed in. SQuAD's kind shows F1/EM"
-        " and counts as their mean. Intervals hold the chance of the dev examples alone, not that of seeds."
+        " paper's seem to be; those of the last step are in columns of their own and never mixed in. SQuAD's kind shows"
+        " F1/EM and counts as their mean. Intervals cover the chance of the dev examples alone, not that of seeds."
     ]
     titles = experiment.paper.columns if experiment.paper else {}
     if absent := absent_columns(experiment, tunings):
@@ -86,14 +86,14 @@ def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
             resembles = f"; it {line['note']}" if line["note"] else ""
             official = titles.get(line["column"], line["column"])
             found.append(
-                f"{title} stands where the paper has {official}, whose data is not here. It is made of held-out"
+                f"{title} replaces the paper's {official}, whose data is not here. It is made of held-out"
                 f" documents of the corpus and compares with no published score{resembles}."
             )
         official = json.loads(line["official"])
         have = {"train": line["train_available"], "dev": line["dev_available"]}
         if official and official != have:
             found.append(
-                f"{title}: its files hold {have['train']:,} training and {have['dev']:,} dev examples, the official"
+                f"{title}: its files have {have['train']:,} training and {have['dev']:,} dev examples, the official"
                 f" ones {official['train']:,} and {official['dev']:,}: the score compares with nothing published."
             )
         counts = [

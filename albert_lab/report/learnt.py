@@ -1,4 +1,4 @@
-"""What each row of a table learnt of the two sentence tasks, in one sentence a row."""
+"""What each row of a table learnt of the two sentence tasks, in one sentence per row."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from albert_lab.studies.table import Column, Row, Run, axis_labels, intrinsic_co
 
 
 def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> list[str]:
-    """A sentence a row on its pair accuracies, each beside its floors; none where a study shows no such accuracy."""
+    """One sentence per row on its pair accuracies, each with its floors; none where a study has no such accuracy."""
     columns = [column for column in intrinsic_columns(experiment) if column.key != "mlm_accuracy"]
     sentences = []
     for row in table:

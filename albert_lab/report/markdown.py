@@ -40,7 +40,7 @@ def fold(text: str, headings: Collection[str]) -> str:
 
 
 def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:
-    """A row as in the paper, our scores beside the paper's."""
+    """A row as in the paper, our scores next to the paper's."""
     shown = experiment.paper.columns if experiment.paper else {}
     header = [*axis_names(axes), "seeds"]
     for column in columns:

@@ -17,10 +17,10 @@ from albert_lab.studies.table import fitting, intrinsic_columns, task_columns
 PAGE = "README.md"
 _TITLE = "# The paper on one page"
 _INTRODUCTION = (
-    "Every table and figure of *ALBERT* (Lan et al. 2020, arXiv 1909.11942) that was made again here, with its headline"
-    " scores, and every sentence of the paper that these runs can speak of, with its verdict. Made of the records in"
-    " the report folders alone: `albert-lab paper` makes what is missing, `albert-lab report` with this folder writes"
-    " this page again. Table 14, the fine-tuning settings, is `albert-lab table14`."
+    "Every table and figure of *ALBERT* (Lan et al. 2020, arXiv 1909.11942) that was reproduced here, with its headline"
+    " scores, and every claim of the paper that these runs can test, with its verdict. Made from the records in the"
+    " report folders alone: `albert-lab paper` makes what is missing, and `albert-lab report` with this folder rebuilds"
+    " this page. Table 14, the fine-tuning settings, is `albert-lab table14`."
 )
 
 

@@ -87,7 +87,7 @@ def write(folder: Path, found: Study) -> Path:
 
 
 def rebuild(folder: Path) -> Path:
-    """Write report.md, report.html, figures and CSV files again from the records beside them; the path of the first.
+    """Write report.md, report.html, figures and CSV files again from the folder's records; the path of the first.
 
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
@@ -211,7 +211,7 @@ def _how_to_read(table: Sequence[Row]) -> str:
     if 1 in sizes:
         parts.append(
             "In brackets: the 95 % Wilson interval of a single run over the answers of its held-out set, which does not"
-            " hold the spread between seeds."
+            " include the spread between seeds."
         )
     parts.append("The paper's numbers come from its own scale, data and held-out set: compare directions, not values.")
     return " ".join(parts)

@@ -147,7 +147,7 @@ class PooledSpread:
 
     @cached_property
     def _df_of_levels(self) -> float:
-        """The degrees of freedom of the variance within rows, which holds the variance that seeds have in common."""
+        """The degrees of freedom of the variance within rows, which includes the variance that seeds have in common."""
         common = self._of_rows.sum_of_squares - self._of_both.sum_of_squares, self._of_rows.df - self._of_both.df
         rest = self._of_both.sum_of_squares, self._of_both.df
         squares = [(total, df) for total, df in (common, rest) if df > 0 and total > 0]
@@ -249,7 +249,7 @@ def seeds_needed(found: Estimate, distances: Iterable[float], alpha: float) -> i
 class Components:
     """The spread by its sources: sd between pre-trainings without the noise of fine-tuning, and sd of fine-tuning.
 
-    pretraining is None for a single run. finetuning is None where no run has two fine-tunings; pretraining then holds
+    pretraining is None for a single run. finetuning is None where no run has two fine-tunings; pretraining then covers
     both.
     """
 

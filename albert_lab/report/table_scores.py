@@ -77,7 +77,7 @@ class TableScores:
 
         The noise of the answers counts in the level of a single row even where only their number is known. Of
         differences it needs the scores example by example, for rows answer the same examples; where these were not
-        recorded, the spread over seeds stands alone.
+        recorded, there is the spread over seeds alone.
 
         Args:
             weights: with their rows, all of which have the column.

@@ -29,7 +29,7 @@ COMPANIONS = (
     "The same claims by other measures of these rows, none of them the paper's metric, with a correction of their own:"
     f" `{AVERAGE_LEARNT}` leaves out tasks that no row has learnt; `{MLM_LIKELIHOOD}` is minus the held-out loss, in"
     f" nats a token; `{AVERAGE_LIKELIHOOD}` is minus the mean loss of the average's tasks, in nats an example."
-    " Likelihoods tell more than accuracies where models are small (DataDecide, arXiv 2504.11393)."
+    " Likelihoods are more informative than accuracies where models are small (DataDecide, arXiv 2504.11393)."
 )
 PAPERS_NOISE = (
     "The paper's own noise: one model (E = 128, all shared) has MNLI 81.6 in its Table 3 and 82.0 in its Table 4,"

@@ -44,5 +44,5 @@ def tree(names: Sequence[str], parent_of: Mapping[str, str]) -> list[tuple[str, 
 
 
 def branch(depth: int) -> str:
-    """What stands before a name at a depth of the tree; without leading spaces, which tables would cut off."""
+    """The prefix of a name at a depth of the tree; without leading spaces, which tables would cut off."""
     return "└" + "──" * depth + " " if depth else ""

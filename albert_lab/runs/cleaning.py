@@ -1,4 +1,4 @@
-"""What takes disk space and can be made again."""
+"""What takes disk space and can be recreated."""
 
 import shutil
 import time

@@ -65,7 +65,7 @@ def failures(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> dict[str,
 
 
 def forget_failures(folder: Path, *, fixable_only: bool = False) -> None:
-    """Make failed fine-tunings be made again: all, or those for want of something that was the user's to mend."""
+    """Reset failed fine-tunings, so that they run again: all, or those whose errors the user can fix."""
     for file in (folder / FOLDER).glob(f"*.{FAILURE}"):
         if not fixable_only or _read_failure(file).fixable:
             file.unlink()
@@ -107,7 +107,7 @@ def make(
 ) -> bool:
     """Fine-tune a finished run on what is missing, but not on what has failed before; False when stopped.
 
-    A fine-tuning that fails leaves its reason beside the records, and the others are made. Before each, show is called
+    A fine-tuning that fails leaves its reason among the records, and the others are made. Before each, show is called
     with its title, how many are done, and how many there are.
     """
     todo = [

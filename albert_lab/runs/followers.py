@@ -101,7 +101,7 @@ def _started(folder: Path, size: int, host: str, port: int) -> Iterator[Callable
     def check() -> None:
         for number, child in enumerate(children, 1):
             if child.poll() == 1:
-                raise RuntimeError(f"process {number} of this run failed; what it said stands above")
+                raise RuntimeError(f"process {number} of this run failed; see its message above")
             if child.poll() is not None:
                 raise LostProcessError(f"process {number} of this run ended with exit code {child.returncode}")
 

@@ -17,13 +17,13 @@ FILE = "slurm.json"
 EXIT = "slurm.exit"
 _REMEDY = "remove it: the run is then submitted again"
 _LAST_LINES = 4
-# States of jobs whose runs did not fail: the same command goes on with them.
+# States of jobs whose runs did not fail: the same command resumes them.
 _ENDED_BY_SLURM = ("CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "REVOKED")
 _LOG_BYTES = 16_384
 
 
 class Submitted(BaseModel):
-    """What slurm.json holds: the job's number, what its process is told, and the job that prepares its text, if any."""
+    """The content of slurm.json: the job, the arguments of its process, and the job that prepares its text, if any."""
 
     job: str = Field(pattern=r"^\w+$")
     words: list[str]

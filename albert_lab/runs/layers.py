@@ -12,7 +12,7 @@ from albert_lab.runs import ancestry, results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
 
-# Of layers.csv, beside the choice of tokens.
+# Of layers.csv, next to the choice of tokens.
 LAYER_COLUMNS = ("layer", "l2_distance", "cosine_similarity", "degrees")
 
 if TYPE_CHECKING:

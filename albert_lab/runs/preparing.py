@@ -60,7 +60,7 @@ def command(folders: Iterable[Path], tasks: Iterable[str] = ()) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Prepare what run folders read, and return the exit code: 2 or 4 for what the user can mend."""
+    """Prepare what run folders read, and return the exit code: 2 or 4 for errors that the user can fix."""
     parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.preparing")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--tasks", nargs="+", default=[], help="downstream tasks that a corpus may bring")

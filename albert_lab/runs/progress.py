@@ -28,7 +28,7 @@ class Place:
 
     @classmethod
     def read(cls, text: str | None) -> "Place":
-        """A place as the process is told it, NUMBER/OF:FINETUNING:LATER; None: a run by itself."""
+        """A place as the process gets it, NUMBER/OF:FINETUNING:LATER; None: a run by itself."""
         if text is None:
             return cls(1, 1, 0.0, 0.0)
         place, finetuning, later = text.split(":")
@@ -86,7 +86,7 @@ class RunProgress:
             taken = self._clock() - self._finetuning_since
             own = taken / done * (total - done)
             if self._budget_seconds is None and self._place.finetuning:
-                # A run that was pre-trained before: its fine-tunings tell the speed.
+                # A run that was pre-trained before: its fine-tunings give the speed.
                 self._budget_seconds = taken / done * total / self._place.finetuning
         left = f"  {self._left(own)}" if done or self._budget_seconds else ""
         self._update(done / total, f"fine-tuning {done + 1} of {total}: {title}{left}")

@@ -114,7 +114,7 @@ def provenance(
 
 
 def _processor() -> str:
-    """The processor's name as Linux tells it; elsewhere what Python knows."""
+    """The processor's name as Linux has it; elsewhere what Python knows."""
     information = Path("/proc/cpuinfo")
     if information.is_file():
         for line in information.read_text().splitlines():

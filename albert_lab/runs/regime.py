@@ -1,4 +1,4 @@
-"""The regime of a run: dimensionless numbers beside the paper's own, which say what a small re-run can show."""
+"""The regime of a run: dimensionless numbers next to the paper's, which show what a small re-run can answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ class Quantity:
 
 
 def of_config(config: RunConfig, text_tokens: float | None = None) -> list[Quantity]:
-    """What a configuration alone tells; the tokens of a budget in steps are counted at full length.
+    """Quantities that follow from a configuration alone; the tokens of a budget in steps are counted at full length.
 
     Args:
         config: of the run.

@@ -128,11 +128,11 @@ def read(file: Path) -> ReportedRun:
     """A run that a report keeps.
 
     Raises:
-        DamagedFileError: it cannot be read, or holds another run.
+        DamagedFileError: it cannot be read, or has another run.
     """
     found = files.read_json(file, ReportedRun, REMEDY)
     if found.name != file.stem:
-        raise DamagedFileError(file, f"holds the run {found.name}", REMEDY)
+        raise DamagedFileError(file, f"has the run {found.name}", REMEDY)
     return found
 
 

@@ -40,7 +40,7 @@ class _Start(BaseModel):
 
 
 class _RunFile(BaseModel):
-    """What run.yaml holds; its configuration is checked by itself."""
+    """The content of run.yaml; its configuration is checked by itself."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -52,7 +52,7 @@ class _RunFile(BaseModel):
 
 
 class _Machine(BaseModel):
-    """What machine.json holds."""
+    """The content of machine.json."""
 
     threads: int = Field(gt=0, le=2**16)
     processes: int = Field(default=1, gt=0)
@@ -108,7 +108,7 @@ class Run:
 
 
 def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
-    """The run that a configuration, and what it starts from, stand for; reads the text to take its fingerprint.
+    """The run of a configuration and of what it starts from; reads the text to take its fingerprint.
 
     Raises:
         ConfigError: text that cannot be read. MissingDataError: text or a file that is not there.
@@ -126,7 +126,7 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
 
 
 def create(run: Run) -> Path:
-    """The run's folder, with a run.yaml that says how to go on with it; of a run that is being made it stays."""
+    """The run's folder, with a run.yaml to resume it from; while a run is being made, its file is left alone."""
     run.folder.mkdir(parents=True, exist_ok=True)
     # The name leaves machine.* and paths out: they may differ from those of the last time, and the new ones are meant.
     if not is_locked(run.folder):
@@ -147,7 +147,7 @@ def write_run_file(run: Run, folder: Path) -> None:
 
 
 def find(text: str) -> Path:
-    """The folder that the name of a run, or a path, stands for.
+    """The folder of a run, by its name or path.
 
     Raises:
         ConfigError: there is neither; names the run that is nearest.
@@ -163,7 +163,7 @@ def find(text: str) -> Path:
 
 
 def read(folder: Path) -> Run:
-    """The run that a folder holds.
+    """The run of a folder.
 
     Raises:
         ConfigError: no run.yaml.
@@ -184,7 +184,7 @@ def read(folder: Path) -> Run:
 
 
 def read_file(folder: Path) -> _RunFile:
-    """What a run.yaml holds, its configuration unchecked: that of an earlier version has other keys.
+    """The content of a run.yaml, its configuration unchecked: that of an earlier version has other keys.
 
     Raises:
         DamagedFileError: it cannot be read.

@@ -59,7 +59,7 @@ def state_with(run: Run, tasks: Sequence[str], seeds: finetunings.Seeds = None) 
 
 
 def check_finished(folder: Path) -> None:
-    """Raise ConfigError unless a folder holds a run that was finished or imported."""
+    """Raise ConfigError unless the run of a folder was finished or imported."""
     name = read(folder).name
     if state(folder) not in PRETRAINED:
         raise ConfigError(f"{name} is not finished (it is {state(folder)}): finish it with the command that started it")

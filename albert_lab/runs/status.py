@@ -1,4 +1,4 @@
-"""What became of every run that was begun."""
+"""The state of every run that was started."""
 
 from pathlib import Path
 from typing import Any

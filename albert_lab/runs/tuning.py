@@ -136,7 +136,7 @@ def _rates(record: FinetuningRecord) -> str:
 
 @dataclass(frozen=True)
 class EnsembleScore:
-    """What an ensemble scores beside its members (percent); None where the split has no labels."""
+    """The scores of an ensemble next to those of its members (percent); None where the split has no labels."""
 
     task: str
     main: float | None

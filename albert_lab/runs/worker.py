@@ -210,7 +210,7 @@ def _start(run: Run) -> "Inherited | None":
 
 
 def command(words: Sequence[str]) -> int:
-    """Make the run that a child process is told to, FOLDER [TASK]... [--seeds SEED...], and return the exit code."""
+    """Make the run of FOLDER [TASK]... [--seeds SEED...] in this process, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.worker")
     parser.add_argument("folder", type=Path)
     parser.add_argument("tasks", nargs="*")

@@ -56,7 +56,7 @@ class _Claim(BaseModel):
 
     @abstractmethod
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """What the claim comes down to: it holds where all that are required do."""
+        """What the claim comes down to: it is true where all that are required are."""
 
     @abstractmethod
     def words(self, unit: str) -> str:
@@ -255,7 +255,7 @@ class _AlongAxis(_Claim):
     where: Labels = Field(default_factory=dict)
 
     def rows(self, grid: Grid) -> list[Labels]:
-        """A row for each label of the axis, smallest number first; the other axes stand as the claim says."""
+        """A row for each label of the axis, smallest number first; the other axes are as the claim says."""
         return [self.where | {self.axis: label} for label in sorted(grid.get(self.axis, ()), key=_number)]
 
     def fit(self, grid: Grid, metrics: Iterable[str]) -> None:

@@ -25,9 +25,9 @@ def collect(
         planned: its points.
         outcome: what came of making them.
         command: that made them.
-        before: the folder of the report; where runs stand in reports alone, its ensembles stay, since the scores that
+        before: the folder of the report; where runs are in reports alone, its ensembles stay, since the scores that
             they are made of are not here.
-        say: told what takes time.
+        say: takes lines on what takes time.
 
     Raises: see runs.layers.table() and ensembles.table().
     """

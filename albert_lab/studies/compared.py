@@ -9,7 +9,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.studies.experiment import named
 from albert_lab.studies.points import points
 
-# The rows of Tables 1 and 2 are what is compared unless a sweep is asked for; the first is what the others are beside.
+# These rows of Tables 1 and 2 are compared unless a sweep is asked for; the first is the reference.
 ROWS = "model-sizes"
 PAIR = ("BERT-base", "ALBERT-base")
 

@@ -1,4 +1,4 @@
-"""Going on with the pre-training of a run that is there: an import, or one that was finished under its own budget."""
+"""Continued pre-training of an existing run: an import, or one that was finished under its own budget."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace

@@ -79,7 +79,7 @@ def costs(planned: Sequence[PlannedPoint]) -> Listing:
 
 
 def regime_of(planned: Sequence[PlannedPoint]) -> Listing:
-    """The regime of a sweep beside the paper's: of finished runs as it was, of others as their configuration says."""
+    """The regime of a sweep next to the paper's: of finished runs as it was, of others as their configuration says."""
     from albert_lab.data.prepare import describe
 
     text: dict[str, int | None] = {}

@@ -21,7 +21,7 @@ def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[
     Args:
         planned: The points of the table.
         members: Takes at most so many fine-tunings, the best on the dev set.
-        say: Told what the scores leave out.
+        say: Takes lines on what the scores leave out.
 
     Raises:
         MissingDataError: the scores of a fine-tuning, or the task's data, are no longer there.

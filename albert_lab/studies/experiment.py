@@ -1,4 +1,4 @@
-"""Experiments: a grid of runs with the paper's numbers beside it, read from a YAML file or made from a sweep."""
+"""Experiments: a grid of runs with the paper's numbers for it, read from a YAML file or made from a sweep."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -40,7 +40,7 @@ class PaperTable(_Part):
 class PaperCurve(_Part):
     """A curve of a figure as read off the plot: points that could be read, and between which values the rest lies.
 
-    row names the row of ours that it stands for; panel is what it is a curve of, in the words of our columns.
+    row names the row of ours that it corresponds to; panel is what it is a curve of, in the words of our columns.
     """
 
     panel: str
@@ -57,7 +57,7 @@ class PaperFigure(_Part):
     curves: tuple[PaperCurve, ...]
 
 
-# What stands here for a value of the paper: one override's value for the axis, or overrides of several keys.
+# What replaces a value of the paper: one override's value for the axis, or overrides of several keys.
 Choice = str | tuple[str, ...]
 
 
@@ -97,7 +97,7 @@ class EnsembleRow(_Part):
 class Experiment(_Part):
     """One table of the paper, or a user's own: what is fixed, what varies, what is shown.
 
-    An axis of the grid maps the paper's value to the override that stands for it here, or to a list of overrides of
+    An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of
     several keys; where value and override are the same it is written as a plain list. finetuning_seeds take the place
     of those that each task has for the scale. continues names a run that is there already and whose weights every row
     starts from.

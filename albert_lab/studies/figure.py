@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """title stands in the help of its command, caption under it in a report; is_of_any: any report can have it."""
+    """title is the help of its command, caption its text in a report; is_of_any: any report can have it."""
 
     title: str
     caption: str
@@ -19,8 +19,8 @@ FIGURES = {
         " held-out set, without masks. The distance grows with the hidden size; the angle does not.",
     ),
     "learning-curves": Figure(
-        "Held-out accuracy along the way, of any report.",
-        "Accuracy on held-out documents along the way, on the first pairs of each set.",
+        "Held-out accuracy during training, of the rows of any report.",
+        "Accuracy on held-out documents during training, on the first pairs of each set.",
         is_of_any=True,
     ),
     "extra-data": Figure(
@@ -40,7 +40,7 @@ FIGURES = {
         "Score against embedding size, by sharing strategy.",
     ),
     "speed": Figure(
-        "Training throughput of the rows of any report, beside the paper's speed-up.",
+        "Training throughput of the rows of any report, with the paper's speed-ups.",
         "Training throughput of each row, as it was measured during its own run; runs that shared the machine with"
         " others were slowed by them.",
         is_of_any=True,

@@ -13,7 +13,7 @@ from albert_lab.runs import ancestry, states
 from albert_lab.runs import run as runs
 from albert_lab.studies.points import Point
 
-# What must not change where training goes on: the shape, the text's ids, the labels, the schedule, the curve.
+# What must not change where training continues: the shape, the text's ids, the labels, the schedule, the curve.
 _SAME_IN_TRAINING = (
     "model",
     "sharing",
@@ -86,7 +86,7 @@ def needed(
 ) -> set[str]:
     """Names of the runs that have to be pre-trained for what is asked.
 
-    A parent that is finished is made again only where its weights were freed and an unfinished run starts from it; one
+    A parent that is finished runs again only where its weights were freed and an unfinished run starts from it; one
     that nobody waits for is left alone.
 
     Args:

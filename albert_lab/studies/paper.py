@@ -76,7 +76,7 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> Li
     for study in chosen:
         made[study.experiment.name] = cost_of(study.planned, seen, speed)
     totals = {name: sum(made.values(), TotalCost())}
-    # A seed changes no price: one stands for all of them, since composing a configuration takes a tenth of a second.
+    # A seed changes no price: one is priced for all of them, since composing a configuration takes a tenth of a second.
     seeds = axes(overrides).get("seed")
     rest = [text for text in overrides if text.split("=")[0] not in ("scale", "seed")]
     for scale in scales():

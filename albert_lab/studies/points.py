@@ -51,7 +51,7 @@ class Point:
 
     @property
     def words(self) -> str:
-        """The row in one line; a number that stands for another one of the paper has that beside it."""
+        """The row in one line; a number that replaces another one of the paper is followed by that."""
         return " ".join(f"{axis}={self._word(axis)}" for axis in self.row)
 
     def _word(self, axis: str) -> str:
@@ -88,7 +88,7 @@ class _Points:
         self._scale = _scale(fixed)
         beyond = {axis: more.values for axis, more in experiment.beyond_paper.items()}
         known = {axis: choices | beyond.get(axis, {}) for axis, choices in experiment.grid.items()}
-        # A value that is given is meant as it stands, unless it names overrides of several keys.
+        # A value that is given is used as it is, unless it names overrides of several keys.
         self._choices: dict[str, dict[str, Choice]] = {
             axis: {
                 label: choice for label, choice in choices.items() if axis not in given or not isinstance(choice, str)
@@ -190,14 +190,14 @@ def _scale(fixed: Mapping[str, str]) -> ScaleConfig:
 
 
 def _in_role(value: str, scale: ScaleConfig) -> str:
-    """An override's value with what stands at the scale for each value of the paper that it asks for."""
+    """An override's value, with each value of the paper in it replaced by that of the scale."""
 
     def stand_in(match: re.Match[str]) -> str:
         key, paper = match.groups()
         roles = scale.roles.get(key, {})
         if paper not in roles:
             known = ", ".join(roles) or "none"
-            raise ConfigError(f"scale={scale.name} has nothing that stands for {key}={paper} (it has: {known})")
+            raise ConfigError(f"scale={scale.name} has no value for the paper's {key}={paper} (it has: {known})")
         return str(roles[paper])
 
     return re.sub(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}", stand_in, value)

@@ -1,4 +1,4 @@
-"""Runs whose numbers stand in reports: they count as done where their folders are not."""
+"""Runs whose numbers are in reports: they count as finished even if their run folders were deleted."""
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ def complete(
 
 
 def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
-    """Copy a report beside itself where these runs in its place would lose numbers that no run folder has.
+    """Copy a report to a folder next to it where these runs in its place would lose numbers that no run folder has.
 
     The copy counts as a record like the report itself.
     """

@@ -23,7 +23,7 @@ EXPERIMENT, STUDY = "experiment.yaml", "study.json"
 
 
 class _StudyFile(BaseModel):
-    """What study.json holds."""
+    """The content of study.json."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -134,7 +134,7 @@ def read(folder: Path) -> Study:
         ConfigError: it is no report folder, or a file cannot be read.
     """
     if not (folder / STUDY).is_file():
-        raise ConfigError(f"{folder} is no report: it has no {STUDY} beside {EXPERIMENT}")
+        raise ConfigError(f"{folder} is no report: it has {EXPERIMENT} but no {STUDY}")
     content = files.read_json(folder / STUDY, _StudyFile, REMEDY)
     order = {str(point["run"]): place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))

@@ -95,7 +95,7 @@ class Options:
 
 @dataclass
 class Outcome:
-    """What came of a sweep: 0, or why it is not complete; whether runs go on by themselves; failures by run name."""
+    """What came of a sweep: 0, or why it is not complete; whether runs continue on their own; failures by run name."""
 
     code: int = 0
     is_left: bool = False
@@ -169,7 +169,7 @@ def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
 def forget(
     planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool, remake_recorded: bool = False
 ) -> list[PlannedPoint]:
-    """The points, with what is to be made again or resumed no longer counted as finished or failed.
+    """The points, with what is to be repeated or resumed no longer counted as finished or failed.
 
     Args:
         planned: the points.
@@ -180,7 +180,7 @@ def forget(
     if fresh or remake_recorded:
         planned = [replace(item, records=()) for item in planned]
     for item in family(planned).values():
-        if item.point.run:  # what was there before the sweep is not the sweep's to make again
+        if item.point.run:  # what was there before the sweep is not the sweep's to repeat
             continue
         if fresh and item.state not in states.TAKEN:
             states.forget(item.run.folder)
@@ -190,14 +190,14 @@ def forget(
 
 
 def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
-    """Make every run that is not finished, in child processes, and tell how each ended on stderr.
+    """Make every run that is not finished, in child processes, and report how each ended on stderr.
 
-    What failed before is left alone, but for what was the user's to mend.
+    Failed runs are left alone, except after errors that the user can fix.
     """
     items = family(planned)
     in_use.mark(paths.runs())
     for folder in items:
-        results.check(folder)  # a damaged record is told before anything is made
+        results.check(folder)  # a damaged record is reported before anything is made
         downstream.forget_failures(folder, fixable_only=True)
     outcome = Outcome()
     before = {folder: item.state for folder, item in items.items()}
@@ -242,10 +242,10 @@ def _note_orphans(items: Iterable[PlannedPoint], outcome: Outcome) -> None:
 
 
 def _reopen_freed(items: Mapping[Path, PlannedPoint], needed: Collection[str]) -> None:
-    """Lets a finished run be made again whose weights were freed and are needed; its fine-tunings stay."""
+    """Resets a finished run whose weights were freed and are needed; its fine-tunings stay."""
     for folder, item in items.items():
         if item.run.name in needed and states.state(folder) == "done":
-            _say(f"{item.run.name} is made again: its weights were freed, and an unfinished run starts from them")
+            _say(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
             (folder / results.RECORD).unlink()
 
 
@@ -307,7 +307,7 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
 
 
 def _words(item: PlannedPoint) -> list[str]:
-    """What the child process of a run is told besides its folder."""
+    """The arguments of a run's child process after its folder."""
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
     return [*item.tasks.values(), *seeds]
 

@@ -168,7 +168,7 @@ def axis_names(axes: Iterable[str]) -> list[str]:
 
 
 def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:
-    """The row's labels of axes; where the paper prints one and another value stands for it here, both."""
+    """The row's labels of axes; where the paper prints one and another value replaces it here, both."""
     found = []
     for axis in axes:
         value, label = row.values[axis], row.labels[axis]

@@ -1,4 +1,4 @@
-"""The paper's Table 14: how it fine-tuned on each task, beside the settings of conf/task/."""
+"""The paper's Table 14: its fine-tuning settings for each task, next to those of conf/task/."""
 
 from pathlib import Path
 from typing import Any

@@ -35,7 +35,7 @@ def of(run: Run, point: Point, tasks: Iterable[str], seeds: finetunings.Seeds) -
 
 
 def own_share(point: Point) -> float:
-    """The share of the budget that a point's run makes itself: what its trunk made is not made again."""
+    """The share of the budget that a point's run makes itself: the trunk's part is not repeated."""
     start, budget = point.start, point.config.budget
     if start is None or start.keep != "training":
         return budget.stop_at
@@ -58,7 +58,7 @@ def finetuning_flops(run: Run, tasks: Iterable[str], seeds: finetunings.Seeds) -
 
 
 def places(works: Sequence[Work], jobs: int) -> list[str]:
-    """What each process of a study is told of its place in it: number, of how many, its fine-tunings, what comes after.
+    """The place of each process in a study: number, of how many, its fine-tunings, what comes after.
 
     Work is in units of the whole budget of the run itself, which its process measures in seconds; what comes after is
     shared among the jobs.

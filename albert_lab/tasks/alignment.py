@@ -1,4 +1,4 @@
-"""Tokens of a text with the characters of the raw text that each stands for."""
+"""Tokens of a text, each with its span of characters in the raw text."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ from albert_lab.data.tokenizer.base import Tokenizer
 
 @dataclass(frozen=True)
 class AlignedText:
-    """A raw text and its tokens; token i stands for text[starts[i]:ends[i]], without space around it.
+    """A raw text and its tokens; token i covers text[starts[i]:ends[i]], without space around it.
 
     Both ascend. A token of nothing but space has an empty stretch; a comma after a digit has no token.
     """
@@ -23,7 +23,7 @@ class AlignedText:
     ends: list[int]
 
     def tokens_of(self, start: int, end: int) -> tuple[int, int] | None:
-        """First and last token of the shortest stretch of tokens that holds text[start:end]; None where none does."""
+        """First and last token of the shortest stretch of tokens that covers text[start:end]; None where none does."""
         first = bisect_right(self.ends, start)
         last = bisect_left(self.starts, end) - 1
         while last > first and self.starts[last] == self.ends[last]:
@@ -32,7 +32,7 @@ class AlignedText:
 
 
 def align(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> AlignedText:
-    """The tokens of a text, cleaned as the corpus is, with the raw characters that they stand for."""
+    """The tokens of a text, cleaned as the corpus is, with the raw characters that they cover."""
     cleaned = clean(text, corpus)
     begins, ends = _origins(text, corpus)
     assert len(begins) == len(cleaned), "cleaning and its map disagree"

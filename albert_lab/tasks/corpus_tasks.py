@@ -222,7 +222,7 @@ def _choose(examples: list[Any], most: int, rng: np.random.Generator) -> list[An
 def _cloze_spans(
     documents: Sequence[_Document], frequencies: Counter[str], frequent: set[str]
 ) -> Iterator[SpanExample]:
-    """A sentence with a gap, and the passage before it, which holds the words of the gap."""
+    """A sentence with a gap, and the passage before it, which contains the words of the gap."""
     for document in documents:
         for number, sentence in enumerate(document.sentences):
             context = " ".join(_before(document.sentences, number))
@@ -234,7 +234,7 @@ def _cloze_spans(
 
 
 def _gap(sentence: str, context: str, frequencies: Counter[str], frequent: set[str]) -> re.Match[str] | None:
-    """The rarest word of the sentence that its context holds too, with the words after it that stand there as well."""
+    """The rarest word of the sentence that its context has too, with the words after it that occur there as well."""
     given = {word.lower() for word in _words(context)}
     shared = [word for word in map(str.lower, _words(sentence)) if word in given - frequent and len(word) > 3]
     for word in sorted(shared, key=lambda word: (frequencies[word], word)):
@@ -253,12 +253,12 @@ def _gap(sentence: str, context: str, frequencies: Counter[str], frequent: set[s
 
 
 def _occurrences(words: str, text: str) -> list[re.Match[str]]:
-    """Where words stand in a text, capital letters or not."""
+    """Where words occur in a text, capital letters or not."""
     return list(re.finditer(rf"\b{re.escape(words)}\b", text, re.IGNORECASE))
 
 
 def _unanswerable(examples: Iterator[SpanExample], rng: np.random.Generator) -> Iterator[SpanExample]:
-    """Half of the questions on another passage of their document, one that holds no word of the answer."""
+    """Half of the questions on another passage of their document, one without any word of the answer."""
     by_document: dict[str, list[SpanExample]] = {}
     for example in examples:
         by_document.setdefault(example.title, []).append(example)
@@ -297,7 +297,7 @@ def _next_paragraphs(documents: Sequence[_Document], rng: np.random.Generator) -
 
 
 def _pair_relations(documents: Sequence[_Document], rng: np.random.Generator) -> Iterator[TextExample]:
-    """Whether a sentence follows another, stands elsewhere in its document, or in another document."""
+    """Whether a sentence follows another, is elsewhere in its document, or in another document."""
     fitting = [[n for n, sentence in enumerate(document.sentences) if _fits(sentence)] for document in documents]
     for index, document in enumerate(documents):
         for number in fitting[index]:

@@ -71,7 +71,7 @@ def _with_settings(content: dict[str, Any], default: dict[str, Any]) -> dict[str
     for scale in [*default, *(scale for scale in own if scale not in default)]:
         given = own.get(scale, {})
         settings[scale] = full | default.get(scale, {}) | given
-        if "learning_rate" in given and "rate_hidden_size" not in given:  # a rate is meant as it stands
+        if "learning_rate" in given and "rate_hidden_size" not in given:  # a rate is used as given
             settings[scale]["rate_hidden_size"] = None
     return content | {"settings": settings}
 

@@ -39,7 +39,7 @@ def ensemble(
         task: The task that all have been fine-tuned on.
         files: Scores of the members, as fine-tunings leave them (best.npz, last.npz).
         data: The tasks folder.
-        say: Told what is left out.
+        say: Takes lines on what is left out.
         scale: The scale of the fine-tunings.
         split: The split they have scored.
         best: Takes only so many members, those with the highest main score on this split.

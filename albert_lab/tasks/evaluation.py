@@ -82,7 +82,7 @@ def evaluate_scores(
         examples: of any split with labels.
         scores: of these examples, in their order.
         floors: see floors_of.
-        say: told what the official scores leave out.
+        say: takes lines on what the official scores leave out.
         step: the training step of the scores.
         threshold: of no answer; None: the one that makes the F1 of these very examples highest.
     """

@@ -1,4 +1,4 @@
-"""What the files of a task hold: one dataclass a kind of example, and what is wrong with some of them."""
+"""The examples in the files of a task: one dataclass per kind of example, and the problems that some have."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class TextExample:
 
 
 class Answer(NamedTuple):
-    """A gold answer and the character of the context it starts at; None where the context does not hold it there."""
+    """A gold answer and the character of the context it starts at; None where it is not found there."""
 
     text: str
     start: int | None
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SpanExample:
-    """A question on a context. No answers: it is impossible to answer, or the file does not tell."""
+    """A question on a context. No answers: it is impossible to answer, or the file does not say."""
 
     id: str
     question: str
@@ -36,7 +36,7 @@ class SpanExample:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceExample:
-    """A question on a passage, its options, and the index of the right one; None where the file does not tell."""
+    """A question on a passage, its options, and the index of the right one; None where the file does not give it."""
 
     id: str
     passage: str

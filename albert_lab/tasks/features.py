@@ -1,4 +1,4 @@
-"""Sequences of tokens that stand for examples, and batches of them without padding that need not be there."""
+"""Examples as sequences of tokens, and batches of them with little padding."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Se
 class Features:
     """The sequences (rows) of examples. Items are what batches count: an item is rows_per_item rows in a row.
 
-    counts tells how many examples were cut, windowed or could not be used.
+    counts: how many examples were cut, windowed or could not be used.
     """
 
     input_ids: list[list[int]]
@@ -107,7 +107,7 @@ class TaskBatch:
 def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[np.ndarray]:
     """The items of each training batch, epoch after epoch without end; a function of (seed, epoch) alone.
 
-    Items of like length stand together, so that little of a batch is padding. The last batch of an epoch may be small.
+    Items of similar length share a batch, so that little of it is padding. The last batch of an epoch may be small.
     """
     epoch = 0
     while True:

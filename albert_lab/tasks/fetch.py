@@ -30,7 +30,7 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
     Args:
         name: The family, the task or the corpus.
         folder: The tasks folder.
-        say: Told what is written and what is there already.
+        say: Takes lines on what is written and what is there already.
         overrides: Of every task, such as hub.path=FOLDER for a local copy of its data set.
 
     Raises:
@@ -110,7 +110,7 @@ def _try_corpus(name: str, say: Say, overrides: Sequence[str]) -> list[Path]:
     resolved = config.load([f"corpus={name}", *overrides]).corpus
     for dataset in resolved.datasets:
         if next(corpus.iterate(resolved.model_copy(update={"datasets": (dataset,)})), None) is None:
-            raise MissingDataError(f"{dataset.path} holds no document")
+            raise MissingDataError(f"{dataset.path} has no document")
         say(f"{dataset.path} can be reached")
     say(f"{name} is not stored: its text is streamed where it is used, as in `albert-lab data prepare corpus={name}`")
     return []

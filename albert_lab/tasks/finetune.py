@@ -67,7 +67,7 @@ def finetune(
         task: The task; its settings are those of the run's scale, its lengths at most the run's.
         seed: Of the head's weights, the order of the examples and dropout.
         data: The tasks folder.
-        say: Told of retries, issues and what is made anew.
+        say: Takes lines on retries, problems and what is remade.
         is_stopped: Asked before every step.
         splits: Further splits to predict with the best weights: test files, MNLI's mismatched dev set.
         keep_weights: Keeps the best weights, for other tasks to start from.
@@ -83,7 +83,7 @@ def finetune(
     outputs = output_folder(start.folder, task.name, seed)
     record = read_record(start.folder, task.name, seed)
     if record is not None and record.identity != identity:
-        say(f"{task.title}, seed {seed}: it was made with other settings, so it is made again")
+        say(f"{task.title}, seed {seed}: its settings have changed, so it runs again")
     elif record is not None:
         has_weights = not keep_weights or (outputs / WEIGHTS).exists()
         if has_weights and set(splits) <= set(record.other_splits):
@@ -101,7 +101,7 @@ def finetune(
 
 @dataclass
 class _Progress:
-    """How far a fine-tuning is; what a checkpoint keeps beside weights and moments."""
+    """How far a fine-tuning is; what a checkpoint keeps besides weights and moments."""
 
     step: int = 0
     examples: int = 0

@@ -30,7 +30,7 @@ class Predictions:
 
 
 class Head(Protocol):
-    """What stands on the encoder: a module that gives a loss, and scores to decide by."""
+    """What goes on the encoder: a module that gives a loss, and scores to decide by."""
 
     def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         """Mean loss of a batch from hidden states [rows, sequence, hidden] and pooled output [rows, hidden]."""

@@ -25,14 +25,14 @@ def accuracy(labels: Classes, predictions: Classes) -> float:
 
 
 def f1(labels: Classes, predictions: Classes) -> float:
-    """F1 of class 1 of two; 0 where it stands on neither side."""
+    """F1 of class 1 of two; 0 where it occurs on neither side."""
     from sklearn.metrics import f1_score
 
     return 100 * float(f1_score(labels, predictions, pos_label=1, zero_division=0.0))  # pyright: ignore[reportArgumentType]
 
 
 def matthews(labels: Classes, predictions: Classes) -> float:
-    """Matthews correlation; 0 where one side holds a single class."""
+    """Matthews correlation; 0 where one side has a single class."""
     from sklearn.metrics import matthews_corrcoef
 
     if len({*labels, *predictions}) == 1:  # scikit-learn gives 0 too, with a warning

@@ -20,7 +20,7 @@ from albert_lab.training import checkpoint
 class InitialModel:
     """What is fine-tuned: a run's configuration and tokenizer, its weights (None: random ones), and where records go.
 
-    name tells it apart from others: a record under another name is not taken for this one's.
+    name identifies it: a record under another name is not taken for this one's.
     """
 
     name: str

@@ -56,7 +56,7 @@ class Kind:
     def make_features(self, examples: Sequence[ChoiceExample], encoder: TextEncoder, *, training: bool) -> Features:
         """A row an option: `[CLS] passage [SEP] question and option [SEP]`; every item has as many rows.
 
-        The question with its option keeps its last tokens, the passage its first. A row that stands for no option is
+        The question with its option keeps its last tokens, the passage its first. A row without an option is
         empty, and its score is left out.
         """
         length, longest = self.settings.max_sequence_length, self.settings.question_length

@@ -25,14 +25,14 @@ def load_scores(file: Path) -> Scores:
 
     Raises:
         MissingDataError: there is no such file.
-        DamagedFileError: it holds no scores.
+        DamagedFileError: it has no scores.
     """
     if not file.exists():
         raise MissingDataError(f"{file} is not there")
-    remedy = "remove its folder and the record beside that, and the same fine-tuning makes it again"
+    remedy = "remove its folder and the record next to that, and the same fine-tuning recreates it"
     scores = files.read_arrays(file, remedy)
     if "ids" not in scores:
-        raise DamagedFileError(file, "holds no scores of examples: it has no ids", remedy)
+        raise DamagedFileError(file, "has no scores of examples: ids are missing", remedy)
     return scores
 
 
@@ -42,7 +42,7 @@ def predictions_file(task: TaskConfig, folder: Path, name: str) -> Path:
 
 
 def save_predictions(task: TaskConfig, outcome: Answers, folder: Path, name: str) -> Path:
-    """The file of the answers, written in the task's official form, with no-answer probabilities beside it, if any."""
+    """The file of the answers, written in the task's official form, and one of no-answer probabilities, if any."""
     file = predictions_file(task, folder, name)
     task.format.write_predictions(outcome.answers, file)  # pyright: ignore[reportArgumentType]
     if outcome.na_probs is not None:

@@ -16,7 +16,7 @@ from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import TaskConfig
 
 FOLDER = "finetuning"
-# Raise it with every change that moves numbers: older records are then made again.
+# Raise it with every change that moves numbers: older records are then remade.
 FINETUNING_VERSION = 2
 
 

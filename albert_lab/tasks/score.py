@@ -30,7 +30,7 @@ def score(
         task: The task that the predictions are for.
         predictions: `index<TAB>prediction` (GLUE), JSON of id -> text (SQuAD), JSON of id -> letter (RACE).
         folder: The tasks folder.
-        say: Told what the scores leave out or count as wrong.
+        say: Takes lines on what the scores leave out or count as wrong.
         split: The split that was predicted.
         na_probs: SQuAD 2.0 alone: JSON of id -> how probable it is that there is no answer.
         threshold: SQuAD 2.0 alone: above it a question counts as unanswered.

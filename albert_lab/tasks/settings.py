@@ -13,10 +13,10 @@ class TaskSettings(Section):
     """How a model is fine-tuned on the task; what has a default is left out where the kind of task has no such thing.
 
     optimizer is torch's AdamW, or the release's Adam, which has no bias correction. learning_rate is for a model of
-    rate_hidden_size, and smaller for a wider one (see TaskConfig.fitted); where rate_hidden_size is null, it stands
+    rate_hidden_size, and smaller for a wider one (see TaskConfig.fitted); where rate_hidden_size is null, it is used
     for every model. Lengths count tokens.
     checkpoint_steps is the distance of evaluations on the dev set; train_examples and dev_examples subsample.
-    retries says how often a diverged fine-tuning is made again, each time at half the learning rate.
+    retries: how often a diverged fine-tuning is repeated, each time at half the learning rate.
     question_length bounds the question (span) or the question with its option (multiple choice). empty_windows is the
     share of the training windows without the answer that are kept (span).
     """
@@ -51,7 +51,7 @@ class TaskSettings(Section):
         if room < (self.stride or 1):
             wrong.append(
                 f"max_sequence_length={self.max_sequence_length} leaves {room} tokens of text"
-                f" beside question_length={self.question_length}, fewer than the stride of {self.stride or 1}"
+                f" next to question_length={self.question_length}, fewer than the stride of {self.stride or 1}"
             )
         if wrong:
             raise ValueError("; ".join(wrong))

@@ -45,7 +45,7 @@ class SpanHead(nn.Module):
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their logits).
 
-        right [rows] is that score of the true span, minus infinity where the row does not hold it. norms [rows, 2] are
+        right [rows] is that score of the true span, minus infinity where the row does not contain it. norms [rows, 2]:
         the logarithms of the sums that make probabilities of start and end logits.
         """
         logits = self._logits(hidden_states, batch)
@@ -101,7 +101,7 @@ class SpanOrNothingHead(nn.Module):
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their log-probabilities).
 
         right [rows] is the log-probability of the true span and of there being an answer, minus infinity where the row
-        does not hold it; no_answer [rows] is the logit that there is none.
+        does not contain it; no_answer [rows] is the logit that there is none.
         """
         start_logits = self._start_logits(hidden_states, batch)
         assert self.settings.beam_size is not None
@@ -134,7 +134,7 @@ class SpanOrNothingHead(nn.Module):
 
 
 def _in_context(batch: TaskBatch) -> torch.Tensor:
-    """[rows, sequence]: the tokens of the context, which stand between the two last [SEP]."""
+    """[rows, sequence]: the tokens of the context, which are between the two last [SEP]."""
     positions = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
     first, end = (batch.targets[name][:, None] for name in ("context_first", "context_end"))
     return (positions >= first) & (positions < end)
@@ -152,7 +152,7 @@ def _at(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
 
 
 def _where_held(values: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-    """Values [rows], minus infinity where the row does not hold the answer."""
+    """Values [rows], minus infinity where the row does not contain the answer."""
     return values.masked_fill(batch.targets["start"] == NO_SPAN, -math.inf)
 
 
@@ -181,7 +181,7 @@ class Window(NamedTuple):
     best_first: int
     best_end: int
 
-    def holds(self, answer: tuple[int, int] | None) -> bool:
+    def contains(self, answer: tuple[int, int] | None) -> bool:
         """Whether all of an answer, from its first to its last token, is in the window."""
         return answer is not None and self.first <= answer[0] and answer[1] < self.end
 
@@ -237,7 +237,7 @@ class Kind:
             found = windows(len(context.ids), room, settings.stride)
             counts["windowed"] += len(found) > 1
             for window in found:
-                if not window.holds(answer) and rng.random() >= kept_share:
+                if not window.contains(answer) and rng.random() >= kept_share:
                     continue
                 ids, offset = encoder.join(question, context.ids[window.first : window.end])
                 rows.append((ids, offset))
@@ -258,19 +258,19 @@ class Kind:
         return (SpanOrNothingHead if self.unanswerable else SpanHead)(shape, self.settings)
 
     def chance_loss(self, features: Features) -> float:
-        """That of a model that knows how often a window holds the answer, and nothing of where, in nats."""
+        """That of a model that knows how often a window contains the answer, and nothing of where, in nats."""
         targets = features.targets
         lengths = targets["context_end"] - targets["context_first"]
-        holds = targets["start"] != NO_SPAN
-        share = float(holds.mean())
+        found = targets["start"] != NO_SPAN
+        share = float(found.mean())
         entropy = -sum(part * math.log(part) for part in (share, 1 - share) if part)
-        position = share * float(np.log(lengths[holds]).mean()) if share else 0.0
+        position = share * float(np.log(lengths[found]).mean()) if share else 0.0
         return entropy + position + (entropy / 2 if self.unanswerable else 0.0)
 
     def collect(self, examples: Sequence[SpanExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
         """The n best spans of each example in characters of its context, and the logit that there is none.
 
-        Those of example i stand in rows offsets[i] to offsets[i + 1] of starts, ends and scores, the best first.
+        Those of example i are in rows offsets[i] to offsets[i + 1] of starts, ends and scores, the best first.
         scores are log-probabilities; no_answer is the lowest over the windows. right has the log-probability of the
         right answer, in the window that gives it the highest.
         """
@@ -372,7 +372,7 @@ class SpanFeatures(Features):
 
 
 def _answer_tokens(example: SpanExample, context: AlignedText) -> tuple[int, int] | None:
-    """First and last token of the first gold answer that stands where it says."""
+    """First and last token of the first gold answer that is where it says."""
     for answer in example.answers:
         if answer.start is not None:
             return context.tokens_of(answer.start, answer.start + len(answer.text))
@@ -382,7 +382,7 @@ def _answer_tokens(example: SpanExample, context: AlignedText) -> tuple[int, int
 def _row_targets(window: Window, offset: int, answer: tuple[int, int] | None) -> tuple[int, ...]:
     shift = window.first - offset
     in_row = [place - shift for place in (window.first, window.end, window.best_first, window.best_end)]
-    span = [place - shift for place in answer] if answer and window.holds(answer) else [NO_SPAN, NO_SPAN]
+    span = [place - shift for place in answer] if answer and window.contains(answer) else [NO_SPAN, NO_SPAN]
     return (shift, *in_row, *span)
 
 

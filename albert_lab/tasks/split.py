@@ -25,7 +25,7 @@ def subsample(examples: Sequence[Any], size: int | None) -> list[Any]:
 
 
 class Split:
-    """The examples that are used, in their order, with their sequences; record tells of both."""
+    """The examples that are used, in their order, with their sequences; record describes both."""
 
     def __init__(
         self,

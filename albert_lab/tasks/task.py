@@ -36,7 +36,7 @@ KIND_DECIDES = ("format", "metrics", "main", "settings")
 FORMATS = {"classification": ("glue",), "multiple_choice": ("race", "choices"), "span": ("squad",)}
 # The first part of the paths of data that is made of a corpus (see corpus_tasks.py).
 CORPUS_FAMILY = "corpus"
-# What stands before the name of a user's file that is named like a task of the project: each has records of its own.
+# What is put before the name of a user's file that is named like a task of the project: each has records of its own.
 OWN = "own-"
 
 
@@ -183,7 +183,7 @@ class TaskConfig(Section):
             raise ConfigError(f"max_sequence_length={longest} of the run is too short for {self.name}") from error
 
     def file(self, folder: Path, split: str) -> Path:
-        """Where the data of a split is: beside a user's file where it lies there, else under the tasks folder.
+        """Where the data of a split is: next to a user's file if it is there, else under the tasks folder.
 
         Raises:
             ConfigError: the task has no such split.
@@ -216,7 +216,7 @@ class TaskConfig(Section):
         return self.format.read(file, labelled=split == "train")
 
     def main_score(self, scores: Mapping[str, float]) -> float:
-        """The number that stands for the task: SQuAD's is the mean of F1 and EM (the paper's Avg)."""
+        """The headline score of the task: SQuAD's is the mean of F1 and EM (the paper's Avg)."""
         return sum(scores[name] for name in self.main) / len(self.main)
 
 

@@ -112,7 +112,7 @@ def last_weights(folder: Path) -> Path:
 def _last(folder: Path) -> Path:
     found = _checkpoints(folder)
     if not found:
-        raise MissingDataError(f"{folder} holds no checkpoint: the run's weights are gone (--fresh makes it again)")
+        raise MissingDataError(f"{folder} has no checkpoint: the run's weights are gone (--fresh repeats the run)")
     damage = _damage(found[-1])
     if damage is not None:  # the one before is of an earlier step, and so another start
         raise CheckpointError(f"checkpoint {found[-1]} is damaged: {damage} (--fresh makes its run again)")

@@ -90,13 +90,13 @@ class Processes:
         if self.size == 1:
             return Word(is_stopped, is_save_due, seconds)
         # On the CPU: no device is waited for.
-        told = torch.tensor([is_stopped, self.leads and is_save_due, self.leads * seconds], dtype=torch.float64)
-        self._reduce(told)
-        stopped, due, of_leader = told.tolist()
+        shared = torch.tensor([is_stopped, self.leads and is_save_due, self.leads * seconds], dtype=torch.float64)
+        self._reduce(shared)
+        stopped, due, of_leader = shared.tolist()
         return Word(stopped > 0, due > 0, of_leader)
 
     def any(self, flag: bool) -> bool:
-        """Whether it holds in any process."""
+        """Whether it is true in any process."""
         return self.word(is_stopped=flag, is_save_due=False, seconds=0.0).is_stopped
 
     def agree(self, number: int) -> bool:

@@ -247,7 +247,7 @@ def test_an_error_of_the_thread_reaches_the_consumer_at_its_batch(shards, config
 
 def test_text_without_pairs_is_a_user_error_from_the_stream_too(config):
     stream = make_batches(make_shards([[40]] * 20, vocab_size=VOCAB), config).prefetch(0)
-    with pytest.raises(ConfigError, match="holds two sentences"):
+    with pytest.raises(ConfigError, match="has two sentences"):
         next(stream)
 
 

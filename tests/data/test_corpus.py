@@ -193,7 +193,7 @@ def test_a_glob_gives_whatever_it_matches(tmp_path):
         ("a.txt", "fine\nnaïve".encode("latin-1"), "a.txt:2: not UTF-8 .byte 0xef at 2 of the line"),
         ("a.jsonl", b'{"text": "fine"}\n{"text": ', "a.jsonl:2: not a line of JSON"),
         ("a.jsonl", b'{"body": "x", "id": 1}', "a.jsonl:1: corpus.text_field=text is missing; fields: body, id"),
-        ("a.jsonl", b'{"text": 3}', "a.jsonl:1: corpus.text_field=text holds no text but 3"),
+        ("a.jsonl", b'{"text": 3}', "a.jsonl:1: corpus.text_field=text has 3, not text"),
         ("a.jsonl", b'["text"]', "a.jsonl:1: not a record but a list"),
         ("a.jsonl", b'{"text": "\\ud800"}', "a.jsonl:1: the text is badly encoded"),
     ],
@@ -208,7 +208,7 @@ def test_what_is_not_there_is_named(tmp_path):
     (tmp_path / "only.pdf").write_bytes(b"x")
     with pytest.raises(MissingDataError, match="there is no .*nowhere"):
         texts.fingerprint(corpus(tmp_path / "nowhere"))
-    with pytest.raises(MissingDataError, match="holds no .txt, .jsonl or extension-less file"):
+    with pytest.raises(MissingDataError, match="has no .txt, .jsonl or extension-less file"):
         texts.raw_bytes(corpus(tmp_path))
     with pytest.raises(MissingDataError, match="pip install nosuchpackage"):
         read(corpus("nosuchpackage/data", source="package"))

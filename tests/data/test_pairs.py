@@ -411,7 +411,7 @@ def test_a_corpus_too_small_for_a_kind_is_refused():
 
 
 def test_text_without_two_sentences_in_a_chunk_is_refused():
-    with pytest.raises(ConfigError, match="none of the 20 chunks of the corpus holds two sentences"):
+    with pytest.raises(ConfigError, match="none of the 20 chunks of the corpus has two sentences"):
         plan(make_shards([[100]] * 20), load_spec("sop"))
 
 

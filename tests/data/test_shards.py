@@ -72,5 +72,5 @@ def test_shards_that_are_not_whole_are_refused(tmp_path):
 
 
 def test_a_folder_without_shards_is_told(tmp_path):
-    with pytest.raises(MissingDataError, match="holds no token shards; albert-lab data prepare"):
+    with pytest.raises(MissingDataError, match="has no token shards; albert-lab data prepare"):
         read_meta(tmp_path)

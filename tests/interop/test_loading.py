@@ -49,7 +49,7 @@ def test_the_example_of_load_runs(spiece, own_home, monkeypatch):
 def test_a_part_that_is_missing_is_warned_of_by_its_name(spiece, tmp_path):
     make_albert(ALBERT.__class__(**{**ALBERT.__dict__, "vocab_size": 56})).base_model.save_pretrained(tmp_path)
     (tmp_path / "spiece.model").write_bytes(spiece.read_bytes())
-    with pytest.warns(UserWarning, match="does not hold mlm_head: random weights"):
+    with pytest.warns(UserWarning, match="has no mlm_head: random weights"):
         model, _ = load(tmp_path)
     assert model.pair_head is None
 
@@ -63,7 +63,7 @@ def test_no_folder_no_tokenizer_and_no_weights_are_told(spiece, own_home, tmp_pa
     with pytest.raises(CheckpointError, match=r"is damaged: .*model\.safetensors"):
         load(run)
     shutil.rmtree(run / "checkpoint")
-    with pytest.raises(MissingDataError, match="holds no checkpoint"):
+    with pytest.raises(MissingDataError, match="has no checkpoint"):
         load(run)
     make_albert(ALBERT).save_pretrained(tmp_path / "bare")
     with pytest.raises(MissingDataError, match="has no tokenizer"):

@@ -173,8 +173,8 @@ def test_a_task_of_the_corpus_stands_under_its_own_name_and_without_the_papers_s
     assert "paper SST-2" in header
     assert "SQuAD" not in header
     assert " 15.0/5.0 [" in text
-    assert "Cloze span stands where the paper has SQuAD1.1" in text
-    assert "its files hold 64 training and 900 dev examples, the official ones 67,349 and 872" in text
+    assert "Cloze span replaces the paper's SQuAD1.1" in text
+    assert "its files have 64 training and 900 dev examples, the official ones 67,349 and 872" in text
 
 
 @pytest.mark.parametrize(("seeds", "heading"), [((0,), "seed"), ((0, 1), "seeds")])

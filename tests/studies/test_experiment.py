@@ -161,7 +161,7 @@ def test_a_label_may_stand_for_several_keys_and_is_chosen_by_its_name():
 
 
 def test_a_role_that_the_scale_does_not_have_is_named():
-    with pytest.raises(ConfigError, match=r"scale=smoke has nothing that stands for model=huge \(it has: base, large"):
+    with pytest.raises(ConfigError, match=r"scale=smoke has no value for the paper's model=huge \(it has: base, large"):
         grid_points.points(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))
 
 

@@ -147,4 +147,4 @@ def test_a_file_that_holds_another_run_is_left_out_and_named(tmp_path):
     said = []
     assert recorded.read("x", [tmp_path], said.append) == ()
     assert "x.json" in said[0]
-    assert "holds the run y" in said[0]
+    assert "has the run y" in said[0]

@@ -202,7 +202,7 @@ def test_predicted_numbers_survive_the_way_through_the_file(predictions, folder)
         ("", r"QNLI\.tsv:1: the first line must be index<TAB>prediction"),
         ("0\tentailment\n", ":1: the first line must be"),
         ("index\tprediction\n0\n", ":2: 1 columns instead of 2"),
-        ("index\tprediction\n0\tentailment\n0\tentailment\n", ":3: index 0 stands twice"),
+        ("index\tprediction\n0\tentailment\n0\tentailment\n", ":3: index 0 occurs twice"),
         (
             "index\tprediction\n0\tentailment\n1\tneutral\n2\t1\n3\t0\n4\t\n",
             r"not one of entailment, not_entailment: 4 \(line 3: neutral, line 4: 1, line 5: 0, \.\.\.\)",

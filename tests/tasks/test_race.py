@@ -94,7 +94,7 @@ def test_a_passage_of_another_form_is_refused(content, says, folder):
 
 
 def test_a_folder_without_passages_is_missing_data(tmp_path):
-    with pytest.raises(MissingDataError, match=r"holds no passage"):
+    with pytest.raises(MissingDataError, match=r"has no passage"):
         RACE.read(tmp_path, labelled=True)
 
 

@@ -57,7 +57,7 @@ def test_answers_that_are_not_in_the_context_are_left_out_and_named(tmp_path):
         Issue("one bad", "an answer is not in the context"),
         Issue("all bad", "no answer is in the context where it says"),
         Issue("none", "no answer"),
-        Issue("good", "its id stands twice"),
+        Issue("good", "its id occurs twice"),
     ]
 
 

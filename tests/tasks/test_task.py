@@ -167,7 +167,7 @@ def test_a_file_of_ones_own_is_a_task(tmp_path):
         (
             "squad1",
             ["settings.laptop.question_length=50"],
-            "settings.laptop: max_sequence_length=64 leaves 11 tokens of text beside question_length=50, fewer than",
+            "settings.laptop: max_sequence_length=64 leaves 11 tokens of text next to question_length=50, fewer than",
         ),
     ],
 )
@@ -180,8 +180,8 @@ def test_what_does_not_fit_is_refused_with_key_value_and_what_is_allowed(name, o
     ("text", "says"),
     [
         ("a: [", "cannot be read as YAML"),
-        ("[1]", "holds no keys"),
-        ("", r"mine\.yaml: holds no keys"),
+        ("[1]", "has no keys"),
+        ("", r"mine\.yaml: has no keys"),
         (COLA.replace("dev: glue", "validation: glue"), r"mine\.yaml: data\.dev must be given"),
         (COLA.replace("  labels:", "  lables:"), r"format\.labels must be given\n.*unknown key format\.lables"),
         (COLA.replace("  paper: {learning_rate", "  paper: {rate"), r"unknown key settings\.paper\.rate"),

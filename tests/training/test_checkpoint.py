@@ -302,7 +302,7 @@ def test_weights_come_back_without_an_optimizer(tmp_path: Path):
 
 
 def test_the_weights_of_a_finished_run_are_of_its_last_step_or_of_none(tmp_path: Path):
-    with pytest.raises(MissingDataError, match="holds no checkpoint"):
+    with pytest.raises(MissingDataError, match="has no checkpoint"):
         last_weights(tmp_path)
     model, optimizer = make()
     for step in (1, 2):

@@ -1,4 +1,4 @@
-"""The learning curve of every run, drawn into a page so that it can be pointed at."""
+"""The learning curve of every run, drawn into a page, with its values on hover."""
 
 import math
 import statistics
@@ -84,7 +84,7 @@ def sections(found: Study) -> list[PageSection]:
 
 
 def _runs(study: FigureData) -> list[RunCurve]:
-    """Every finished run once, in the order of the table; a run of several rows stands in the first."""
+    """Every finished run once, in the order of the table; a run of several rows is in the first."""
     found: dict[str, RunCurve] = {}
     for (colour, pattern), row in zip(study.looks, study.rows, strict=True):
         style = f"colour-{colour % len(COLOURS)} dash-{pattern % len(LINES)}"

@@ -1,4 +1,4 @@
-"""Markdown as a page of HTML in one file that asks for nothing from anywhere."""
+"""Markdown as a page of HTML in one self-contained file, which makes no network requests."""
 
 import base64
 import hashlib
@@ -29,7 +29,7 @@ _NUMBER = re.compile(rf"({_DIGITS})(?:/({_DIGITS}))?[KMBx%]?(?=[\s,;]|$)")
 
 @dataclass(frozen=True)
 class PageSection:
-    """A section that the Markdown lacks: its heading, what stands under it, and the heading it comes after."""
+    """A section that the Markdown lacks: its heading, its content, and the heading it comes after."""
 
     heading: str
     body: Markup
@@ -38,7 +38,7 @@ class PageSection:
 
 @dataclass(frozen=True)
 class _Part:
-    """A section of a page: its heading with its name in links, and what stands under it."""
+    """A section of a page: its heading with its name in links, and its content."""
 
     name: str
     heading: str
@@ -160,7 +160,7 @@ def _tables(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 
 
 def _mark_columns(table: Sequence[Token]) -> None:
-    """Say of each column whether it holds numbers, and which, or words that want several lines."""
+    """Mark each column as numbers, and of which kind, or as words that need several lines."""
     cells = [(token, table[place + 1].content) for place, token in enumerate(table) if token.type == "td_open"]
     headers = [token for token in table if token.type == "th_open"]
     for token in (*headers, *(cell for cell, _ in cells)):

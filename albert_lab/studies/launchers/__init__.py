@@ -13,7 +13,7 @@ def choose(settings: LauncherConfig, *, jobs: int, detach: bool) -> Launcher:
     Args:
         settings: which one, and how it goes about.
         jobs: number of runs at a time on this machine.
-        detach: leave the runs to themselves, where they can go on without this process.
+        detach: return at once, where runs can continue without this process.
     """
     if isinstance(settings, SlurmLauncher):
         return partial(slurm.launch, settings=settings, detach=detach)

@@ -8,7 +8,7 @@ from typing import Protocol
 PARENT_FAILED = -1000
 # Its process ended and nobody knows how.
 LOST = -1001
-# In place of the exit code of a study: its runs go on by themselves.
+# In place of the exit code of a study: its runs continue on their own.
 NOT_AWAITED = -1
 
 
@@ -25,7 +25,7 @@ class Launcher(Protocol):
         """Make runs until none is left or on_end says stop.
 
         Args:
-            folders: run folders in order, each with what its process is told besides: tasks to fine-tune on, seeds.
+            folders: run folders in order, each with further arguments of its process: tasks to fine-tune on, seeds.
             on_end: called with a run's folder and the exit code of its process, or minus the number of the signal
                 that killed it; PARENT_FAILED or LOST where there is neither. False starts no further run.
             parents: folders of runs that start from another one of these; they wait until it has ended.

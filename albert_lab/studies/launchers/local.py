@@ -55,7 +55,7 @@ def launch(
                 slot_of[folder] = min(set(range(jobs)) - {slot_of[each] for each in running})
                 visible = slots[slot_of[folder]]
                 own = {"CUDA_VISIBLE_DEVICES": ",".join(visible)} if visible else {}
-                with signals.held_back():  # until the child is among those that are told, and listens
+                with signals.held_back():  # until the child is among those that get signals, and listens
                     running[folder] = subprocess.Popen(
                         [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *folders[folder]],
                         env=environment | own,

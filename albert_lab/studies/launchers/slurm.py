@@ -32,7 +32,7 @@ child=$!
 [ -z "$asked" ] || kill -TERM "$child" 2>/dev/null
 while kill -0 "$child" 2>/dev/null; do wait "$child"; done
 wait "$child"; code=$?
-# It was told to stop while it started: there is nothing to save yet.
+# Asked to stop while it started: there is nothing to save yet.
 [ $code = 143 ] && [ -n "$asked" ] && code=75
 if [ $code = 75 ] && [ -n "$near_limit" ]; then
   echo "the time limit is near: back into the queue"
@@ -137,13 +137,13 @@ def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLa
 
 
 def _tasks(words: Sequence[str]) -> list[str]:
-    """Of what a run's process is told, the tasks, which come first."""
+    """The tasks among the arguments of a run's process, which come first."""
     options = [index for index, word in enumerate(words) if word.startswith("--")]
     return list(words[: options[0]] if options else words)
 
 
 def _joined(before: Sequence[str], words: Sequence[str]) -> list[str]:
-    """What a run's process is told that is to do what two commands want; the later one's where that is not possible."""
+    """The arguments of a run's process that serves two commands; the later one's where they cannot be combined."""
     tasks, earlier = _tasks(words), _tasks(before)
     if not tasks:
         return list(before)
@@ -224,7 +224,7 @@ class _Watch:
             queue = squeue.jobs()
             if (queue is not None) != self._is_answered:
                 self._is_answered = queue is not None
-                _say("squeue answers again" if queue is not None else "squeue does not answer: the jobs go on")
+                _say("squeue answers again" if queue is not None else "squeue does not answer: the jobs continue")
             if queue is not None and not self._received:
                 for folder, number in list(self._numbers.items()):
                     self._look(folder, queue.get(number))
@@ -274,10 +274,10 @@ class _Watch:
             submitted = job.read(folder)
             if not (submitted and submitted.preparation):
                 _say(f"{folder.name}: {job.died(folder)}")
-                code = STOPPED  # by scancel; what failed to begin for another reason is told there
+                code = STOPPED  # by scancel; what failed to begin for another reason is reported there
         if code == STOPPED:
             self._code = STOPPED
-            _say(f"{folder.name}: stopped; the same command goes on with it")
+            _say(f"{folder.name}: stopped; the same command resumes it")
         if not self._on_end(folder, code) and not self._is_cancelled:
             self._is_cancelled = True
             self._cancel_waiting()
@@ -290,7 +290,7 @@ class _Watch:
 def _say_how_to_end(numbers: Iterable[str]) -> None:
     given = list(numbers)
     if given:
-        _say(f"the jobs go on, and the same command waits for them again; to end them: scancel {' '.join(given)}")
+        _say(f"the jobs continue, and the same command waits for them again; to end them: scancel {' '.join(given)}")
 
 
 def _say(line: str) -> None:

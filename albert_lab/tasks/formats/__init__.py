@@ -33,7 +33,7 @@ def read_bytes(file: Path) -> bytes:
 
 
 def read_json(file: Path, form: TypeAdapter[T]) -> T:
-    """What a JSON file holds, checked against its form.
+    """The content of a JSON file, checked against its form.
 
     Raises:
         MissingDataError: there is no such file.

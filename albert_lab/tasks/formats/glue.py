@@ -104,7 +104,7 @@ class GlueFormat(Section):
 
         Raises:
             MissingDataError: there is no such file.
-            ConfigError: no header line, a line that does not have two columns, an index that stands twice, or a
+            ConfigError: no header line, a line that does not have two columns, an index that occurs twice, or a
                 prediction that is no label of the task.
         """
         rows = [line.split("\t") for line in read_lines(file)]
@@ -116,7 +116,7 @@ class GlueFormat(Section):
             if len(row) != 2:
                 raise ConfigError(f"{file}:{line}: {len(row)} columns instead of 2")
             if row[0] in predictions:
-                raise ConfigError(f"{file}:{line}: index {row[0]} stands twice")
+                raise ConfigError(f"{file}:{line}: index {row[0]} occurs twice")
             label = self._label(row[1])
             if label is None:
                 wrong.append(f"line {line}: {row[1]}")

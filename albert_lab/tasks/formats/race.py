@@ -47,7 +47,7 @@ class RaceFormat(Section):
         # The release reads a folder from one more file, all.txt, that repeats the others.
         names = sorted(path.relative_to(file).as_posix() for path in file.rglob("*.txt") if path.name != "all.txt")
         if not names:
-            raise MissingDataError(f"{file} holds no passage (*.txt in one sub-folder a level)")
+            raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder a level)")
         examples, issues = [], []
         for name in names:
             passage = read_json(file / name, _FILE)

@@ -21,7 +21,7 @@ def _as_texts(labels: Any) -> Any:
     return tuple(str(label) if isinstance(label, int) else label for label in labels)
 
 
-# Labels as the file has them; a whole number stands for its digits.
+# Labels as the file has them; a whole number is read as its digits.
 Labels = Annotated[tuple[str, ...] | None, BeforeValidator(_as_texts)]
 
 
@@ -43,13 +43,13 @@ class Row(NamedTuple):
 
 
 def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> tuple[list[str], list[Row]]:
-    """The names of the columns that stand in a file, and its rows.
+    """The column names of a file, and its rows.
 
     Args:
         file: JSON Lines by its name, else tab-separated; quotation marks are text, and only a line feed ends a line.
         columns: those of a tab-separated file without a header line.
         header: whether the first line of a tab-separated file is one.
-        marker: a column; a first line that holds its name is a header, whatever else is said.
+        marker: a column; a first line with its name is a header, whatever else is said.
 
     Raises:
         MissingDataError: there is no such file.

@@ -82,7 +82,7 @@ class SquadFormat(Section):
         examples, issues, seen = [], [], set()
         for title, context, question in asked:
             answers = tuple(_locate(answer, context) for answer in question.answers)
-            problem = "its id stands twice" if question.id in seen else self._problem(question, answers)
+            problem = "its id occurs twice" if question.id in seen else self._problem(question, answers)
             if problem:
                 issues.append(Issue(question.id, problem))
             if question.id in seen:
