@@ -42,6 +42,15 @@ def gpus() -> list[str]:
     return [str(number) for number in range(len(list(Path("/dev").glob("nvidia[0-9]*"))))]
 
 
+def gpu_model() -> str | None:
+    """What the driver calls the first GPU, without asking CUDA; None where there is none."""
+    for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        for line in file.read_text().splitlines():
+            if line.startswith("Model:"):
+                return line.partition(":")[2].strip()
+    return None
+
+
 def jobs_at_once(asked: int, processes: int) -> int:
     """Runs at a time: as many as asked for, or for AUTO_JOBS one for each GPU, or for the GPUs of its processes."""
     return max(1, len(gpus()) // processes) if asked == AUTO_JOBS else asked

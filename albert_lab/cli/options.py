@@ -86,6 +86,16 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Resume failed
 RemakeRecorded = Annotated[
     bool, typer.Option("--remake-recorded", help="Train runs again that are only recorded in reports.")
 ]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="DEVICE",
+        help="With --dry-run: the time it takes on this device (h100, a100, rtx4090, cpu, ...), by runs that were made"
+        " on one or else by its peak.",
+        show_default=False,
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the runs and their cost; write nothing.")]
 ListFolders = Annotated[bool, typer.Option("--list", help="Print run folders and their states; write nothing.")]
 FailOn = Annotated[
@@ -110,8 +120,10 @@ def task_names(given: str | None) -> list[str] | None:
     return names
 
 
-def check_views(*, dry_run: bool, list_folders: bool) -> None:
-    """Raise ConfigError if both --dry-run and --list are given: each prints something else."""
+def check_views(*, dry_run: bool, list_folders: bool, on: str | None = None) -> None:
+    """Raise ConfigError if --dry-run and --list are both given, or --on without a price to be told."""
+    if on is not None and not dry_run:
+        raise ConfigError(f"--on {on}: it belongs to --dry-run; machine.device says where runs are made")
     if dry_run and list_folders:
         raise ConfigError("--dry-run and --list: give one of them")
 

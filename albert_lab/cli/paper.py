@@ -18,6 +18,7 @@ from albert_lab.cli.options import (
     Jobs,
     Json,
     ListFolders,
+    On,
     Overrides,
     RemakeRecorded,
     RetryFailed,
@@ -47,6 +48,7 @@ def paper(
     retry_failed: RetryFailed = False,
     remake_recorded: RemakeRecorded = False,
     dry_run: DryRun = False,
+    on: On = None,
     list_folders: ListFolders = False,
     as_json: Json = False,
     fail_on: FailOn = None,
@@ -61,11 +63,11 @@ def paper(
     from albert_lab.studies import paper as whole
     from albert_lab.studies import sweep
 
-    check_views(dry_run=dry_run, list_folders=list_folders)
+    check_views(dry_run=dry_run, list_folders=list_folders, on=on)
     launcher, given = take(overrides or [], slurm, detach=detach)
     names = task_names(tasks)
     if dry_run:
-        costs = whole.costs(given, names, note)
+        costs = whole.costs(given, names, note, on)
         print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())
         return
     found = whole.plan(given, names)

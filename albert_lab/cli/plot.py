@@ -109,10 +109,10 @@ def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
 
 def _price(settings: Sequence[str]) -> str:
     from albert_lab.cost.estimate import duration
-    from albert_lab.studies import dry_run, experiment, paper, sweep
+    from albert_lab.studies import experiment, paper, rates, sweep
 
-    speed, _ = dry_run.flops_per_second()
-    cost = paper.cost_of(sweep.plan(experiment.named(LAYERS), settings), set(), speed)
+    planned = sweep.plan(experiment.named(LAYERS), settings)
+    cost = paper.cost_of(planned, set(), rates.choose(None, planned[0].point.config))
     return f"{cost.runs} runs, about {duration(cost.seconds + cost.finetuning_seconds)} (see --dry-run)"
 
 

@@ -25,6 +25,7 @@ from albert_lab.cli.options import (
     Jobs,
     Json,
     ListFolders,
+    On,
     Overrides,
     RemakeRecorded,
     RetryFailed,
@@ -78,6 +79,7 @@ def execute(
     retry_failed: RetryFailed = False,
     remake_recorded: RemakeRecorded = False,
     dry_run: DryRun = False,
+    on: On = None,
     list_folders: ListFolders = False,
     as_json: Json = False,
     fail_on: FailOn = None,
@@ -89,14 +91,14 @@ def execute(
     from albert_lab.config.launcher import take
     from albert_lab.studies import sweep
 
-    check_views(dry_run=dry_run, list_folders=list_folders)
+    check_views(dry_run=dry_run, list_folders=list_folders, on=on)
     launcher, rest = take(overrides, slurm, detach=detach)
     experiment, overrides = choose(overrides=rest)
     planned = sweep.plan(experiment, overrides, task_names(tasks))
     if dry_run:
         from albert_lab.studies import dry_run as dry
 
-        found, regime = dry.costs(planned), dry.regime_of(planned)
+        found, regime = dry.costs(planned, on), dry.regime_of(planned)
         both = json.dumps(found.as_dict() | {"regime": regime.as_dict()}, indent=2)
         print(both if as_json else f"{found.as_text()}\n\n{regime.as_text()}")
         return

@@ -2,6 +2,7 @@
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost.parameters import FLOAT32_BYTES, count_parameters, estimate_training_memory, largest_batch
+from albert_lab.data.batches import even_size
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, memory_bytes
 
@@ -30,7 +31,7 @@ def check_training(config: RunConfig) -> None:
 
 
 def micro_batch_size(config: RunConfig, device: str, precision: str, processes: int, usable_bytes: int) -> int:
-    """The most sequences of a micro-batch for which the estimate fits; at least one, at most all of a process.
+    """The largest micro-batch for which the estimate fits, of those that divide the share of a process.
 
     Args:
         config: of a run.
@@ -41,7 +42,7 @@ def micro_batch_size(config: RunConfig, device: str, precision: str, processes: 
     """
     update = {"device": device, "precision": precision, "processes": processes}
     there = config.model_copy(update={"machine": config.machine.model_copy(update=update)})
-    return max(1, min(config.batch_size // processes, largest_batch(there, usable_bytes)))
+    return even_size(config.batch_size // processes, largest_batch(there, usable_bytes))
 
 
 def check_weights(parameters: int, what: str) -> None:

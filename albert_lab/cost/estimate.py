@@ -97,20 +97,27 @@ class Price:
     disk_bytes: int
 
 
-def price(config: RunConfig, speed: float, share: float = 1.0) -> Price:
-    """What a share of a run's budget takes at so many FLOPs a second."""
+def price(config: RunConfig, speed: float, share: float = 1.0, fill: float = 1.0) -> Price:
+    """What a share of a run's budget takes.
+
+    Args:
+        config: of the run.
+        speed: FLOPs a second that the device computes, those of padding with them.
+        share: of the budget.
+        fill: share of the places of a batch that hold tokens. Padding takes time as tokens do, and is no work.
+    """
     disk = parameters.count_parameters(config).total * CHECKPOINT_BYTES_PER_PARAMETER
     if config.budget.unit == "seconds":
         seconds = config.budget.value * share
-        return Price(seconds * speed, seconds, disk)
-    flops = _tokens(config) * share * parameters.count_flops(config).training
-    return Price(flops, flops / speed, disk)
+        return Price(seconds * speed * fill, seconds, disk)
+    flops = _tokens(config, fill) * share * parameters.count_flops(config).training
+    return Price(flops, flops / fill / speed, disk)
 
 
-def _tokens(config: RunConfig) -> float:
+def _tokens(config: RunConfig, fill: float) -> float:
     if config.budget.unit == "tokens":
         return config.budget.value
-    return config.budget.value * config.batch_size * config.max_sequence_length
+    return config.budget.value * config.batch_size * config.max_sequence_length * fill
 
 
 def matrix_product_flops_per_second() -> float:

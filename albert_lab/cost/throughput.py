@@ -16,7 +16,7 @@ from albert_lab.data.batches import Batch
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training.clock import synchronize
 from albert_lab.training.device import autocast, choose_device, choose_precision
-from albert_lab.training.fitting import largest_divisor, usable_memory_bytes
+from albert_lab.training.fitting import usable_memory_bytes
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
@@ -84,7 +84,7 @@ class Bench:
         if asked == "auto":
             usable = usable_memory_bytes(self.device)
             most = capacity.micro_batch_size(config, self.device.type, self.precision, 1, usable)
-            asked = largest_divisor(config.batch_size, most)
+            asked = most
             machine = config.machine.model_copy(update={"micro_batch_size": asked})
             config = config.model_copy(update={"machine": machine})
         self.micro_batch_size = asked

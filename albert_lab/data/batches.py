@@ -252,6 +252,11 @@ def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
         )
 
 
+def even_size(number: int, most: int) -> int:
+    """The largest size, up to `most` and at least 1, of micro-batches that so many examples fill evenly."""
+    return max(part for part in range(1, max(1, min(number, most)) + 1) if number % part == 0)
+
+
 def measure(batch: Batch) -> dict[str, Any]:
     """Shares of a batch: tokens to be predicted among the real ones, padding among all, and each pair label."""
     labels = batch.pair_labels[batch.pair_labels >= 0]

@@ -7,25 +7,36 @@ from typing import Any
 
 from albert_lab import paths
 from albert_lab.cost import parameters
-from albert_lab.cost.estimate import MEASURED_UTILISATION, MEMORY, Price, duration, matrix_product_flops_per_second
+from albert_lab.cost.estimate import MEMORY, Price, duration
 from albert_lab.cost.estimate import price as price_of
 from albert_lab.cost.listing import Listing
-from albert_lab.errors import ConfigError
 from albert_lab.runs import ancestry, regime, results, states
-from albert_lab.studies import workload
+from albert_lab.studies import rates, workload
+from albert_lab.studies.rates import Rates
 from albert_lab.studies.sweep import PlannedPoint
 
 
-def price(item: PlannedPoint, speed: float) -> Price:
-    """What a point's run takes at so many FLOPs a second; of an arm its own part alone."""
-    return price_of(item.point.config, speed, workload.own_share(item.point))
+def price(item: PlannedPoint, known: Rates) -> Price:
+    """What a point's run takes on a device; of an arm its own part alone."""
+    config = item.point.config
+    # Processes on one CPU share its cores.
+    speed = known.of(config) * (config.machine.processes if known.gpu else 1)
+    return price_of(config, speed, workload.own_share(item.point), known.fill(config))
 
 
-def costs(planned: Sequence[PlannedPoint]) -> Listing:
-    """What each point of a sweep would cost: parameters, FLOPs, time, disk and memory; writes nothing."""
+def costs(planned: Sequence[PlannedPoint], on: str | None = None) -> Listing:
+    """What each point of a sweep would cost: parameters, FLOPs, time, disk and memory; writes nothing.
+
+    Args:
+        planned: the points.
+        on: the device, a name of cost/devices.yaml or cpu; None: what the configuration comes to on this machine.
+
+    Raises:
+        ConfigError: no such device.
+    """
     from albert_lab.data.prepare import describe
 
-    speed, source = flops_per_second()
+    known = rates.choose(on, planned[0].point.config)
     rows: list[dict[str, Any]] = []
     shown: dict[str, str] = {}
     is_row = {item.run.name for item in planned}
@@ -41,7 +52,7 @@ def costs(planned: Sequence[PlannedPoint]) -> Listing:
         if item.state == "imported":
             rows.append({"point": f"{words} (no row: others start from it)", "seed": config.seed, "state": item.state})
             continue
-        cost = price(item, speed)
+        cost = price(item, known)
         if item.state not in states.FINISHED:
             total_seconds += cost.seconds
             total_disk += cost.disk_bytes
@@ -57,21 +68,22 @@ def costs(planned: Sequence[PlannedPoint]) -> Listing:
                 "FLOPs": f"{cost.flops:.1e}" if config.budget.unit != "seconds" else None,
                 "training time": duration(cost.seconds),
                 "disk MiB": cost.disk_bytes / 2**20,
-                "memory MiB": parameters.estimate_training_memory(config).total / 2**20,
+                "memory MiB": parameters.estimate_training_memory(known.there(config)).total / 2**20,
             }
         )
     configs = {item.run.evaluation_set: item.point.config for item in planned}
     data = {evaluation_set: describe(config) for evaluation_set, config in configs.items()}
     shards = sum(found["disk_bytes"] or 0 for found in data.values() if not found["is_prepared"])
     free = shutil.disk_usage(_existing(paths.home())).free
-    tuned = finetuning_seconds(planned, speed)
+    tuned = finetuning_seconds(planned, known)
     made = [row for row in rows if row["state"] not in ("shared", "imported")]
     notes = [
         f"{len(made)} {'run' if len(made) == 1 else 'runs'}. To make: {duration(total_seconds)} of training one after"
         f" another, {total_disk / 2**20:,.0f} MiB of checkpoints, {shards / 2**20:,.0f} MiB of prepared text"
         f" ({free / 2**20:,.0f} MiB are free).",
         f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned.values()))} at the full length of every example.",
-        f"Time: {source}.",
+        f"Time: {known.source(item.point.config for item in planned)}.",
+        "FLOPs leave padding out where a run on such text says how much there is; time has it in.",
         "Evaluation, checkpoints and the preparation of text come on top.",
         MEMORY,
     ]
@@ -95,10 +107,10 @@ def regime_of(planned: Sequence[PlannedPoint]) -> Listing:
     return regime.listing(regime.together(found))
 
 
-def finetuning_seconds(planned: Sequence[PlannedPoint], speed: float) -> dict[tuple[str, str, int], float]:
+def finetuning_seconds(planned: Sequence[PlannedPoint], known: Rates) -> dict[tuple[str, str, int], float]:
     """Seconds of each fine-tuning that is not done, by run, task and seed, at the length of its settings."""
     return {
-        (item.run.name, task, seed): flops / speed
+        (item.run.name, task, seed): flops / known.of(item.run.config)
         for item in {item.run.name: item for item in planned}.values()
         for (task, seed), flops in workload.finetuning_flops(item.run, item.tasks.values(), item.seeds).items()
     }
@@ -121,25 +133,3 @@ def _existing(path: Path) -> Path:
     while not path.exists():
         path = path.parent
     return path
-
-
-def flops_per_second() -> tuple[float, str]:
-    """FLOPs a second that training reaches here, and how that is known."""
-    if record := _newest_record():
-        speed = record.training.tokens_per_second * record.train_flops_per_token
-        return speed, f"from {speed / 1e9:,.1f} GFLOP/s, which the run {record.name} reached here"
-    speed = matrix_product_flops_per_second() * MEASURED_UTILISATION
-    return speed, (
-        f"from {speed / 1e9:,.1f} GFLOP/s, {MEASURED_UTILISATION:.0%} of what one core reaches here in float32 matrix"
-        " products, as training at scale=laptop was measured to reach elsewhere; no run was made here yet"
-    )
-
-
-def _newest_record() -> results.RunRecord | None:
-    files = paths.runs().glob(f"*/{results.RECORD}")
-    for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
-        try:
-            return results.read(file.parent)
-        except ConfigError:  # of an earlier version, with other keys
-            continue
-    return None

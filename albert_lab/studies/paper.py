@@ -12,8 +12,9 @@ from albert_lab.cost.listing import Listing
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.runs import states
-from albert_lab.studies import dry_run, sweep
+from albert_lab.studies import dry_run, rates, sweep
 from albert_lab.studies.experiment import Experiment, files, named
+from albert_lab.studies.rates import Rates
 from albert_lab.studies.sweep import PlannedPoint
 
 
@@ -63,18 +64,24 @@ def scales() -> list[str]:
     return sorted(names, key=lambda name: (config := load([f"scale={name}"])).scale.budget.steps * config.batch_size)
 
 
-def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> Listing:
+def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: str | None = None) -> Listing:
     """What the paper would cost: each experiment at the chosen scale, then all of it at every scale; writes nothing.
+
+    Args:
+        overrides: see plan().
+        tasks: see plan().
+        say: told which scale is planned.
+        on: the device (see dry_run.costs).
 
     Raises: see plan().
     """
-    speed, source = dry_run.flops_per_second()
     chosen = plan(overrides, tasks)
+    known = rates.choose(on, chosen[0].planned[0].point.config)
     name = chosen[0].planned[0].point.config.scale.name
     made: dict[str, TotalCost] = {}
     seen: set[str] = set()
     for study in chosen:
-        made[study.experiment.name] = cost_of(study.planned, seen, speed)
+        made[study.experiment.name] = cost_of(study.planned, seen, known)
     totals = {name: sum(made.values(), TotalCost())}
     # A seed changes no price: one is priced for all of them, since composing a configuration takes a tenth of a second.
     seeds = axes(overrides).get("seed")
@@ -85,15 +92,16 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say) -> Li
             seen = set()
             found = plan([*rest, f"scale={scale}", "seed=0"], tasks)
             of_scale = seeds or found[0].planned[0].point.config.scale.seeds
-            totals[scale] = sum((cost_of(study.planned, seen, speed) for study in found), TotalCost()).times(
+            totals[scale] = sum((cost_of(study.planned, seen, known) for study in found), TotalCost()).times(
                 len(of_scale)
             )
+    source = known.source(item.point.config for study in chosen for item in study.planned)
     rows = [{"scale": name, "experiment": key} | cost.as_row() for key, cost in made.items()]
     rows += [{"scale": scale, "experiment": "all of them"} | totals[scale].as_row() for scale in scales()]
     notes = [
         "Runs are those that no row above has; shared ones are made once, in the first. What is finished costs nothing"
         " more: time and disk are of what is to be made.",
-        f"Time: {source}; one run after another, fine-tuning at the full length of every example.",
+        f"Time, at scale={name}: {source}; one run after another, fine-tuning at the full length of every example.",
         "Evaluation and the preparation of text come on top; disk is that of checkpoints.",
     ]
     return Listing(rows, notes)
@@ -135,7 +143,7 @@ class TotalCost:
         }
 
 
-def cost_of(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> TotalCost:
+def cost_of(planned: Sequence[PlannedPoint], seen: set[str], known: Rates) -> TotalCost:
     """What the runs and fine-tunings of a table take that were not seen before; they are added to what was seen."""
     cost = TotalCost()
     for item in sweep.family(planned).values():
@@ -146,11 +154,11 @@ def cost_of(planned: Sequence[PlannedPoint], seen: set[str], speed: float) -> To
         if item.is_recorded or states.state(item.run.folder) in states.PRETRAINED:
             cost += TotalCost(runs=1, finished=1)
             continue
-        price = dry_run.price(item, speed)
+        price = dry_run.price(item, known)
         cost += TotalCost(runs=1, flops=price.flops, seconds=price.seconds, disk_bytes=price.disk_bytes)
     cost += TotalCost(shared=len(planned) - len({item.run.name for item in planned}))
     missing = [item for item in planned if not item.is_recorded]
-    for (run, task, seed), seconds in dry_run.finetuning_seconds(missing, speed).items():
+    for (run, task, seed), seconds in dry_run.finetuning_seconds(missing, known).items():
         key = f"{run}, {task}, seed {seed}"
         if key not in seen:
             seen.add(key)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from albert_lab.data.batches import Batch
+from albert_lab.data.batches import Batch, even_size
 from albert_lab.machine import memory_bytes
 from albert_lab.training.step import Step
 
@@ -23,11 +23,6 @@ def usable_memory_bytes(device: torch.device, processes: int = 1) -> int:
     return int(_CPU_SHARE * memory_bytes()) // processes
 
 
-def largest_divisor(number: int, most: int) -> int:
-    """The largest divisor that is not larger than most; at least 1."""
-    return max(part for part in range(1, max(1, min(number, most)) + 1) if number % part == 0)
-
-
 def fit(step: Step, batch: Batch, size: int, say: Callable[[str], None]) -> int:
     """The sequences of a micro-batch that fit, the same in all processes of a run; says once what it found.
 
@@ -40,11 +35,11 @@ def fit(step: Step, batch: Batch, size: int, say: Callable[[str], None]) -> int:
     Raises:
         RuntimeError: not even one sequence fits.
     """
-    size = first = largest_divisor(step.share, size)
+    size = first = even_size(step.share, size)
     while not _fits(step, batch, size):
         if size == 1:
             raise RuntimeError(f"{step.device.type} has no memory for the training on a single sequence")
-        size = largest_divisor(step.share, size // 2)
+        size = even_size(step.share, size // 2)
     found = step.processes.smallest(size)
     halved = f"; {first:,} did not fit" if found < first else ""
     say(f"machine.micro_batch_size=auto: {found:,} of {len(batch):,} sequences a forward pass{halved}")

@@ -3,8 +3,8 @@ import torch
 from toy import toy_config
 from toy_training import pretrainer, weights
 
+from albert_lab.data.batches import even_size
 from albert_lab.runs.run import plan
-from albert_lab.training.fitting import largest_divisor
 from albert_lab.training.step import Step
 
 AUTO = ["machine.micro_batch_size=auto", "budget.value=4", "dropout=0.1", "batch_size=16"]
@@ -84,4 +84,4 @@ def test_auto_names_the_run_that_whole_batches_name(corpus, unit):
 
 
 def test_micro_batches_divide_what_a_process_computes():
-    assert [largest_divisor(12, most) for most in (0, 1, 5, 7, 12, 99)] == [1, 1, 4, 6, 12, 12]
+    assert [even_size(12, most) for most in (0, 1, 5, 7, 12, 99)] == [1, 1, 4, 6, 12, 12]

@@ -1,0 +1,93 @@
+"""Devices that a price can be asked for: their peaks, their memory, and the share of the peak that is assumed."""
+
+from functools import cache
+from pathlib import Path
+
+from omegaconf import OmegaConf
+from pydantic import BaseModel, ConfigDict
+
+from albert_lab import machine
+from albert_lab.config.schema import MachineConfig
+from albert_lab.errors import ConfigError
+
+CPU = "cpu"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Gpu(_Part):
+    """A GPU: peaks of dense matrix products (TFLOP/s), memory (GiB), and what others call it, a part of the name."""
+
+    title: str
+    names: tuple[str, ...]
+    memory: float
+    bf16: float | None
+    fp32: float
+
+    def precision(self, asked: str) -> str:
+        """bf16 or fp32: what machine.precision comes to on it."""
+        return ("bf16" if self.bf16 else "fp32") if asked == "auto" else asked
+
+    def peak(self, precision: str) -> float:
+        """FLOPs a second of matrix products."""
+        return 1e12 * ((self.bf16 if precision == "bf16" else None) or self.fp32)
+
+    def is_called(self, name: str) -> bool:
+        """Whether it is the device of that name, as torch or its driver tell it."""
+        return any(part.lower() in name.lower() for part in self.names)
+
+
+class _Table(_Part):
+    assumed_utilisation: dict[str, float]
+    default: str
+    devices: dict[str, Gpu]
+
+
+@cache
+def table() -> _Table:
+    """The content of devices.yaml."""
+    return _Table.model_validate(OmegaConf.to_container(OmegaConf.load(Path(__file__).with_name("devices.yaml"))))
+
+
+def names() -> list[str]:
+    """What --on takes."""
+    return [CPU, *table().devices]
+
+
+def gpu(name: str) -> Gpu | None:
+    """The GPU of a name that --on takes; None for the CPU.
+
+    Raises:
+        ConfigError: no such name.
+    """
+    if name not in names():
+        raise ConfigError(f"--on {name}: no such device (allowed: {', '.join(names())})")
+    return table().devices.get(name)
+
+
+def choose(asked: str | None, config: MachineConfig) -> tuple[str, str]:
+    """The name of the device that will run a configuration, and why; nothing where it was named or is here.
+
+    Args:
+        asked: what --on names; None: the device that machine.device comes to here.
+        config: machine.* of the run.
+
+    Raises:
+        ConfigError: no such name, or the CPU where machine.device=cuda.
+    """
+    if asked is not None:
+        if gpu(asked) is None and config.device == "cuda":
+            raise ConfigError("--on cpu and machine.device=cuda: give one of them")
+        if gpu(asked) is not None and config.device == "cpu":
+            raise ConfigError(f"--on {asked} and machine.device=cpu: give one of them")
+        return asked, ""
+    if config.device == "cpu":
+        return CPU, ""
+    if model := machine.gpu_model():
+        found = [name for name, known in table().devices.items() if known.is_called(model)]
+        return (found[0], "") if found else (table().default, f"{model} is not in the table of devices")
+    if config.device == "cuda":
+        return table().default, "no GPU is here; --on names another one"
+    return CPU, ""
