@@ -47,7 +47,9 @@ def publish(
     folders: Annotated[list[Path], typer.Argument(file_okay=False, help="Report folders.")],
     to: Annotated[
         Path | None,
-        typer.Option("--to", help="Folder of published reports; by default reports/ in the current folder."),
+        typer.Option(
+            "--to", file_okay=False, help="Folder of published reports; by default reports/ in the current folder."
+        ),
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a published report even if it has runs that this one lacks.")

@@ -3,8 +3,10 @@
 import shutil
 from pathlib import Path
 
+from albert_lab import owners
 from albert_lab.errors import ConfigError
 from albert_lab.report import overview, report
+from albert_lab.storage import writing
 from albert_lab.studies import study
 
 
@@ -17,19 +19,35 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
         replace: also where the report that is published there has runs that this one lacks.
 
     Raises:
-        ConfigError: no report, or one that would remove published runs.
+        ConfigError: no report, one that would remove published runs, or a target inside the report.
     """
     found = study.read(folder)
     target = root / f"{found.scale}-{found.corpus}" / folder.resolve().name
     if target.resolve() != folder.resolve():
+        if target.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(f"{target} is inside the report itself: name a folder outside of {folder}")
         if target.exists():
             lost = {run.name for run in study.read(target).runs} - {run.name for run in found.runs}
             if lost and not replace:
                 raise ConfigError(
                     f"{target} has {len(lost)} runs that {folder} lacks; --replace publishes it all the same"
                 )
-            shutil.rmtree(target)
-        shutil.copytree(folder, target)
+        _copy(folder, target)
     written = report.rebuild(target)
     overview.write(root)
     return written
+
+
+def _copy(folder: Path, target: Path) -> None:
+    """Copy a folder to where another one may be; killed on the way, one of both is there whole, maybe set aside."""
+    partial, aside = (target.with_name(f".{target.name}.{what}-{owners.own()}") for what in ("partial", "before"))
+    try:
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(folder, partial)
+            if target.exists():
+                target.rename(aside)
+            partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    shutil.rmtree(aside, ignore_errors=True)

@@ -4,14 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 from omegaconf import OmegaConf
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from albert_lab import files
 from albert_lab.errors import ConfigError
+from albert_lab.naming import check_name
 from albert_lab.runs import reported, tables
 from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.storage import write_atomically
@@ -20,6 +21,16 @@ from albert_lab.studies.experiment import read as read_experiment
 from albert_lab.studies.table import Row, axes_of, rows
 
 EXPERIMENT, STUDY = "experiment.yaml", "study.json"
+_OF_EVERY_POINT = ("seed", "run", "state", "scale", "corpus", "command")
+_NAMES = ("run", "scale", "corpus")  # of files and folders
+
+
+def _check_point(point: dict[str, str | int]) -> dict[str, str | int]:
+    if missing := [key for key in _OF_EVERY_POINT if key not in point]:
+        raise ValueError(f"{missing[0]} is missing")
+    for key in _NAMES:
+        check_name(str(point[key]))
+    return point
 
 
 class _StudyFile(BaseModel):
@@ -27,7 +38,7 @@ class _StudyFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    points: list[dict[str, str | int]]
+    points: list[Annotated[dict[str, str | int], AfterValidator(_check_point)]] = Field(min_length=1)
     ensembles: list[dict[str, Any]]
 
 
@@ -105,7 +116,7 @@ def write(folder: Path, study: Study) -> None:
     write_atomically(folder / STUDY, found.model_dump_json(indent=1) + "\n")
     kept = {reported.file_of(folder, run.name) for run in study.runs}
     for file in (folder / reported.FOLDER).glob("*.json"):
-        if file not in kept:
+        if file not in kept and file.is_file():
             file.unlink()
 
 
@@ -134,7 +145,7 @@ def read(folder: Path) -> Study:
         ConfigError: it is no report folder, or a file cannot be read.
     """
     if not (folder / STUDY).is_file():
-        raise ConfigError(f"{folder} is no report: it has {EXPERIMENT} but no {STUDY}")
+        raise ConfigError(f"{folder} is no report: it has no {STUDY}")
     content = files.read_json(folder / STUDY, _StudyFile, REMEDY)
     order = {str(point["run"]): place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))

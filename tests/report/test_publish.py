@@ -1,0 +1,52 @@
+import errno
+import shutil
+
+import pytest
+from toy_reports import toy_report
+
+from albert_lab.errors import ConfigError, DamagedFileError, WriteError
+from albert_lab.report.publish import publish
+from albert_lab.studies import experiment
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return toy_report(tmp_path / "own" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
+
+
+def test_a_report_is_not_published_into_itself(folder):
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(ConfigError, match="is inside the report itself"):
+        publish(folder, folder)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_where_the_disk_is_full_the_published_report_stays_as_it_was(folder, tmp_path, monkeypatch):
+    target = publish(folder, tmp_path / "public").parent
+    before = {file: file.read_bytes() for file in target.parent.rglob("*") if file.is_file()}
+
+    def full(_source, target):
+        target.mkdir()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copytree", full)
+    with pytest.raises(WriteError, match="sop-vs-nsp could not be written: the disk is full"):
+        publish(folder, tmp_path / "public")
+    assert {file: file.read_bytes() for file in target.parent.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('"scale": "smoke"', '"scale": "../../victim"', "'../../victim' is no name"),
+        ('"corpus": "sotu"', '"corpus": ""', "'' is no name"),
+        ('"run":', '"ran":', "run is missing"),
+    ],
+)
+def test_a_study_whose_points_lead_elsewhere_or_say_too_little_is_refused(folder, tmp_path, before, after, said):
+    file = folder / "study.json"
+    assert before in file.read_text()
+    file.write_text(file.read_text().replace(before, after))
+    with pytest.raises(DamagedFileError, match=said):
+        publish(folder, tmp_path / "public")
+    assert not (tmp_path / "public").exists()
