@@ -79,6 +79,7 @@ def test_every_command_shows_two_examples(command):
             "reversed",
         ),
         (["clean", "--frist"], "No such option"),
+        (["sop-vs-nsp", "--jobs", "1000000000"], "1000000000 is neither a whole number from 1 to 1000 nor auto"),
         (["swep", "seed=1,2"], "sweep"),
         (["sop-vs-nsp", "--tasks", "mnly"], "task mnly is unknown; did you mean mnli?"),
         (["sop-vs-nsp", "--tasks", "cola,mnly"], "task mnly is unknown"),

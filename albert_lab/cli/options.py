@@ -47,6 +47,9 @@ Tasks = Annotated[
 ]
 
 
+_MOST_JOBS = 1000  # processes: far more than any machine makes faster
+
+
 def _jobs(text: str | int) -> int:
     if text in ("auto", AUTO_JOBS):
         return AUTO_JOBS
@@ -54,8 +57,8 @@ def _jobs(text: str | int) -> int:
         jobs = int(text)
     except ValueError:
         jobs = -1
-    if jobs < 1:
-        raise typer.BadParameter(f"{text} is neither a whole number from 1 on nor auto")
+    if not 1 <= jobs <= _MOST_JOBS:
+        raise typer.BadParameter(f"{text} is neither a whole number from 1 to {_MOST_JOBS} nor auto")
     return jobs
 
 

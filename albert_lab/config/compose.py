@@ -188,11 +188,21 @@ def _known_keys() -> list[str]:
                 yield from walk(field.annotation, f"{prefix}{name}.")
 
     keys = [key for key in walk(RunConfig, "") if not key.endswith(".name") and not key.startswith("scale.")]
-    launchers = [OmegaConf.load(file) for file in sorted(paths.CONF.glob("launcher/*.yaml"))]
-    return [*keys, *dict.fromkeys(f"launcher.{key}" for launcher in launchers for key in launcher)]
+    return [*keys, *_launcher_keys()]
+
+
+def _launcher_keys() -> dict[str, list[str]]:
+    """The keys of the launchers, each with the options that have it."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(paths.CONF.glob("launcher/*.yaml")):
+        for key in OmegaConf.load(file):
+            found.setdefault(f"launcher.{key}", []).append(file.stem)
+    return found
 
 
 def _unknown(key: str) -> str:
+    if options := _launcher_keys().get(key):
+        return f"{key} needs launcher={' or '.join(options)}"
     known = [*_known_keys(), *groups()]
     last = key.rpartition(".")[2]
     section = key.removesuffix(last)

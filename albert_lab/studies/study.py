@@ -145,7 +145,7 @@ def read(folder: Path) -> Study:
         ConfigError: it is no report folder, or a file cannot be read.
     """
     if not (folder / STUDY).is_file():
-        raise ConfigError(f"{folder} is no report: it has no {STUDY}")
+        raise ConfigError(f"{folder} is no report: it has no {STUDY} beside {EXPERIMENT}")
     content = files.read_json(folder / STUDY, _StudyFile, REMEDY)
     order = {str(point["run"]): place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))

@@ -20,6 +20,7 @@ def test_the_launcher_is_taken_from_the_overrides_of_a_run():
         (["launcher=slum"], None, "did you mean launcher=slurm"),
         (["launcher=slurm", "launcher.poll=3"], None, "did you mean launcher.poll_seconds"),
         (["launcher=slurm", "launcher.poll_seconds=0"], None, "launcher.poll_seconds=0"),
+        (["launcher.words=x"], None, "launcher.words needs launcher=slurm"),
         (["launcher=slurm,local"], None, "one command has one launcher"),
         (["launcher=local"], "", "launcher=local was given too"),
         ([], "gpu", "begin with a dash"),
