@@ -35,6 +35,7 @@ class Score(BaseModel):
     loss: float | None = Field(default=None, ge=0)
 
 
+LINEAR_PROBE = "linear probe"  # a score that no head of the model gave
 # The words of an alarm on a score between chance and its lexical floor.
 NOT_ABOVE_BAGS = "not above bags of tokens"
 # Headings of the cells of `printed`.

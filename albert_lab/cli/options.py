@@ -40,7 +40,7 @@ Tasks = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,...",
-        help="Fine-tune on these tasks (names, or .yaml files of your own) instead of the study's own; `none` skips"
+        help="Fine-tune on these tasks (names, or .yaml files of your own) instead of the default ones; `none` skips"
         " fine-tuning.",
         show_default=False,
     ),
@@ -76,18 +76,25 @@ Slurm = Annotated[
     typer.Option(
         "--slurm",
         metavar="WORDS",
-        help="Make each run as a job of Slurm; WORDS are options of sbatch, as in '--partition=gpu --gres=gpu:1'.",
+        help="Submit each run as a Slurm job; WORDS are options of sbatch, as in '--partition=gpu --gres=gpu:1'.",
         show_default=False,
     ),
 ]
 Detach = Annotated[
-    bool, typer.Option("--detach", help="Submit jobs and return; the same command later writes the report.")
+    bool,
+    typer.Option(
+        "--detach", help="With --slurm: submit the jobs and return; the same command, later, writes the report."
+    ),
 ]
 FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Start no more runs after one has failed.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start all runs again from scratch, finished ones too.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Resume failed runs from their last checkpoint.")]
 RemakeRecorded = Annotated[
-    bool, typer.Option("--remake-recorded", help="Train runs again that are only recorded in reports.")
+    bool,
+    typer.Option(
+        "--remake-recorded",
+        help="Train again runs whose scores are in a report but whose folders are not on this machine.",
+    ),
 ]
 On = Annotated[
     str | None,
@@ -104,7 +111,7 @@ ListFolders = Annotated[bool, typer.Option("--list", help="Print run folders and
 FailOn = Annotated[
     Literal["not-supported"] | None,
     typer.Option(
-        "--fail-on", metavar="not-supported", help="Exit with code 5 if a claim of the paper gets this verdict."
+        "--fail-on", metavar="not-supported", help="Exit with code 5 if a claim of the study gets this verdict."
     ),
 ]
 

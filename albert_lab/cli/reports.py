@@ -20,7 +20,7 @@ def report(
         list[Path],
         typer.Argument(
             file_okay=False,
-            help="Report folders; of a folder of reports, the page of all reports is rebuilt.",
+            help="Report folders. For a folder that contains reports, the page that summarises them is rebuilt.",
         ),
     ],
 ) -> None:
@@ -55,7 +55,7 @@ def publish(
         bool, typer.Option("--replace", help="Replace a published report even if it has runs that this one lacks.")
     ] = False,
 ) -> None:
-    """Copy reports to the committed folder, and rebuild the page of all reports there.
+    """Copy reports to reports/, which is kept in git, and rebuild the page of all reports there.
 
     Runs of published reports count as finished in later studies.
     """
@@ -76,7 +76,7 @@ def compare(
     a: Annotated[Path, typer.Argument(metavar="A", file_okay=False, help="A report folder.")],
     b: Annotated[
         Path,
-        typer.Argument(metavar="B", file_okay=False, help="Another, maybe of another scale, machine or version."),
+        typer.Argument(metavar="B", file_okay=False, help="Another one; scale, machine and version may differ."),
     ],
     as_json: Json = False,
 ) -> None:

@@ -72,6 +72,8 @@ def _errors(found: FigureData) -> list[str]:
         if (count := f"{column.key}_n") in found.curves:
             n, all_n = (int(min(table[count].tolist())) for table in (found.curves, found.results))
             low, high = wilson(statistics.fmean(found.curves[column.key].tolist()) / 100 * n, n)
+            if n == all_n:
+                continue
             errors.append(f"{column.heading} ± {(high - low) / 2:.1f} (n = {n:,}; in the table {all_n:,})")
     words = (
         "Learning curves are scored on the first pairs of each set alone, the same for all seeds. All seeds share the"

@@ -91,17 +91,18 @@ def as_text(found: Agreement) -> str:
     """An agreement in one line, with 95 % Wilson intervals that take pairs for independent; empty without pairs."""
     if not found.pairs:
         return ""
-    text = f"Agreement with the paper: of {_pairs(found.pairs)} of rows, {_share(found.agreeing, found.pairs)}"
-    text += " have the paper's order here"
+    text = f"Order of rows: of {_comparisons(found.pairs)} of two rows by one score,"
+    text += f" {_share(found.agreeing, found.pairs)} have the paper's order"
     if found.decided:
-        text += f"; of the {found.decided} that these runs decide, {_share(found.decided_agreeing, found.decided)}"
+        decided = _share(found.decided_agreeing, found.decided)
+        text += f"; of the {found.decided} whose difference is decided here, {decided}"
     else:
-        text += "; these runs decide none of them"
-    return f"{text}. The mark to beat: {TO_BEAT}. The intervals take pairs as independent; they share rows."
+        text += "; none of the differences is decided here"
+    return f"{text}. For comparison: {TO_BEAT}. The comparisons share rows; the intervals take them as independent."
 
 
-def _pairs(n: int) -> str:
-    return f"{n} pair" if n == 1 else f"{n} pairs"
+def _comparisons(n: int) -> str:
+    return f"{n} comparison" if n == 1 else f"{n} comparisons"
 
 
 def _share(part: int, n: int) -> str:

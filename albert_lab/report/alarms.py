@@ -18,11 +18,18 @@ def section(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame)
         table: its rows.
         tunings: a line a fine-tuning.
     """
-    lines = []
-    for column in INTRINSIC_HEADINGS:
-        lines += _at_floor(table, column, lexical=False) + _at_floor(table, column, lexical=True)
-    lines += _unmoved(experiment, table, tunings)
-    return "\n".join(f"- {line}" for line in lines)
+    lines = [*held_out(table), *_unmoved(experiment, table, tunings)]
+    return "\n".join(f"- {line}." for line in lines)
+
+
+def held_out(rows: Sequence[Row]) -> list[str]:
+    """The alarms of rows on their held-out scores, each without a full stop."""
+    return [
+        line
+        for column in INTRINSIC_HEADINGS
+        for lexical in (False, True)
+        for line in _at_floor(rows, column, lexical=lexical)
+    ]
 
 
 def _at_floor(table: Sequence[Row], column: str, *, lexical: bool) -> list[str]:
@@ -32,9 +39,9 @@ def _at_floor(table: Sequence[Row], column: str, *, lexical: bool) -> list[str]:
     counts = [sum(_has_alarm(run, column, lexical=lexical) for run in row.runs) for row in rows]
     total = sum(len(row.runs) for row in rows)
     if len(rows) > 1 and sum(counts) == total:
-        return [f"All {total} runs: {words.rstrip(',')}."]
+        return [f"All {total} runs: {words.rstrip(',')}"]
     return [
-        f"{name(row.labels)}: {words} in {_share(count, len(row.runs))}."
+        f"{name(row.labels)}: {words} in {_share(count, len(row.runs))}"
         for row, count in zip(rows, counts, strict=True)
         if count
     ]
@@ -60,5 +67,5 @@ def _unmoved(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame
         above = sum(run[low] > run[floor] for run in scored.values())
         if above < len(scored):
             verb = "is" if above == 1 else "are"
-            lines.append(f"{column.heading}: {above} of {len(scored)} runs {verb} above constant answers.")
+            lines.append(f"{column.heading}: {above} of {len(scored)} runs {verb} above constant answers")
     return lines

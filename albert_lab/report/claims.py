@@ -10,6 +10,7 @@ from statistics import mean
 
 import pandas as pd
 
+from albert_lab.report import alarms
 from albert_lab.report.statistics import Estimate, holm, seeds_needed
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
 from albert_lab.studies.claim import AtChance, Claim, Comparison, name
@@ -47,7 +48,7 @@ class Verdict:
         seeds: how many would decide an effect of the paper's size.
         lack: why that is not known.
         reason: why a claim is not decided.
-        alarmed: runs of its rows that carry an alarm.
+        alarms: those of its rows on held-out scores.
     """
 
     claim: Claim
@@ -62,7 +63,7 @@ class Verdict:
     seeds: int | None = None
     lack: str = ""
     reason: str = ""
-    alarmed: int = 0
+    alarms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class _Evidence:
     claim: Claim
     findings: tuple[_Finding, ...]
     not_learnt: str
-    alarmed: int
+    alarms: tuple[str, ...]
 
     @property
     def required(self) -> list[_Finding]:
@@ -197,7 +198,7 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
             extra = ", ".join(axis for axis in rows[0].labels if axis not in labels)
             return Verdict(claim, Decision.UNDECIDED, reason=f"several rows are {name(labels)}: they differ in {extra}")
         if not rows or not scores.sample(rows[0], column):
-            return Verdict(claim, Decision.NOT_RUN, reason=f"no finished run with {column} is {name(labels)}")
+            return Verdict(claim, Decision.NOT_RUN, reason=f"no run with {name(labels)} has {column}")
         found[name(labels)] = rows[0]
     runs = [run for row in found.values() for run in row.runs]
     if len({run["run"] for run in runs}) < len(runs):
@@ -210,8 +211,8 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
         ):
             return Verdict(claim, Decision.UNDECIDED, reason=f"{column} is not positive: no ratio")
         findings.append(_Finding(comparison, scores.estimate(weights, column, is_log=comparison.is_log)))
-    alarmed = sum(bool(run.get("alarms")) for run in runs)
-    return _Evidence(claim, tuple(findings), _not_learnt(claim, list(found.values()), scores, column), alarmed)
+    rows = list(found.values())
+    return _Evidence(claim, tuple(findings), _not_learnt(claim, rows, scores, column), tuple(alarms.held_out(rows)))
 
 
 def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: str) -> str:
@@ -260,7 +261,7 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
         seeds,
         lack,
         reason,
-        evidence.alarmed,
+        evidence.alarms,
     )
 
 

@@ -5,11 +5,16 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tabulate import tabulate
 
-from albert_lab.score import loss_name
+from albert_lab.score import LINEAR_PROBE, loss_name
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Column, Row, Run, Spread, axis_labels, axis_names, paper_cells
 
 MISSING = "—"
+BY_PROBE = " †"
+PROBE_NOTE = (
+    "† By a linear probe, which is fitted on training pairs of the same task. The other rows use their own head as"
+    " trained: do not compare the two."
+)
 _NUMBER = re.compile(r"[-+±]?\d")  # with what follows it: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
 
 
@@ -51,10 +56,11 @@ def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Ro
         line = [*axis_labels(experiment, row, axes), str(len(row.runs))]
         cells = paper_cells(experiment, row)
         for column in columns:
-            line.append(_score(row, column))
+            line.append(_score(row, column) + (BY_PROBE if _is_by_probe(row, column.key) else ""))
             line += [cells.get(column.paper, MISSING)] if column.paper in shown else []
         body.append(line)
-    return as_table(header, body)
+    text = as_table(header, body)
+    return f"{text}\n\n{PROBE_NOTE}" if BY_PROBE in text else text
 
 
 def losses_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:
@@ -74,6 +80,10 @@ def _loss(spread: Spread | None) -> str:
     if spread is None:
         return MISSING
     return f"{spread.mean:.3f}" + ("" if spread.sd is None else f" ± {spread.sd:.3f}")
+
+
+def _is_by_probe(row: Row, key: str) -> bool:
+    return any(run.get(f"{key}_by") == LINEAR_PROBE for run in row.having(key))
 
 
 def _score(row: Row, column: Column) -> str:

@@ -167,7 +167,7 @@ def _cost(collection: Collection) -> str:
         [
             f"- {cost.runs} runs: {number(cost.tokens)} tokens, {duration(cost.training_seconds)} of training,"
             f" {duration(cost.total_seconds)} with evaluation and checkpoints. A run that continues a trunk counts"
-            " the trunk's part as its own; what is no row is not counted.",
+            " the trunk's part as its own; runs that are not rows are not counted.",
             f"- {cost.finetunings} fine-tunings: {duration(cost.finetuning_seconds)}.",
             *(f"- On {machine}." for machine in cost.machines),
         ]

@@ -55,17 +55,17 @@ FOLDED = (
     "Provenance",
 )
 ALARMS = (
-    "At chance, or not above: the 95 % interval of a run's answers reaches down to what constant answers score, or"
-    " bags of tokens. Of the scores on held-out documents, those of a run's own objectives are looked at."
+    "An alarm means that the 95 % interval of a run reaches down to chance (or to bags of tokens) or lies below it."
+    " Only the tasks that a run was trained on are checked."
 )
 LEXICAL_FLOOR = (
-    "Chance is what constant answers score. Bags of tokens: a logistic regression over the tokens of each segment by"
-    " itself, fitted on training pairs; it cannot relate the two segments, so only what a model scores above it shows"
-    " that the model does."
+    "Chance: the score of the best constant answer (for MLM, always the most frequent token). Bags of tokens: a"
+    " logistic regression on the tokens of each segment separately, fitted on training pairs. It cannot relate the"
+    " segments, so only a score above it shows that a model relates them."
 )
 LOSSES = (
-    "Mean negative log-likelihood of the right answer, in nats: of a masked token, and of a pair. A fair coin has"
-    " 0.693. A pair head that does not know the set's negative kind answers with all else that it knows."
+    "Mean negative log-likelihood of the right answer, in nats: per masked token, and per pair. Guessing one of two"
+    " labels costs 0.693. A head that was not trained on a task can be confidently wrong, so its loss can exceed that."
 )
 
 
@@ -146,17 +146,21 @@ def render(found: Study, figures: str) -> str:
     seeds = len(set(points["seed"]))
     figure, further = _first_figure(figures)
     names = {run["run"] for run in finished}
-    off, regime = run_sections.regime([run.record for run in found.runs if run.name in names]) if names else ("", "")
+    off, regime = (
+        run_sections.regime([run.record for run in found.runs if run.name in names], experiment.source)
+        if names
+        else ("", "")
+    )
     parts = [
         f"# {experiment.title} ({found.scale}, {found.corpus})",
         f"Source: {experiment.source}. Scale `{found.scale}`, corpus `{found.corpus}`,"
-        f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. Made by `{points['command'].iloc[0]}`.",
+        f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. Command: `{points['command'].iloc[0]}`.",
         *_list(verdicts.groups(experiment, table, tunings)),
         *figure,
         "## Scores on held-out documents",
         scores_table(experiment, axes, table, intrinsic_columns(experiment)),
         *_list(learnt(experiment, axes, table)),
-        f"{_how_to_read(table)} {off}".rstrip(),
+        " ".join(filter(None, [_how_to_read(table), run_sections.dropped(finished), off])),
         *_floors(experiment, finished),
     ]
     if columns := task_columns(experiment, tunings):
@@ -207,7 +211,10 @@ def _how_to_read(table: Sequence[Row]) -> str:
     sizes = {len(row.runs) for row in table}
     parts = []
     if sizes - {0, 1}:
-        parts.append("Mean ± standard deviation over pre-training seeds.")
+        parts.append(
+            "Mean ± standard deviation over pre-training seeds; in the list, the 95 % interval of the mean, over seeds"
+            " and held-out answers."
+        )
     if 1 in sizes:
         parts.append(
             "In brackets: the 95 % Wilson interval of a single run over the answers of its held-out set, which does not"
@@ -228,8 +235,9 @@ def _floors(experiment: Experiment, finished: Sequence[Run]) -> list[str]:
     for column in intrinsic_columns(experiment):
         named = {"chance": f"{column.key}_floor", "bags of tokens": f"{column.key}_lexical_floor"}
         found = [f"{name} {value} %" for name, key in named.items() if (value := span(key))]
-        lines += [f"- {column.heading}: {', '.join(found)}"] if found else []
-    return ["Floors of the held-out sets:", "\n".join(lines), LEXICAL_FLOOR] if lines else []
+        n = {f"{int(run[f'{column.key}_n']):,}" for run in finished}
+        lines += [f"- {column.heading}: {', '.join(found)}; n = {' or '.join(sorted(n))}"] if found else []
+    return ["Floors and numbers of answers (n) of the held-out sets:", "\n".join(lines), LEXICAL_FLOOR] if lines else []
 
 
 def _finished(table: Sequence[Row]) -> list[Run]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -13,20 +14,44 @@ from albert_lab.runs.results import RunRecord
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Row, Run, axis_labels, axis_names, intrinsic_columns, paper_cells
 
+MUCH_TEXT = 0.1
+_LOADED = ("training_seconds", TRAINING, INFERENCE)
+LOAD = (
+    "Seconds and tokens/s depend on what else the machine computed at the time; `albert-lab speed` compares rows"
+    " side by side."
+)
 
-def regime(records: Sequence[RunRecord]) -> tuple[str, str]:
-    """What of the runs' regime is far off the paper's, in one line, and all of its numbers as a table."""
+
+def regime(records: Sequence[RunRecord], source: str) -> tuple[str, str]:
+    """What of the runs' regime is far from the paper's, in one line, and all of its numbers as a table.
+
+    The line names what matters for the tables that the source of the study names; all where it names none.
+    """
     quantities = regimes.together([regimes.of_record(record) for record in records])
     cells = regimes.cells(quantities)
-    far = [f"{each.name} ({each.times_off:,.0f} times; {each.tables})" for each in quantities if each.is_far]
-    line = f"More than {regimes.FAR:.0f} times off the paper's regime: {', '.join(far) or 'nothing'}."
+    tables = set(re.findall(r"\d+", "".join(re.findall(r"Tables?[\d, and]+", source))))
+    far = [
+        f"{each.name} {each.times_off:,.0f} times {'lower' if each.times_below > 1 else 'higher'}"
+        for each in quantities
+        if each.is_far
+        and (not tables or each.tables == regimes.ALL_TABLES or tables & set(re.findall(r"\d+", each.tables)))
+    ]
+    line = f"Far from the paper's regime (more than {regimes.FAR:.0f} times): {', '.join(far)}." if far else ""
     return line, as_table(list(cells[0]), [list(line.values()) for line in cells])
+
+
+def dropped(runs: Sequence[Run]) -> str:
+    """How much of the text was left out because a chunk has a single sentence; empty where little was."""
+    if not runs or max(run["dropped_text_share"] for run in runs) < MUCH_TEXT:
+        return ""
+    chunks, text = (mean_percent(runs, f"dropped_{what}_share") for what in ("chunk", "text"))
+    return f"Chunks of a single sentence were dropped: {chunks} of the chunks, with {text} of the text."
 
 
 def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
     """What the runs of each row took, as means over seeds."""
     header = axis_names(axes)
-    header += ["parameters", "training FLOPs a token", "steps", "tokens", "training seconds", "tokens/s"]
+    header += ["parameters", "training FLOPs per token", "steps", "tokens", "training seconds", "tokens/s"]
     header += ["inference tokens/s", "peak MiB"]
     columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", TRAINING, INFERENCE]
     body = []
@@ -34,7 +59,10 @@ def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> 
         line = axis_labels(experiment, row, axes)
         for column in columns:
             spread = row.spread(column)
-            line.append(MISSING if spread is None else number(spread.mean))
+            has_spread = spread is not None and spread.sd is not None and column in _LOADED
+            line.append(
+                MISSING if spread is None else number(spread.mean) + (f" ± {number(spread.sd)}" if has_spread else "")
+            )
         memory = row.spread("peak_memory_bytes")
         line.append(MISSING if memory is None else number(memory.mean / 2**20))
         body.append(line)
@@ -44,13 +72,13 @@ def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> 
         for line, row, *both in zip(body, table, *ratios, strict=True):
             training, inference = (MISSING if ratio is None else f"{ratio:.1f}x" for ratio in both)
             line += [training, paper_cells(experiment, row).get("speedup", MISSING), inference]
-    return as_table(header, body)
+    return f"{as_table(header, body)}\n\n{LOAD}"
 
 
 def every_run(experiment: Experiment, finished: Sequence[Run]) -> str:
     """The scores of each run by itself, with their intervals and floors."""
     columns = intrinsic_columns(experiment)
-    header = ["run", *(f"{column.heading} % [95 %] (n; floors)" for column in columns), "by", "training loss"]
+    header = ["run", *(f"{column.heading} % [95 %] (n; floors)" for column in columns), "scored by", "training loss"]
     body = []
     for run in finished:
         line = [f"`{run['run']}`"]
@@ -90,10 +118,10 @@ def provenance(runs: Sequence[Run]) -> str:
         "Padding": f"{mean_percent(runs, 'padding_share')} of the positions",
         "Dropped chunks of one sentence": f"{mean_percent(runs, 'dropped_chunk_share')} of the chunks, with"
         f" {mean_percent(runs, 'dropped_text_share')} of the text",
-        "Label shares, smallest to largest": ", ".join(
+        "Shares of the pair labels": ", ".join(
             f"{kind} {min(of_runs):.3f} to {max(of_runs):.3f} ({len(of_runs)} run{'s' if len(of_runs) > 1 else ''})"
             for kind, of_runs in shares.items()
         ),
-        "Finished": values("finished"),
+        "Runs finished": values("finished"),
     }
     return "\n".join(f"- {key}: {value}" for key, value in lines.items())

@@ -12,28 +12,41 @@ from albert_lab.report.claims import ALPHA, FEWEST_SEEDS, Decision, Verdict, com
 from albert_lab.report.speedups import INFERENCE, TRAINING
 from albert_lab.report.statistics import POWER, Components, components
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores, filled
-from albert_lab.studies.claim import Ratio, name
+from albert_lab.score import NOT_ABOVE_BAGS
+from albert_lab.studies.claim import Greater, Ratio, name
 from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment, scores
 from albert_lab.studies.table import Row, half_up
 
-HOW_TO_READ = (
-    "Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at"
-    f" this scale. Supported: the check passes at a level of {100 * ALPHA:.0f} % after Holm's correction over the"
-    " claims of the table; not supported: its opposite does; not learnt: a row that it compares scores no more than"
-    " constant answers, or no row of the table scores more; undecided: none of these, or fewer than"
-    f" {FEWEST_SEEDS} seeds; not run: no scores. The effect is that of the weakest comparison that a claim needs, or of"
-    " the one that speaks against it, with Student's 95 % interval: the spread over seeds is pooled over the rows of"
-    " the table, a row that spreads more adds its excess, and the noise of dev examples is added where it is recorded."
-)
+HOW_TO_READ = f"""\
+Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at\
+ this scale.
+
+- Supported: the check passes (corrected p < {ALPHA:g}).
+- Not supported: the opposite of the check passes.
+- Not learnt: these rows cannot show it. A compared row is at chance; or the claim is about one row, and no row\
+ is clearly above the upper limit of chance; or the row is at chance on the task that it was trained for.
+- Undecided: neither the check nor its opposite passes, or fewer than {FEWEST_SEEDS} seeds.
+- Not run: no scores.
+
+The number is the measured effect with its 95 % interval (Student's t). The spread over seeds is estimated from\
+ all rows together, and is larger for a row that varies more; the error of the dev examples is added where it is\
+ recorded. If a claim needs several comparisons, the weakest is shown, or the one that contradicts it. p is\
+ two-sided and corrected (Holm) over the claims that could be tested; for “not supported” it is the p of the\
+ opposite."""
 COMPANIONS = (
-    "The same claims by other measures of these rows, none of them the paper's metric, with a correction of their own:"
-    f" `{AVERAGE_LEARNT}` leaves out tasks that no row has learnt; `{MLM_LIKELIHOOD}` is minus the held-out loss, in"
-    f" nats a token; `{AVERAGE_LIKELIHOOD}` is minus the mean loss of the average's tasks, in nats an example."
-    " Likelihoods are more informative than accuracies where models are small (DataDecide, arXiv 2504.11393)."
+    "The same claims by other measures, which are not the paper's and do not count above; corrected by themselves:"
+)
+MEASURES = {
+    AVERAGE_LEARNT: "leaves out tasks that no row has learnt",
+    MLM_LIKELIHOOD: "is minus the held-out MLM loss, in nats per token",
+    AVERAGE_LIKELIHOOD: "is minus the mean loss of the average's tasks, in nats per example",
+}
+WHY_LIKELIHOODS = (
+    "Likelihoods are more informative than accuracies where models are small (DataDecide, arXiv 2504.11393)."
 )
 PAPERS_NOISE = (
-    "The paper's own noise: one model (E = 128, all shared) has MNLI 81.6 in its Table 3 and 82.0 in its Table 4,"
-    " another (E = 128, not shared) 83.7 and 83.2, which is half a point for the same model."
+    "The paper's own noise: the same model has MNLI 81.6 in its Table 3 and 82.0 in its Table 4 (E = 128, all"
+    " shared), and 83.7 and 83.2 (E = 128, not shared)."
 )
 SPEEDS = "Throughputs are of runs made at different times; `albert-lab speed` measures side by side."
 MOST_NAMED = 2  # rows at a floor
@@ -49,15 +62,15 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
     """
     columns = filled(finetunings)
     decided, others = decide(experiment, table, finetunings), companions(experiment, table, finetunings)
-    counts = Counter(verdict.decision for verdict in decided)
-    summary = ", ".join(f"{counts[decision]} {decision}" for decision in Decision if counts[decision])
     lines = [f"{number}. {_line(verdict, columns)}" for number, verdict in enumerate(decided, 1)]
-    parts = [f"{HOW_TO_READ} Here: {summary}.", "\n".join(lines)]
-    if notes := _notes(experiment, TableScores(table, finetunings)):
+    parts = ["\n".join(lines), HOW_TO_READ]
+    if notes := _notes(experiment, decided, TableScores(table, finetunings)):
         parts.append("\n".join(f"- {line}" for line in notes))
     if others:
         lines = [f"- {_companion_line(verdict, experiment, columns)}" for verdict in others]
-        parts += [COMPANIONS, "\n".join(lines)]
+        used = {verdict.claim.metric for verdict in others}
+        words = "; ".join(f"`{measure}` {text}" for measure, text in MEASURES.items() if measure in used)
+        parts += [f"{COMPANIONS} {words}. {WHY_LIKELIHOODS}", "\n".join(lines)]
     if spread := _spread(experiment, table, finetunings):
         parts.append(spread)
     if agreeing := agreement.as_text(agreement.agreement(experiment, table, finetunings)):
@@ -70,12 +83,20 @@ def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFra
     decided = decide(experiment, table, finetunings)
     found = []
     for decision in Decision:
-        quotes = [verdict.claim.quote for verdict in decided if verdict.decision is decision]
+        quotes = [_quote(verdict) for verdict in decided if verdict.decision is decision]
         if quotes:
-            words = "; ".join(f"“{quote}”" for quote in dict.fromkeys(quotes))
+            counts = Counter(quotes)
+            words = "; ".join(quote + (f" ({n} checks)" if n > 1 else "") for quote, n in counts.items())
             name = f"{decision}"
             found.append(f"**{name[0].upper()}{name[1:]}**, {len(quotes)} of {len(decided)} claims: {words}.")
     return found
+
+
+def _quote(verdict: Verdict) -> str:
+    """The words of the paper; with what qualifies them, where a score above chance is not above bags of tokens."""
+    is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
+    qualified = is_above and any(NOT_ABOVE_BAGS in line for line in verdict.alarms)
+    return f"“{verdict.claim.quote}”" + (f" ({NOT_ABOVE_BAGS})" if qualified else "")
 
 
 def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
@@ -100,10 +121,10 @@ def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
         return f"{text}."
     text += f": {_compared(verdict)}{effect(verdict)}, {verdict.n} seed{'' if verdict.n == 1 else 's'}"
     text += " paired" if verdict.is_paired else ""
-    text += "" if verdict.p is None else f", p {_p(verdict.p)}"
+    text += "" if verdict.p is None else f", corrected p {_p(verdict.p)}"
     text += f"; paper {papers_effect(verdict)}" if verdict.papers_effect is not None else ""
-    alarmed = f"Alarms on {verdict.alarmed} of its runs" if verdict.alarmed else ""
-    return ". ".join(filter(None, (text, _power(verdict), alarmed))) + "."
+    raised = f"Alarms: {'; '.join(verdict.alarms)}" if verdict.alarms else ""
+    return ". ".join(filter(None, (text, _power(verdict), raised))) + "."
 
 
 def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
@@ -111,15 +132,16 @@ def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
     return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
 
 
-def _notes(experiment: Experiment, here: TableScores) -> list[str]:
+def _notes(experiment: Experiment, decided: Sequence[Verdict], here: TableScores) -> list[str]:
     """What several verdicts have in common: stand-ins, tasks at their floor, the paper's noise, speeds."""
+    scored = {verdict.claim.metric for verdict in decided if verdict.effect is not None}
     metrics = {claim.metric for claim in experiment.claims}
     tasks = {column: task for column, task in here.columns.items() if column in metrics or AVERAGE in metrics}
     instead = [f"`{task}` for `{column}`" for column, task in tasks.items() if task != column]
     notes = [f"Tasks of the corpus stand in for official ones: {', '.join(instead)}."] if instead else []
     if AVERAGE in metrics and (floors := members_at_floor(here)):
         notes.append(floors)
-    if metrics.intersection(scores()).difference(INTRINSIC):
+    if scored.intersection(scores()).difference(INTRINSIC):
         notes.append(PAPERS_NOISE)
     if metrics & {TRAINING, INFERENCE}:
         notes.append(SPEEDS)
@@ -172,7 +194,7 @@ def _values(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict
             "paper": None if verdict.papers_effect is None else float(verdict.papers_effect),
             "seeds_needed": verdict.seeds,
             "reason": "; ".join(filter(None, (verdict.reason, verdict.lack))) or None,
-            "alarmed_runs": verdict.alarmed,
+            "alarms": list(verdict.alarms),
         }
         for verdict in decided
     ]
@@ -189,7 +211,7 @@ def unit(verdict: Verdict) -> str:
 def _unit_of_differences(metric: str) -> str:
     if metric in scores() or metric == AVERAGE_LEARNT:
         return "points"
-    return {MLM_LIKELIHOOD: "nats a token", AVERAGE_LIKELIHOOD: "nats an example"}.get(metric, metric)
+    return {MLM_LIKELIHOOD: "nats per token", AVERAGE_LIKELIHOOD: "nats per example"}.get(metric, metric)
 
 
 def _is_score(verdict: Verdict) -> bool:

@@ -19,8 +19,8 @@ FIGURES = {
         " held-out set, without masks. The distance grows with the hidden size; the angle does not.",
     ),
     "learning-curves": Figure(
-        "Held-out accuracy during training, of the rows of any report.",
-        "Accuracy on held-out documents during training, on the first pairs of each set.",
+        "Held-out accuracy during training, of any report.",
+        "Accuracy on held-out documents during training.",
         is_of_any=True,
     ),
     "extra-data": Figure(

@@ -14,7 +14,7 @@ from albert_lab.config.schema import InterSentenceConfig, RunConfig
 from albert_lab.data.batches import Batch, Vocabulary, fixed_set, micro_batches
 from albert_lab.data.shards import Shards
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
-from albert_lab.score import Score, share
+from albert_lab.score import LINEAR_PROBE, Score, share
 from albert_lab.training.clock import synchronize
 from albert_lab.training.transfer import inputs_of
 
@@ -152,7 +152,7 @@ class Evaluator:
             if self.kinds:
                 margins, by = self._head_margins(model, batch, negative), "head"
             else:
-                margins, by = self._probe_margins(model, sets.probes[name], batch), "linear probe"
+                margins, by = self._probe_margins(model, sets.probes[name], batch), LINEAR_PROBE
             found[name] = _of_pairs(margins, batch.pair_labels, by, sets.lexical_floors.get(name))
         model.train(was_training)
         return found

@@ -59,10 +59,10 @@ def test_a_row_at_the_floor_decides_no_pair():
 def test_the_line_has_both_shares_with_wilson_intervals():
     text = as_text(total([Agreement(6, 4, 2, 2), Agreement(4, 4, 0, 0)]))
     low, high = proportion_confint(8, 10, method="wilson")
-    assert f"of 10 pairs of rows, 8 (80 % [{100 * low:.0f}, {100 * high:.0f}])" in text
-    assert "of the 2 that these runs decide, 2 (100 % [34, 100])" in text
+    assert f"of 10 comparisons of two rows by one score, 8 (80 % [{100 * low:.0f}, {100 * high:.0f}])" in text
+    assert "of the 2 whose difference is decided here, 2 (100 % [34, 100])" in text
     assert as_text(Agreement()) == ""
-    assert "decide none" in as_text(Agreement(3, 1, 0, 0))
+    assert "none of the differences" in as_text(Agreement(3, 1, 0, 0))
 
 
 def test_an_experiment_without_a_table_of_the_paper_agrees_with_nothing():

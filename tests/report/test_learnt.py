@@ -8,7 +8,7 @@ from albert_lab.studies.table import Row
 
 def sentence(*sop: float) -> str:
     """What is said of a row whose seeds have these SOP accuracies, over 1,000 pairs each."""
-    runs = [of_record(toy_record(name=f"sop-{seed}", sop=value)) for seed, value in enumerate(sop)]
+    runs = [of_record(toy_record(name=f"sop-{seed}", sop=value)) | {"seed": seed} for seed, value in enumerate(sop)]
     row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
     (found,) = learnt(experiment.named("sop-vs-nsp"), ["inter_sentence"], [row])
     return found.split("; ")[1]
@@ -19,8 +19,8 @@ def test_seeds_that_agree_are_no_surer_than_the_answers_they_rest_on():
 
 
 def test_a_row_above_chance_is_placed_beside_bags_of_tokens():
-    assert sentence(57.0, 57.5, 57.2).endswith("above chance, not above bags of tokens (58.0).")
-    assert sentence(70.0, 70.5, 70.2).endswith("above chance, above bags of tokens (58.0).")
+    assert sentence(57.0, 57.5, 57.2).endswith("above chance, not above bags of tokens (58.0 %).")
+    assert sentence(70.0, 70.5, 70.2).endswith("above chance, above bags of tokens (58.0 %).")
 
 
 def test_an_interval_ends_at_what_a_score_can_be():

@@ -7,6 +7,7 @@ from test_report import report_of, toy_points, toy_runs, written
 from albert_lab import paths
 from albert_lab.report import collection, overview, report
 from albert_lab.report.claims import Decision
+from albert_lab.report.markdown import PROBE_NOTE
 from albert_lab.studies import paper
 
 
@@ -40,7 +41,7 @@ def test_the_page_has_every_claim_that_was_run_and_names_every_table_whether_mad
 def test_the_page_has_the_alarms_below_the_scores_they_are_of(tmp_path):
     put(tmp_path, "smoke-sotu")
     table, after = overview.write(tmp_path).read_text().split("Alarms:\n\n")
-    assert table.rstrip().endswith("|")
+    assert table.rstrip().endswith(PROBE_NOTE)
     assert after.startswith("- inter_sentence=sop: SOP at chance in 1 of 2 runs.\n")
 
 

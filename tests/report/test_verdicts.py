@@ -65,7 +65,7 @@ def test_verdicts_are_plain_values_too():
 
 def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_told():
     text = verdicts.section(experiment(*CLAIMS, paper=PAPER), table(VALUES))
-    assert "**Not run** (no finished run with race is embedding_size=128): " in text
+    assert "**Not run** (no run with embedding_size=128 has race): " in text
     assert "Standard deviations" not in text
 
 
@@ -77,9 +77,9 @@ def test_one_fine_tuning_a_run_does_not_tell_the_sources_of_spread_apart():
 
 
 def test_alarms_of_the_runs_are_told_with_the_verdict():
-    rows = table(VALUES, alarms="sop_accuracy is not above chance")
+    rows = table(VALUES, alarms="sop_accuracy is not above chance (50.0 %)")
     text = verdicts.section(experiment(CLAIMS[0]), rows)
-    assert "Alarms on 6 of its runs." in text
+    assert "Alarms: All 6 runs: SOP at chance." in text
     assert "Alarms" not in verdicts.section(experiment(CLAIMS[0]), table(VALUES, alarms=""))
 
 
@@ -114,7 +114,7 @@ def test_a_stand_in_is_named_in_the_average():
 
 
 def test_the_papers_noise_stands_beside_downstream_claims_only():
-    own_noise = "half a point for the same model"
+    own_noise = "The paper's own noise"
     assert own_noise in verdicts.section(experiment(CLAIMS[0]), full_table())
     assert own_noise not in verdicts.section(experiment(CLAIMS[7]), full_table())
 
@@ -134,8 +134,8 @@ def test_companions_are_lines_of_their_own_that_name_the_claim_they_are_of():
     found = [line for line in text.splitlines() if line.startswith("- Claim ")]
     assert len(found) == 1
     assert found[0].startswith("- Claim 2. **Supported**: `mlm_log_likelihood` 128 above 64: 128 − 64 = +0.0207 [")
-    assert "nats a token, 3 seeds paired" in found[0]
-    assert "none of them the paper's metric" in text
+    assert "nats per token, 3 seeds paired" in found[0]
+    assert "not the paper's and do not count above" in text
     assert len(verdicts.companions_as_data(experiment(CLAIMS[0]), rows)) == 1
 
 
@@ -161,4 +161,4 @@ def test_the_agreement_with_the_papers_scores_closes_the_section():
         Row({"inter_sentence": loss}, {}, [run for run in runs if loss in run["run"]], {}) for loss in ("nsp", "sop")
     ]
     last = verdicts.section(experiments.named("sop-vs-nsp"), rows).split("\n\n")[-1]
-    assert last.startswith("Agreement with the paper: of 1 pair of rows, 1 (100 %")
+    assert last.startswith("Order of rows: of 1 comparison of two rows by one score, 1 (100 %")
