@@ -66,6 +66,23 @@ def test_no_option_has_a_name_that_yaml_reads_as_something_else():
     assert not [option for _, option in OPTIONS if option.replace(".", "").isdigit()]
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["scale=smoke", "model.num_layers=3", "sharing=not-shared", "budget.value=${scale.budget.tokens}"],
+        ["embedding_size=${hidden_over:2}", "model.hidden_size=48", "scale=gpu", "optimizer.betas=[0.8,0.9]"],
+        ["inter_sentence.labels=[{kind: consecutive, share: 0.5}, {kind: swapped, share: 0.5}]", "masking=official"],
+        ["corpus=files", "corpus.path='a b, c'", "machine.threads=2", "machine.threads=null"],
+    ],
+)
+def test_values_that_are_set_on_the_composition_of_options_give_what_hydra_composes(overrides, monkeypatch):
+    with config._hydra():
+        assert config._with_values(config.parse(overrides)) is not None
+    found = config._composed(tuple(overrides))
+    monkeypatch.setattr(config, "_with_values", lambda overrides: None)
+    assert found == config._composed(tuple(overrides))
+
+
 # Which value wins
 
 
