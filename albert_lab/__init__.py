@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # it loads torch, which most commands do without
     from albert_lab.interop.loading import load
 
 __all__ = ["__version__", "load"]
@@ -10,7 +10,6 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # Only when it is asked for: it needs torch, and most commands do not.
     if name == "load":
         from albert_lab.interop.loading import load
 

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from albert_lab.errors import DamagedFileError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a second to load, which only arrays and tables need
     import numpy as np
     import pandas as pd
 

@@ -37,7 +37,7 @@ from albert_lab.cli.options import (
     task_names,
 )
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # they load Hydra, which the help does without
     from albert_lab.studies.experiment import Experiment
     from albert_lab.studies.sweep import Options, PlannedPoint
 

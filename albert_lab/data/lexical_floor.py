@@ -16,7 +16,7 @@ from albert_lab.data.pairs import Pairs
 from albert_lab.data.prepare import find_shards
 from albert_lab.data.shards import Shards
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # half a second to load, which only fitting needs
     from scipy.sparse import csr_matrix
 
 # Raise it with every change that gives other floors for the same text and settings.

@@ -14,7 +14,7 @@ from albert_lab.data.tokenizer.train import sample
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say, with_progress
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # they load pandas and torch, which the command line starts without
     import pandas as pd
 
     from albert_lab.training.layer_similarity import HiddenStates

@@ -12,13 +12,13 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE
 from albert_lab.messages import Say
 from albert_lab.runs.reported import FilledColumn, filled_column
+from albert_lab.runs.run import Run
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task
 
-if TYPE_CHECKING:
-    from albert_lab.runs.run import Run
+if TYPE_CHECKING:  # it loads torch, which plans and reports do without
     from albert_lab.tasks.model import InitialModel
 
 # The mean of the paper's five tasks, as its tables have it in their last column.
@@ -43,18 +43,18 @@ def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list
     return [(task, seed) for task in map(load_task, tasks) for seed in seeds or task.fitted(config).seeds]
 
 
-def missing(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
+def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
     """The fine-tunings without a record of these very settings, failed ones among them."""
     return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _record(run, task, seed) is None]
 
 
-def _record(run: "Run", task: TaskConfig, seed: int) -> FinetuningRecord | None:
+def _record(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:
     record = read_record(run.folder, task.name, seed)
     is_current = record is not None and record.identity == identity_of(run.name, run.config, task, seed)
     return record if is_current else None
 
 
-def failures(run: "Run", tasks: Iterable[str], seeds: Seeds = None) -> dict[str, str]:
+def failures(run: Run, tasks: Iterable[str], seeds: Seeds = None) -> dict[str, str]:
     """Why fine-tunings failed, by task and seed."""
     found = {}
     for task, seed in missing(run, tasks, seeds):
@@ -79,7 +79,7 @@ def _failure_file(folder: Path, task: str, seed: int) -> Path:
     return record_file(folder, task, seed).with_suffix(f".{FAILURE}")
 
 
-def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "InitialModel":
+def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
     """A finished run as the start of fine-tunings, or random weights of its shape; their records lie apart.
 
     Raises:
@@ -98,7 +98,7 @@ def start_of(run: "Run", say: Say, *, is_random: bool = False) -> "InitialModel"
 
 
 def make(
-    run: "Run",
+    run: Run,
     tasks: Iterable[str],
     say: Say,
     is_stopped: Callable[[], bool],
@@ -150,13 +150,13 @@ def describe(record: FinetuningRecord) -> str:
     )
 
 
-def finished(run: "Run", name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
+def finished(run: Run, name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
     """The records of a task by seed; none where one of its seeds is missing."""
     records = [_record(run, task, seed) for task, seed in wanted(run.config, [name], seeds)]
     return [record for record in records if record is not None] if all(records) else []
 
 
-def filled_columns(run: "Run", chosen: Mapping[str, str], seeds: Seeds = None) -> tuple[FilledColumn, ...]:
+def filled_columns(run: Run, chosen: Mapping[str, str], seeds: Seeds = None) -> tuple[FilledColumn, ...]:
     """The downstream columns of a run with their fine-tunings; a task that is not finished fills none."""
     return tuple(
         filled_column(column, load_task(name), records)

@@ -14,7 +14,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError, LostProcessError
 from albert_lab.rank import Rank
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # they load torch, before which the thread count has to be set
     import torch
 
     from albert_lab.training.processes import Meeting, Processes

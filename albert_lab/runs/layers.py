@@ -15,7 +15,7 @@ from albert_lab.storage import write_atomically
 # Of layers.csv, next to the choice of tokens.
 LAYER_COLUMNS = ("layer", "l2_distance", "cosine_similarity", "degrees")
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # they load pandas and torch, which the status of runs does without
     import pandas as pd
 
     from albert_lab.training.layer_similarity import LayerChange

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 from albert_lab import __version__
 from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.cost.parameters import count_flops, count_parameters
+from albert_lab.data.batches import Batches
+from albert_lab.data.shards import Shards
 from albert_lab.machine import cores
 from albert_lab.runs import results
+from albert_lab.runs.run import Run
 
-if TYPE_CHECKING:
-    from albert_lab.data.batches import Batches
-    from albert_lab.data.shards import Shards
-    from albert_lab.runs.run import Run
+if TYPE_CHECKING:  # it loads torch, before which the thread count has to be set
     from albert_lab.training.pretrain import Pretraining
 
 
 def make_record(
-    run: "Run",
+    run: Run,
     trained: "Pretraining",
-    batches: "Batches",
-    train: "Shards",
-    dev: "Shards",
+    batches: Batches,
+    train: Shards,
+    dev: Shards,
     provenance: results.Provenance,
 ) -> results.RunRecord:
     """The record of a finished pre-training.

@@ -22,7 +22,7 @@ from albert_lab.runs.run import FAILURE, TRACEBACK, Run, locked, read, use_threa
 from albert_lab.runs.states import is_pretrained
 from albert_lab.storage import write_atomically
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # it loads torch, before which the thread count has to be set
     from albert_lab.training.start import Inherited
 
 

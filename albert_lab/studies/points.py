@@ -4,16 +4,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from albert_lab.config.compose import MAX_POINTS, axes, expand, load
 from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, quiet, with_progress
+from albert_lab.runs.run import Run
 from albert_lab.studies.experiment import Choice, Experiment
-
-if TYPE_CHECKING:
-    from albert_lab.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class Point:
     row: dict[str, str]
     config: RunConfig
     start: Start | None = None
-    run: "Run | None" = None
+    run: Run | None = None
 
     def value(self, axis: str) -> str:
         """What an axis is set to here; its label where its values set several keys and it is none itself."""
