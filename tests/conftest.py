@@ -5,7 +5,9 @@ import pytest
 from command import launch_here, own_signals
 from hypothesis import settings
 from toy import write_corpus
+from toy_reports import compose_figure
 
+from albert_lab.figures import drawing
 from albert_lab.studies.launchers import local
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -34,6 +36,12 @@ def own_home(tmp_path, monkeypatch, isolated_home):
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(isolated_home / "cache"))
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def empty_figures(monkeypatch):
+    """Composes figures and writes empty files for them: drawing takes a second each."""
+    monkeypatch.setattr(drawing, "write", compose_figure)
 
 
 @pytest.fixture

@@ -144,9 +144,9 @@ def first_cells(text: str) -> list[str]:
     return [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")][2:]
 
 
-def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home):
+def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home, runs_here, empty_figures):
     overrides = toy_overrides(corpus, "budget.value=3")
-    done = there("sop-vs-nsp", *overrides, "--tasks", "none")
+    done = here("sop-vs-nsp", *overrides, "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert first_cells(done.stdout) == ["none", "nsp", "sop"]
     folder = own_home / "reports" / "smoke-files" / "sop-vs-nsp"
@@ -164,14 +164,14 @@ def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home):
     assert [row["state"] for row in states] == ["done"] * 3
 
 
-def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home, runs_here):
-    done = here("sweep", "embedding_size=64,128,256,768", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
+def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home, runs_here, empty_figures):
+    done = here("sweep", "embedding_size=64,128", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert (own_home / "reports" / "smoke-files" / "sweep-embedding_size" / "report.md").is_file()
-    assert first_cells(done.stdout) == ["64", "128", "256", "768"]
+    assert first_cells(done.stdout) == ["64", "128"]
 
 
-def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path, runs_here):
+def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path, runs_here, empty_figures):
     file = tmp_path / "mine.yaml"
     file.write_text("title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy]\n")
     done = here("run", str(file), *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
@@ -179,7 +179,7 @@ def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path, runs_her
     assert "groups" in done.stdout
 
 
-def test_a_claim_that_does_not_hold_is_exit_code_5_where_asked_for(corpus, own_home, tmp_path):
+def test_a_claim_that_does_not_hold_is_exit_code_5_where_asked_for(corpus, own_home, tmp_path, empty_figures):
     file = tmp_path / "mine.yaml"
     file.write_text(
         "title: Mine\nsource: none\ngrid: {sharing: [all-shared]}\ncolumns: [mlm_accuracy]\n"
@@ -277,7 +277,9 @@ def test_plot_has_a_command_for_each_figure_with_two_examples():
         assert len(re.findall(rf"albert-lab plot {name}", examples)) >= 2
 
 
-def test_layers_are_drawn_from_what_is_there_and_a_study_is_run_only_on_request(corpus, own_home, runs_here):
+def test_layers_are_drawn_from_what_is_there_and_a_study_is_run_only_on_request(
+    corpus, own_home, runs_here, empty_figures
+):
     overrides = toy_overrides(corpus, "budget.value=2")
     drawn = own_home / "figures"
     files = [str(drawn / f"layer-similarity.{kind}") for kind in ("png", "svg")]
@@ -302,7 +304,9 @@ def test_layers_are_drawn_from_what_is_there_and_a_study_is_run_only_on_request(
     assert newest.stdout.split() == [str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")]
 
 
-def test_one_model_gets_a_report_of_its_own_and_a_sweep_of_one_point_makes_it(corpus, own_home, runs_here):
+def test_one_model_gets_a_report_of_its_own_and_a_sweep_of_one_point_makes_it(
+    corpus, own_home, runs_here, empty_figures
+):
     done = here("pretrain", *toy_overrides(corpus, "budget.value=2"))
     assert done.returncode == 0, done.stderr
     (run,) = (own_home / "runs").iterdir()
@@ -314,7 +318,9 @@ def test_one_model_gets_a_report_of_its_own_and_a_sweep_of_one_point_makes_it(co
     assert "1 run: 1 finished before, 0 to make" in swept.stderr
 
 
-def test_a_published_report_is_a_copy_that_later_studies_read_and_never_write(corpus, own_home, runs_here, monkeypatch):
+def test_a_published_report_is_a_copy_that_later_studies_read_and_never_write(
+    corpus, own_home, runs_here, empty_figures, monkeypatch
+):
     published = own_home / "published"
     monkeypatch.setenv("ALBERT_LAB_PUBLISHED", str(published))
     study = ["sweep", "embedding_size=8,16", *toy_overrides(corpus, "budget.value=1", "seed=0"), "--tasks", "none"]
@@ -334,7 +340,7 @@ def test_a_published_report_is_a_copy_that_later_studies_read_and_never_write(co
     assert "0 finished before, 2 to make" in remade.stderr
 
 
-def test_publishing_does_not_remove_published_runs_unless_told_to(corpus, own_home, runs_here):
+def test_publishing_does_not_remove_published_runs_unless_told_to(corpus, own_home, runs_here, empty_figures):
     study = ["sweep", "embedding_size=8", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none"]
     report, to = str(own_home / "reports" / "smoke-files" / "sweep"), ["--to", str(own_home / "published")]
     assert here(*study, "seed=0,1").returncode == 0

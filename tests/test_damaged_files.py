@@ -35,8 +35,8 @@ from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
-EXAMPLES = settings(max_examples=60, suppress_health_check=CHECKS)
-FEWER = settings(max_examples=15, suppress_health_check=CHECKS)
+EXAMPLES = settings(max_examples=25, suppress_health_check=CHECKS)
+FEWER = settings(max_examples=10, suppress_health_check=CHECKS)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import dataclasses
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from parity import random_model
@@ -34,9 +35,16 @@ def _settings() -> RunConfig:
 def toy_tokenizer_file(folder: Path, vocab_size: int = 56) -> Path:
     """A SentencePiece model in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    settings = _settings().tokenizer.model_copy(update={"vocab_size": vocab_size})
-    train(iter(SENTENCES * 4), settings, folder / MODEL_FILE)
+    (folder / MODEL_FILE).write_bytes(_trained(vocab_size))
     return folder / MODEL_FILE
+
+
+@cache
+def _trained(vocab_size: int) -> bytes:
+    settings = _settings().tokenizer.model_copy(update={"vocab_size": vocab_size})
+    with TemporaryDirectory() as folder:
+        train(iter(SENTENCES * 4), settings, Path(folder) / MODEL_FILE)
+        return (Path(folder) / MODEL_FILE).read_bytes()
 
 
 def toy_run(tokenizer_file: Path, shape: EncoderShape, inter_sentence: str = "sop", seed: int = 0) -> Path:

@@ -58,19 +58,23 @@ def weights(trainer: Pretrainer) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
 
 
-# What torch loads at the first optimizer is most of a start.
-LOADED = ["albert_lab.training.pretrain", "albert_lab.data.prepare", "torch._dynamo"]
 SECONDS = 240  # after which processes that wait for each other are given up
+
+
+def quick_starts() -> Any:
+    """The context of processes that are forks of one server, which has loaded torch."""
+    context = multiprocessing.get_context("forkserver")
+    # What torch loads at the first optimizer is most of a start.
+    context.set_forkserver_preload(["albert_lab.training.pretrain", "albert_lab.data.prepare", "torch._dynamo"])
+    return context
 
 
 def in_processes(size: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:
     """What work(processes, *arguments) gives in each of so many processes; the error that one has raised in its place.
 
-    They are forks of one server that has loaded torch, so that they start quickly. One that ends without a word gives
-    its exit code.
+    One that ends without a word gives its exit code.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(LOADED)
+    context = quick_starts()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

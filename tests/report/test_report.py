@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 from golden import assert_golden
 from records import toy_column, toy_finetuning, toy_record
-from toy_reports import compose_figure, toy_report
+from toy_reports import toy_report
 
 from albert_lab.errors import ConfigError
-from albert_lab.figures import drawing
 from albert_lab.report import finetuning, report
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
@@ -19,9 +18,7 @@ from albert_lab.studies.table import Row, axis_labels
 GOLDEN = Path(__file__).with_name("golden_report.md")
 
 
-@pytest.fixture(autouse=True)
-def composed(monkeypatch):
-    monkeypatch.setattr(drawing, "write", compose_figure)
+pytestmark = pytest.mark.usefixtures("empty_figures")
 
 
 def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> pd.DataFrame:

@@ -70,11 +70,14 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
 
 
 def compose_figure(draw: Callable[[], Figure | None], folder: Path, name: str) -> list[Path]:
-    """In the place of drawing.write: the figure is composed, and its file is empty, for drawing takes a second each."""
+    """In the place of drawing.write: the figure is composed, and its files are empty, for drawing takes a second."""
     if draw() is None:
         return []
-    (folder / f"{name}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
-    return [folder / f"{name}.svg"]
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
+    for file in files:
+        file.write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    return files
 
 
 def toy_points(asked: Experiment, seeds: int) -> pd.DataFrame:

@@ -14,14 +14,33 @@ from command import own_signals
 from filelock import FileLock
 from safetensors.numpy import load_file
 from toy import toy_config, write_corpus
+from toy_training import quick_starts
 
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "albert_lab.runs.worker", str(folder)], stderr=subprocess.DEVNULL)
+class Child:
+    """The process that makes a run: what `python -m albert_lab.runs.worker FOLDER` does, with torch loaded before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = quick_starts().Process(target=make, args=(folder, dict(os.environ)))
+        self._process.start()
+        self.pid = self._process.pid
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        self._process.join(timeout)
+        return self._process.exitcode
+
+
+def make(folder: Path, environment: dict[str, str]) -> None:
+    os.environ |= environment  # not that of the server
+    with open(os.devnull, "w") as sys.stderr:
+        sys.exit(worker.command([str(folder)]))
 
 
 def catches_sigterm(pid: int) -> bool:
@@ -83,7 +102,7 @@ def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is
 def test_a_run_that_waits_for_another_process_stops_when_it_is_told_to(corpus, own_home, number, code):
     folder = runs.create(runs.plan(toy_config(corpus)))
     with FileLock(folder / runs.LOCK):
-        child = start(folder)
+        child = Child(folder)
         while not catches_sigterm(child.pid):
             time.sleep(0.01)
         child.send_signal(number)
@@ -103,7 +122,8 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
     assert states.state(folder) == "missing"
     with FileLock(folder / runs.LOCK):
         assert states.state(folder) == "running"
-    assert start(folder).wait() == 0
+    command = [sys.executable, "-m", "albert_lab.runs.worker", str(folder)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     assert states.state(folder) == "done"
     record = results.read(folder)
     assert record is not None
@@ -111,13 +131,13 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
     assert record.data.mask_rate == pytest.approx(0.15, abs=0.03)
     assert record.provenance.threads == 1
     written = (folder / results.RECORD).stat().st_mtime_ns
-    assert start(folder).wait() == 0
+    assert Child(folder).wait() == 0
     assert (folder / results.RECORD).stat().st_mtime_ns == written, "what is done is not made again"
 
 
 def test_a_diverged_run_fails_with_its_reason_and_makes_no_row(corpus, own_home):
     folder = runs.create(runs.plan(toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0")))
-    assert start(folder).wait() == 1
+    assert Child(folder).wait() == 1
     assert states.state(folder) == "failed"
     assert "the loss is nan" in states.failure(folder)
     assert results.read(folder) is None
@@ -129,19 +149,19 @@ def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own
     stopped_at = [0]
     for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 130)):
         before = len(results.read_metrics(folder))
-        child = start(folder)
+        child = Child(folder)
         while len(results.read_metrics(folder)) <= before:
             time.sleep(0.01)
         child.send_signal(number)
         assert child.wait() == code
         assert states.state(folder) == "stopped"
         stopped_at.append(int(max((folder / "checkpoint").glob("step-*")).name.removeprefix("step-")))
-    assert start(folder).wait() == 0
+    assert Child(folder).wait() == 0
     assert 0 < stopped_at[1] < stopped_at[2] < 100
     other = own_home / "straight"
     other.mkdir()
     (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
-    assert start(other).wait() == 0
+    assert Child(other).wait() == 0
     assert_same_weights(folder, other)
 
 
@@ -153,15 +173,15 @@ def test_killed_at_any_moment_and_started_again_it_ends_with_the_same_weights(co
     other.mkdir()
     (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
     began = time.monotonic()
-    assert start(other).wait() == 0
+    assert Child(other).wait() == 0
     seconds = time.monotonic() - began
     draw, kills = random.Random(0), 0
     while kills < 3 and states.state(folder) != "done":
-        child = start(folder)
+        child = Child(folder)
         time.sleep(draw.uniform(0.3, 0.9) * seconds)
         os.kill(child.pid, signal.SIGKILL)
         kills += child.wait() == -signal.SIGKILL
-    assert start(folder).wait() == 0
+    assert Child(folder).wait() == 0
     assert_same_weights(folder, other)
     steps = [json.loads(line)["step"] for line in (folder / results.METRICS).read_text().splitlines()]
     assert steps == sorted(steps), "no step stands twice in the log"

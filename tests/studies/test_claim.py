@@ -3,7 +3,7 @@ from omegaconf import OmegaConf
 
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment
-from albert_lab.studies.claim import Monotone, PeakAt
+from albert_lab.studies.checks import Monotone, PeakAt
 from albert_lab.studies.experiment import Experiment
 
 GRID = {"sharing": ["all-shared", "not-shared"], "embedding_size": [768, 64, 128]}

@@ -284,11 +284,12 @@ def test_a_net_started_from_a_shallower_one_begins_with_its_weights(corpus, own_
 # The experiment files
 
 
-@pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
-def test_a_point_of_every_experiment_runs(file, corpus, own_home, tmp_path):
-    found = experiment.read(file)
+# Points of plain grids are runs like those of every other test.
+@pytest.mark.parametrize("name", ["depth", "dropout", "extra-data", "glue", "same-wall-clock"])
+def test_points_that_start_from_others_or_fix_their_budget_run(name, corpus, own_home, tmp_path):
+    found = experiment.named(name)
     overrides = toy_overrides(corpus, "budget.value=" + ("0.2" if "budget=wall-clock" in found.fixed else "5"))
-    if "extra-data" in file.stem:
+    if name == "extra-data":
         added = write_corpus(tmp_path / "added", documents=30, seed=1)
         overrides += ["added_corpus=files", f"added_corpus.path={added}", "added_corpus.sentences=line"]
     points = [point for point in sweep.plan(found, overrides, []) if len(point.lineage) <= 2]

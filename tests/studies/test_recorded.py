@@ -1,5 +1,6 @@
 import shutil
 
+import pytest
 from records import toy_column, toy_finetuning, toy_record
 from toy import toy_overrides
 from toy_tasks import toy_task
@@ -14,6 +15,7 @@ from albert_lab.studies.collect import collect, runs
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.records import identity_of
 
+pytestmark = pytest.mark.usefixtures("empty_figures")
 ROWS = {"dropout": ["0.1", "0"]}
 CHAIN = {"row": {"model.num_layers": "2"}, "parent": {"model.num_layers": "1"}, "keep": "weights"}
 

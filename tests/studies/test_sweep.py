@@ -56,7 +56,15 @@ def test_a_child_that_was_told_to_stop_by_itself_leaves_the_sweep_unfinished(tmp
     assert local.launch({tmp_path: []}, jobs=1, on_end=lambda *_: True, parents={}) == code
 
 
-def test_after_a_failure_fail_fast_starts_no_other(corpus, own_home):
+def test_no_run_is_started_after_the_one_at_which_a_sweep_ends(tmp_path, monkeypatch):
+    popen, ended = subprocess.Popen, []
+    monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-c", ""]))
+    folders = {tmp_path / name: [] for name in ("first", "second")}
+    assert local.launch(folders, jobs=1, on_end=lambda folder, _: ended.append(folder.name), parents={}) == 0
+    assert ended == ["first"]
+
+
+def test_after_a_failure_fail_fast_starts_no_other(corpus, own_home, runs_here):
     points = planned(corpus, "optimizer.learning_rate=1e30,0.01", "optimizer.warmup=0", "machine.log_every_steps=1")
     sweep.execute(points, sweep.Options(fail_fast=True))
     assert [point.state for point in points] == ["failed", "missing"]

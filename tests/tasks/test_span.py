@@ -13,7 +13,8 @@ from albert_lab.tasks.examples import Answer, SpanExample
 from albert_lab.tasks.features import TextEncoder
 from albert_lab.tasks.kind import judge
 from albert_lab.tasks.model import build_model
-from albert_lab.tasks.span import NO_SPAN, Kind, SpanFeatures, SpanOrNothingHead, windows
+from albert_lab.tasks.span import Kind, SpanFeatures, windows
+from albert_lab.tasks.span_heads import NO_SPAN, SpanOrNothingHead
 from albert_lab.tasks.task import load_task
 
 ENCODER = TextEncoder(toy_tokenizer(), toy_config().corpus)
