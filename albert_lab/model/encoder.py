@@ -19,7 +19,7 @@ ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def attend(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor, dropout: float
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, dropout: float
 ) -> torch.Tensor:
     """Scaled dot-product attention of [batch, heads, sequence, head size] under the mask [batch, 1, 1, sequence]."""
     if query.device.type != "cpu" or query.dtype is not torch.bfloat16:
@@ -45,7 +45,7 @@ class AttentionBlock(nn.Module):
         self.layer_norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps)
         self.dropout = nn.Dropout(shape.dropout)
 
-    def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
         """Hidden states [batch, sequence, hidden] after attention under the mask [batch, 1, 1, sequence]."""
         context = attend(
             self._split_heads(self.query(hidden_states)),
@@ -101,7 +101,7 @@ class Encoder(nn.Module):
         self,
         input_ids: torch.Tensor,
         token_type_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
+        attention_mask: torch.Tensor | None,
         output_hidden_states: bool = False,
     ) -> EncoderOutput:
         """Hidden states of a batch.
@@ -110,9 +110,10 @@ class Encoder(nn.Module):
             input_ids: token ids [batch, sequence].
             token_type_ids: segment of each token [batch, sequence].
             attention_mask: True at real tokens [batch, sequence]; every sequence has at least one.
+                None: there is no padding.
             output_hidden_states: whether to keep every layer's output.
         """
-        mask = attention_mask[:, None, None, :]
+        mask = None if attention_mask is None else attention_mask[:, None, None, :]
         hidden_states = self.embeddings(input_ids, token_type_ids)
         kept = [hidden_states] if output_hidden_states else []
         for attention, ffn in self.layers:

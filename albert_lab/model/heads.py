@@ -68,7 +68,7 @@ class PretrainingModel(nn.Module):
         self,
         input_ids: torch.Tensor,
         token_type_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
+        attention_mask: torch.Tensor | None,
         masked_positions: torch.Tensor,
     ) -> PretrainingOutput:
         """Logits of both losses for a batch.
@@ -77,6 +77,7 @@ class PretrainingModel(nn.Module):
             input_ids: token ids [batch, sequence], some of them masked.
             token_type_ids: segment of each token [batch, sequence].
             attention_mask: True at real tokens [batch, sequence]; every sequence has at least one.
+                None: there is no padding.
             masked_positions: where to predict [masked]: indices into the flattened batch.
         """
         hidden_states = self.encoder(input_ids, token_type_ids, attention_mask).last_hidden_state

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from albert_lab.score import Score, wilson
-from albert_lab.tasks.features import evaluation_items
+from albert_lab.tasks.features import Features, evaluation_items
 from albert_lab.tasks.kind import Answers, Scores, TaskKind, judge
 from albert_lab.tasks.model import TaskModel
 from albert_lab.tasks.records import Evaluation
@@ -42,18 +42,26 @@ def score_split(
     precision: Callable[[], AbstractContextManager],
 ) -> Scores:
     """The scores of a split's examples by a model, which is left in training mode."""
-    model.eval()
-    order, parts = [], []
-    with torch.no_grad():
-        for items in evaluation_items(split.features.lengths, _BATCH_ITEMS):
-            with precision():
-                found = model.scores(split.features.batch(items, device))
-            order.append(items)
-            parts.append({name: values.cpu().numpy() for name, values in found.items()})
-    model.train()
+    order, found = forward_all(model, split.features, device, precision)
+    parts = [{name: values.cpu().numpy() for name, values in each.items()} for each in found]
     places = np.argsort(np.concatenate(order))
     gathered = {name: join_rows([part[name] for part in parts])[places] for name in parts[0]}
     return kind.collect(split.examples, split.features, gathered)
+
+
+def forward_all(
+    model: TaskModel, features: Features, device: torch.device, precision: Callable[[], AbstractContextManager]
+) -> tuple[list[np.ndarray], list[dict[str, torch.Tensor]]]:
+    """The items of each batch, and their scores on the device, which is not waited for."""
+    model.eval()
+    order, found = [], []
+    with torch.no_grad():
+        for items in evaluation_items(features.lengths, _BATCH_ITEMS):
+            with precision():
+                found.append(model.scores(features.batch(items, device)))
+            order.append(items)
+    model.train()
+    return order, found
 
 
 def floors_of(

@@ -11,6 +11,7 @@ from albert_lab.config.schema import CorpusConfig
 from albert_lab.data.corpus import clean
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.tasks.alignment import AlignedText, align
+from albert_lab.training.transfer import tensor_on
 
 # Batches are cut from this many batches' worth of items sorted by length: few lengths in a batch, and still shuffled.
 POOLED_BATCHES = 50
@@ -85,10 +86,10 @@ class Features:
         is_second = positions >= np.array([self.first_lengths[row] for row in rows])[:, None]
         attention_mask = positions < lengths
         return TaskBatch(
-            input_ids=torch.from_numpy(input_ids).to(device),
-            token_type_ids=torch.from_numpy((is_second & attention_mask).astype(np.int64)).to(device),
-            attention_mask=torch.from_numpy(attention_mask).to(device),
-            targets={name: torch.from_numpy(values[items]).to(device) for name, values in self.targets.items()},
+            input_ids=tensor_on(input_ids, device),
+            token_type_ids=tensor_on((is_second & attention_mask).astype(np.int64), device),
+            attention_mask=tensor_on(attention_mask, device),
+            targets={name: tensor_on(values[items], device) for name, values in self.targets.items()},
             num_tokens=int(lengths.sum()),
         )
 
@@ -102,6 +103,12 @@ class TaskBatch:
     attention_mask: torch.Tensor  # [rows, sequence] bool: True at real tokens
     targets: Mapping[str, torch.Tensor]  # [items, ...]
     num_tokens: int  # real tokens
+
+    @property
+    def mask_of_padding(self) -> torch.Tensor | None:
+        """The attention mask; None where no row is padded, off the CPU (see training/transfer.py)."""
+        is_full = self.num_tokens == self.input_ids.numel() and self.input_ids.device.type != "cpu"
+        return None if is_full else self.attention_mask
 
 
 def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[np.ndarray]:

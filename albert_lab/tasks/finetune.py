@@ -4,6 +4,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from albert_lab.messages import Say
 from albert_lab.tasks.divergence import END_SHARE, signs_of
 from albert_lab.tasks.evaluation import Evaluated, evaluate_scores, floors_of, score_split
 from albert_lab.tasks.examples import describe
-from albert_lab.tasks.features import Features, TextEncoder, training_items
+from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, training_items
 from albert_lab.tasks.kind import Scores, decide, has_gold, load_kind
 from albert_lab.tasks.model import InitialModel, TaskModel, build_model
 from albert_lab.tasks.optimizer import build_optimizer
@@ -97,6 +98,19 @@ def finetune(
     if made is not None:
         write_record(start.folder, made)
     return made
+
+
+def take_step(
+    model: TaskModel, optimizer: Optimizer, batch: TaskBatch, autocast: Callable[[], AbstractContextManager[object]]
+) -> torch.Tensor:
+    """Update the weights by one batch; returns its loss, on the device, which is not waited for."""
+    with autocast():
+        loss = model.loss(batch)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return loss.detach()
 
 
 @dataclass
@@ -246,13 +260,7 @@ class _Finetuning:
             batch = features.batch(next(stream), self.device)
             # Dropout depends on seed and step alone, so that a resumed fine-tuning needs no generator state.
             torch.manual_seed(int(np.random.SeedSequence([self.seed, progress.step]).generate_state(1)[0]))
-            with self.autocast():
-                loss = model.loss(batch)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            losses.append(loss.detach())
+            losses.append(take_step(model, optimizer, batch, self.autocast))
             progress.step += 1
             progress.examples += len(next(iter(batch.targets.values())))
             progress.tokens += batch.num_tokens

@@ -52,7 +52,7 @@ class TaskModel(nn.Module):
         return self.head  # pyright: ignore[reportReturnType]
 
     def _encode(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        output = self.encoder(batch.input_ids, batch.token_type_ids, batch.attention_mask)
+        output = self.encoder(batch.input_ids, batch.token_type_ids, batch.mask_of_padding)
         return output.last_hidden_state, self.pooler(output.last_hidden_state)
 
 

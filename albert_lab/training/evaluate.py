@@ -16,7 +16,7 @@ from albert_lab.data.shards import Shards
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.score import LINEAR_PROBE, Score, share
 from albert_lab.training.clock import synchronize
-from albert_lab.training.transfer import inputs_of
+from albert_lab.training.transfer import fetch, inputs_of, tensor_on
 
 # For each pair accuracy: the inter_sentence option of its pairs, and the kind it separates from consecutive pairs.
 PAIR_ACCURACIES = {"nsp_accuracy": ("nsp", "other-document"), "sop_accuracy": ("sop", "swapped")}
@@ -165,36 +165,40 @@ class Evaluator:
                 raise StoppedError
             inputs = inputs_of(part, self.device)
             if not mlm:
-                inputs["masked_positions"] = inputs["masked_positions"][:0]
+                inputs["masked_positions"] = tensor_on(part.masked_positions[:0], self.device)
             with torch.inference_mode(), self.autocast():
+                if not mlm:
+                    yield part, model(**inputs)
+                    continue
                 synchronize(self.device)
                 start = perf_counter()
                 output = model(**inputs)
-                if mlm:
-                    synchronize(self.device)
-                    self.forwarded.seconds += perf_counter() - start
-                    self.forwarded.tokens += part.num_tokens
+                synchronize(self.device)
+                self.forwarded.seconds += perf_counter() - start
+                self.forwarded.tokens += part.num_tokens
                 yield part, output
 
     def _mlm(self, model: PretrainingModel, batch: Batch) -> Score:
-        correct, loss = 0, 0.0
+        correct, losses = [], []
         for part, output in self._outputs(model, batch, mlm=True):
-            labels = torch.from_numpy(part.masked_labels).to(self.device)
-            correct += int((output.mlm_logits.argmax(-1) == labels).sum())
+            labels = tensor_on(part.masked_labels, self.device)
+            correct.append((output.mlm_logits.argmax(-1) == labels).sum())
             # Only the logarithm of the sum: this keeps no second tensor of all log-probabilities.
             logits = output.mlm_logits.float()
-            loss += float((logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0]).sum())
+            losses.append((logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0]).sum())
+        loss = sum(fetch([torch.stack(losses)]).tolist(), start=0.0)
         _require_finite(loss)
         _, counts = np.unique(batch.masked_labels, return_counts=True)
         n = len(batch.masked_labels)
-        return share(correct, n, floor=100 * float(counts.max()) / n, by="head", loss=loss / n)
+        right = int(fetch([torch.stack(correct)]).sum())
+        return share(right, n, floor=100 * float(counts.max()) / n, by="head", loss=loss / n)
 
     def _head_margins(self, model: PretrainingModel, batch: Batch, negative: str) -> np.ndarray:
         margins = []
         for _, output in self._outputs(model, batch, mlm=False):
             assert output.pair_logits is not None
-            margins.append(margin(output.pair_logits.float(), self.kinds, negative).cpu().numpy())
-        return np.concatenate(margins)
+            margins.append(margin(output.pair_logits.float(), self.kinds, negative))
+        return fetch(margins)
 
     def _probe_margins(self, model: PretrainingModel, probe: Batch, batch: Batch) -> np.ndarray:
         from sklearn.linear_model import LogisticRegression
@@ -202,8 +206,7 @@ class Evaluator:
         from sklearn.preprocessing import StandardScaler
 
         def pooled(pairs: Batch) -> np.ndarray:
-            outputs = (output.pooled.float().cpu().numpy() for _, output in self._outputs(model, pairs, mlm=False))
-            return np.concatenate(list(outputs))
+            return fetch([output.pooled.float() for _, output in self._outputs(model, pairs, mlm=False)])
 
         classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
         return classifier.fit(pooled(probe), probe.pair_labels).decision_function(pooled(batch))

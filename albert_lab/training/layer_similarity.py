@@ -11,7 +11,7 @@ import torch
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel
-from albert_lab.training.transfer import inputs_of
+from albert_lab.training.transfer import inputs_of, tensor_on
 
 # The input of layer 1 and each layer's output, every one [batch, sequence, hidden].
 HiddenStates = Sequence[torch.Tensor | np.ndarray]
@@ -117,5 +117,5 @@ def hidden_states_of(
         with torch.inference_mode():
             output = model.encoder(**inputs, output_hidden_states=True)
         assert output.hidden_states is not None
-        yield output.hidden_states, inputs["attention_mask"]
+        yield output.hidden_states, tensor_on(part.attention_mask, device)
     model.train(was_training)

@@ -15,12 +15,12 @@ from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.training.clock import synchronize
 from albert_lab.training.processes import Processes
-from albert_lab.training.transfer import inputs_of, labels_of
+from albert_lab.training.transfer import Tensors, ahead, inputs_of, labels_of, tensor_on
 
 
 def losses(
     model: Callable[..., PretrainingOutput],
-    inputs: dict[str, torch.Tensor],
+    inputs: Tensors,
     labels: dict[str, torch.Tensor],
     whole: Batch,
 ) -> dict[str, torch.Tensor]:
@@ -95,13 +95,14 @@ class Step:
             LostProcessError: another process is gone.
         """
         sums: dict[str, torch.Tensor] = {}
-        parts = list(enumerate(micro_batches(batch, self.micro_batch_size)))
-        for index, part in self.processes.deal(parts):
+        parts = self.processes.deal(list(enumerate(micro_batches(batch, self.micro_batch_size))))
+        tensors = ahead((part for _, part in parts), self.device)
+        for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
             # Dropout depends on (seed, step, micro-batch) alone: a resumed run needs no generator state, and it does
             # not matter which process computes a micro-batch.
             entropy = np.random.SeedSequence([self.config.seed, number, index])
             torch.manual_seed(int(entropy.generate_state(1)[0]))
-            found = self._backward(forward, part, batch)
+            found = self._backward(forward, inputs, labels, batch)
             for key, value in found.items():
                 sums[key] = sums[key] + value.detach() if key in sums else value.detach()
         if self.processes.size > 1:
@@ -112,9 +113,14 @@ class Step:
         return sums | {"gradient_norm": norm.detach()}
 
     def compiled(self, batch: Batch) -> Callable[..., PretrainingOutput]:
-        """The compiled model; one pass over a batch triggers the compilation and changes no weight."""
+        """The compiled model; passes over a batch trigger the compilation and change no weight."""
         forward = torch.compile(self.model, dynamic=True)
-        self._backward(forward, next(micro_batches(batch, self.micro_batch_size)), batch)
+        part = next(micro_batches(batch, self.micro_batch_size))
+        inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
+        self._backward(forward, inputs, labels, batch)
+        if self.device.type != "cpu":  # batches come with a mask and without one
+            other = tensor_on(part.attention_mask, self.device) if inputs["attention_mask"] is None else None
+            self._backward(forward, inputs | {"attention_mask": other}, labels, batch)
         self.optimizer.zero_grad(set_to_none=True)
         return forward
 
@@ -125,8 +131,8 @@ class Step:
         """
         moments = [] if self.optimizer.state else [torch.empty_like(p) for p in self.model.parameters() for _ in "mv"]
         try:
-            for part in islice(micro_batches(batch, size), 2):
-                self._backward(self.model, part, batch)
+            for inputs, labels in ahead(islice(micro_batches(batch, size), 2), self.device):
+                self._backward(self.model, inputs, labels, batch)
             synchronize(self.device)
         finally:
             del moments
@@ -141,9 +147,13 @@ class Step:
         return {key: value.to(sums[key].dtype) for key, value in zip(sums, values.unbind(), strict=True)}
 
     def _backward(
-        self, forward: Callable[..., PretrainingOutput], part: Batch, whole: Batch
+        self,
+        forward: Callable[..., PretrainingOutput],
+        inputs: Tensors,
+        labels: dict[str, torch.Tensor],
+        whole: Batch,
     ) -> dict[str, torch.Tensor]:
         with self.autocast():
-            found = losses(forward, inputs_of(part, self.device), labels_of(part, self.device), whole)
+            found = losses(forward, inputs, labels, whole)
         total(found).backward()
         return found

@@ -1,28 +1,58 @@
-"""Batches from numpy arrays to tensors on a device."""
+"""Batches from numpy arrays to tensors on a device, and results back."""
+
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 
 from albert_lab.data.batches import Batch
 
+Tensors = dict[str, torch.Tensor | None]
 
-def inputs_of(batch: Batch, device: torch.device) -> dict[str, torch.Tensor]:
-    """The model's inputs: input_ids, token_type_ids, attention_mask [batch, sequence], masked_positions [masked]."""
+
+def inputs_of(batch: Batch, device: torch.device) -> Tensors:
+    """The model's inputs: input_ids, token_type_ids, attention_mask [batch, sequence], masked_positions [masked].
+
+    The attention mask is None where no sequence is padded, since fused attention is faster without one. On a CPU it is
+    always there.
+    """
+    is_masked = device.type == "cpu" or not batch.attention_mask.all()
     return {
-        "input_ids": _tensor(batch.input_ids, device),
-        "token_type_ids": _tensor(batch.token_type_ids, device),
-        "attention_mask": _tensor(batch.attention_mask, device),
-        "masked_positions": _tensor(batch.masked_positions, device),
+        "input_ids": tensor_on(batch.input_ids, device),
+        "token_type_ids": tensor_on(batch.token_type_ids, device),
+        "attention_mask": tensor_on(batch.attention_mask, device) if is_masked else None,
+        "masked_positions": tensor_on(batch.masked_positions, device),
     }
 
 
 def labels_of(batch: Batch, device: torch.device) -> dict[str, torch.Tensor]:
     """The model's targets: masked_labels [masked], pair_labels [batch]."""
     return {
-        "masked_labels": _tensor(batch.masked_labels, device),
-        "pair_labels": _tensor(batch.pair_labels, device),
+        "masked_labels": tensor_on(batch.masked_labels, device),
+        "pair_labels": tensor_on(batch.pair_labels, device),
     }
 
 
-def _tensor(array: np.ndarray, device: torch.device) -> torch.Tensor:
-    return torch.from_numpy(array).to(device, non_blocking=True)
+def ahead(parts: Iterable[Batch], device: torch.device) -> Iterator[tuple[Tensors, dict[str, torch.Tensor]]]:
+    """Inputs and labels of each part; the copies of the next one begin before the present one is computed."""
+    ready = None
+    for part in parts:
+        coming = inputs_of(part, device), labels_of(part, device)
+        if ready is not None:
+            yield ready
+        ready = coming
+    if ready is not None:
+        yield ready
+
+
+def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """An array as a tensor; a copy to a GPU is from pinned memory, so that nothing waits for it."""
+    tensor = torch.from_numpy(array)
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
+def fetch(parts: Sequence[torch.Tensor]) -> np.ndarray:
+    """Parts of a result, one after the other, on the CPU: the place where an evaluation waits for its device."""
+    return torch.cat(list(parts)).cpu().numpy()

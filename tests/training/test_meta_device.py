@@ -1,0 +1,102 @@
+"""A step of each kind on torch's meta device: it fails where a tensor of the CPU is mixed in, or a value is asked for.
+
+A GPU fails at the first and waits at the second.
+"""
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from toy import toy_config
+from toy_tasks import toy_start, toy_task
+from toy_training import pretrainer
+
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.tasks.evaluation import forward_all
+from albert_lab.tasks.features import TextEncoder, training_items
+from albert_lab.tasks.finetune import take_step
+from albert_lab.tasks.kind import load_kind
+from albert_lab.tasks.model import build_model
+from albert_lab.tasks.optimizer import build_optimizer as task_optimizer
+from albert_lab.training import evaluate
+from albert_lab.training.evaluate import Evaluator
+from albert_lab.training.optimizer import build_optimizer
+from albert_lab.training.step import Step
+from albert_lab.training.transfer import inputs_of
+
+META = torch.device("meta")
+
+
+def on_meta(config):
+    model = PretrainingModel.from_config(config).to(META)
+    return Step(config, model, build_optimizer(model, config.optimizer, 0.01), META, nullcontext)
+
+
+@pytest.mark.parametrize("overrides", [["optimizer=lamb"], ["optimizer=adamw"], ["inter_sentence=none", "dropout=0.1"]])
+def test_a_training_step_waits_for_nothing_and_mixes_no_devices(corpus, tmp_path, overrides):
+    config = toy_config(corpus, "machine.micro_batch_size=4", *overrides)
+    batch = pretrainer(config, tmp_path).batches.batch(0)
+    step = on_meta(config)
+    found = [step.take(step.model, batch, number) for number in range(2)]
+    assert all(value.device == META for sums in found for value in sums.values())
+
+
+@pytest.mark.parametrize("mix", ["a tensor of the CPU", "a value"])
+def test_the_meta_device_finds_what_a_gpu_would_stumble_over(corpus, tmp_path, mix):
+    config = toy_config(corpus)
+    batch = pretrainer(config, tmp_path).batches.batch(0)
+    step = on_meta(config)
+
+    def forward(**inputs):
+        output = step.model(**inputs)
+        if mix == "a value":
+            assert output.pooled.sum().item()
+        return output._replace(mlm_logits=output.mlm_logits + torch.zeros(output.mlm_logits.shape))
+
+    with pytest.raises(RuntimeError, match="meta"):
+        step.take(forward, batch)
+
+
+@pytest.mark.parametrize("objective", ["sop", "none"])
+def test_an_evaluation_waits_only_where_it_fetches_its_results(corpus, tmp_path, monkeypatch, objective):
+    config = toy_config(corpus, f"inter_sentence={objective}")
+    trainer = pretrainer(config, tmp_path)
+    fetched = []
+
+    def fetch(parts):
+        shape = torch.cat(parts).shape
+        fetched.append(shape)
+        return np.random.default_rng(0).random(shape, dtype=np.float32)
+
+    monkeypatch.setattr(evaluate, "fetch", fetch)
+    kinds = trainer.evaluator.kinds
+    evaluator = Evaluator(trainer.evaluator.sets, kinds, 16, META, nullcontext, lambda: False)
+    evaluator.scores(on_meta(config).model)
+    assert len(fetched) == (6 if objective == "none" else 4), "twice for masked tokens, once for each set of pairs"
+
+
+@pytest.mark.parametrize("name", ["sst2", "stsb", "squad1", "squad2", "race"])
+def test_a_fine_tuning_step_and_its_evaluation_wait_for_nothing_and_mix_no_devices(tmp_path, name):
+    start, task = toy_start(tmp_path / "run"), toy_task(name, tmp_path / "data")
+    settings = task.fitted(start.config)
+    kind = load_kind(task, settings)
+    examples, _ = task.read(tmp_path / "data", "train")
+    encoder = TextEncoder(start.tokenizer, start.config.corpus)
+    features = kind.make_features(examples, encoder, training=True)
+    model = build_model(start, kind, 0.1, 0).to(META)
+    model.train()
+    optimizer = task_optimizer(model, settings.optimizer, 0.01)
+    batches = training_items(features.lengths, settings.batch_size, 0)
+    losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext) for _ in range(2)]
+    assert all(loss.device == META for loss in losses)
+    _, found = forward_all(model, kind.make_features(examples, encoder, training=False), META, nullcontext)
+    assert all(values.device == META for each in found for values in each.values())
+
+
+def test_no_mask_is_passed_where_no_sequence_is_padded_except_on_a_cpu(corpus, tmp_path):
+    batch = pretrainer(toy_config(corpus), tmp_path).batches.batch(0)
+    full, padded = np.ones_like(batch.attention_mask), np.tri(*batch.attention_mask.shape, dtype=bool)
+    for mask, device, is_passed in ((full, META, False), (padded, META, True), (full, torch.device("cpu"), True)):
+        assert (inputs_of(replace(batch, attention_mask=mask), device)["attention_mask"] is not None) == is_passed
