@@ -1,6 +1,7 @@
-"""Which process of a run this one is: RANK, WORLD_SIZE and LOCAL_RANK, as torchrun sets them."""
+"""Which process of a run this one is: RANK, WORLD_SIZE and LOCAL_RANK, as torchrun sets them, or what srun sets."""
 
 import os
+import re
 from dataclasses import dataclass
 
 from albert_lab.errors import ConfigError
@@ -17,6 +18,7 @@ class Rank:
     of: int = 1
     local: int = 0
     of_machine: int = 1
+    is_bound: bool = False  # whether the system shows it its own cores alone, and its own GPU
 
     @property
     def leads(self) -> bool:
@@ -28,14 +30,14 @@ ALONE = Rank()
 
 
 def read() -> Rank:
-    """The rank that the environment says; without RANK and WORLD_SIZE the process is alone.
+    """The rank that the environment says: of RANK and WORLD_SIZE, else of a step of Slurm; otherwise it is alone.
 
     Raises:
         ConfigError: one of them without the other, a value that is no number, or one out of range.
     """
     number, of = _read("RANK"), _read("WORLD_SIZE")
     if number is None and of is None:
-        return ALONE
+        return _of_srun()
     if number is None or of is None or not 0 <= number < of:
         raise ConfigError(
             f"RANK={os.environ.get('RANK', '')} WORLD_SIZE={os.environ.get('WORLD_SIZE', '')}: process numbers are 0 to"
@@ -43,11 +45,36 @@ def read() -> Rank:
         )
     if of == 1:
         return ALONE
-    for name in ("MASTER_ADDR", "MASTER_PORT"):
-        if not os.environ.get(name):
-            raise ConfigError(f"RANK and WORLD_SIZE are set, {name} is not: the processes cannot find each other")
+    _check_meeting("RANK and WORLD_SIZE are set")
     local, of_machine = _read("LOCAL_RANK"), _read("LOCAL_WORLD_SIZE")
     return Rank(number, of, number if local is None else local, of_machine or of)
+
+
+def _of_srun() -> Rank:
+    """The rank of a task of srun, in a step of several; the job's script says where they meet."""
+    number, of = _read("SLURM_PROCID"), _read("SLURM_STEP_NUM_TASKS")
+    if number is None or of is None or of == 1:
+        return ALONE
+    _check_meeting(f"srun has started {of} tasks")
+    node = _read("SLURM_NODEID") or 0
+    of_nodes = _tasks_per_node(os.environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    of_machine = of_nodes[node] if node < len(of_nodes) else of
+    is_bound = bool(os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_GPUS_PER_TASK"))
+    return Rank(number, of, _read("SLURM_LOCALID") or 0, of_machine, is_bound)
+
+
+def _tasks_per_node(text: str) -> list[int]:
+    """Tasks of each node, of a list as Slurm writes it: 2(x3),1 is 2, 2, 2, 1."""
+    found = []
+    for tasks, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", text):
+        found += [int(tasks)] * int(times or 1)
+    return found
+
+
+def _check_meeting(what: str) -> None:
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        if not os.environ.get(name):
+            raise ConfigError(f"{what}, {name} is not set: the processes cannot find each other")
 
 
 def _read(name: str) -> int | None:

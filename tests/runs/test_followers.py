@@ -104,3 +104,24 @@ def test_the_number_of_processes_divides_the_batch_and_is_no_part_of_the_name(co
     assert runs.plan(toy_config(corpus, "machine.processes=2")).name == runs.plan(toy_config(corpus)).name
     clock = ["budget=wall-clock", "machine.processes=2"]
     assert runs.plan(toy_config(corpus, *clock)).name != runs.plan(toy_config(corpus, clock[0])).name
+
+
+def test_tasks_of_srun_know_their_rank_and_how_many_are_on_their_node(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    step = {
+        "SLURM_PROCID": "5",
+        "SLURM_LOCALID": "1",
+        "SLURM_NODEID": "2",
+        "SLURM_STEP_NUM_TASKS": "7",
+        "SLURM_STEP_TASKS_PER_NODE": "2(x3),1",
+        "MASTER_ADDR": "n1",
+        "MASTER_PORT": "20001",
+    }
+    for name, value in step.items():
+        monkeypatch.setenv(name, value)
+    assert rank.read() == rank.Rank(5, 7, 1, 2)
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "1")
+    assert rank.read() == rank.ALONE
+    monkeypatch.delenv("SLURM_STEP_NUM_TASKS")  # in the script of a job, beside srun
+    assert rank.read() == rank.ALONE

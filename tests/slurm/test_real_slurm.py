@@ -10,7 +10,9 @@ import sys
 import time
 from pathlib import Path
 
+import torch
 from command import there
+from safetensors.torch import load
 from toy import toy_overrides
 
 from albert_lab.runs import results, states
@@ -137,6 +139,30 @@ def test_a_run_whose_node_is_lost_goes_on_elsewhere(slurm, own_home, corpus):
     assert states.state(folder) == "done"
     lines = [line["step"] for line in results.read_metrics(folder) if line["event"] == "training"]
     assert lines == sorted(set(lines)), "no two processes made it at once"
+
+
+def test_a_run_on_two_nodes_goes_back_into_the_queue_and_ends_as_one_process_would(
+    slurm, own_home, corpus, tmp_path_factory, monkeypatch
+):
+    toy = toy_overrides(corpus, "budget.value=300", "dropout=0.1", "machine.micro_batch_size=4")
+    command = ["pretrain", *toy, "--tasks", "none", "--slurm", "--nodes=2 --ntasks-per-node=1 --time=10"]
+    left = there(*command, "--detach")
+    assert left.returncode == 0, left.stderr
+    (folder,) = run_folders(own_home)
+    until(lambda: steps(folder) > 0)
+    ((number, _, _),) = squeue()
+    subprocess.run(["scancel", "--batch", "--signal=USR1", number], check=True)  # as Slurm does near a time limit
+    done = there(*command, POLL)
+    assert done.returncode == 0, done.stderr
+    (log,) = folder.glob("slurm-*.out")
+    assert "back into the queue" in log.read_text()
+    assert (record := results.read(folder))
+    assert record.provenance.processes == 2
+    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path_factory.mktemp("alone")))
+    assert there("pretrain", *toy, "--tasks", "none").returncode == 0
+    (alone,) = run_folders(Path(os.environ["ALBERT_LAB_HOME"]))
+    for name, tensor in load(weights(alone)).items():
+        torch.testing.assert_close(load(weights(folder))[name], tensor, rtol=0, atol=1e-4)
 
 
 def test_fifty_runs_are_submitted_at_once(slurm, own_home, corpus):

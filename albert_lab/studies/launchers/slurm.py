@@ -19,17 +19,43 @@ from albert_lab.studies.launchers.by_hand import worker
 # USR1 comes ahead of the time limit, by --signal, to the shell alone: save, and go back into the queue. TERM comes of
 # scancel and of preemption: save, and leave the rest to Slurm, which requeues what was preempted. So a job that was
 # cancelled stays so.
+#
+# Where the words ask for several tasks, srun starts a process in each, and they make the run together. TERM to srun
+# would kill them, so they are asked by scancel. Of their exit codes the first one's counts.
 SCRIPT = """#!/bin/bash
 near_limit= asked= child=
-stop() {{ asked=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null; }}
+tasks={tasks}
+make() {{
+  if [ "$tasks" -le 1 ]; then exec {command}; fi
+  trap '' TERM INT USR1
+  export MASTER_ADDR=$(hostname) MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))
+  [ -z "$SLURM_CPUS_PER_TASK" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+  rm -f {exit}.first
+  srun --ntasks="$tasks" --kill-on-bad-exit=0 --wait=0 --mpi=none bash -c '
+    trap : TERM INT
+    "$@" & child=$!
+    while kill -0 $child 2>/dev/null; do wait $child; done
+    wait $child; code=$?
+    [ "$SLURM_PROCID" != 0 ] || echo $code > "$0"
+    exit $code' {exit}.first {command}
+  code=$?
+  [ ! -s {exit}.first ] || code=$(cat {exit}.first)
+  rm -f {exit}.first
+  exit $code
+}}
+stop() {{
+  asked=1
+  if [ "$tasks" -gt 1 ]; then scancel --quiet --signal=TERM "$SLURM_JOB_ID"; return; fi
+  [ -z "$child" ] || kill -TERM "$child" 2>/dev/null
+}}
 trap 'near_limit=1; stop' USR1
 trap 'near_limit=; stop' TERM INT
 rm -f {exit}
 cd {here}
 {exports}
-{command} &
+make &
 child=$!
-[ -z "$asked" ] || kill -TERM "$child" 2>/dev/null
+[ -z "$asked" ] || stop
 while kill -0 "$child" 2>/dev/null; do wait "$child"; done
 wait "$child"; code=$?
 # Asked to stop while it started: there is nothing to save yet.
@@ -44,6 +70,7 @@ exit $code
 """
 _NOT_PASSED_ON = ("ALBERT_LAB_THREADS", signals.PARENT)
 _NAP_SECONDS = 0.2
+_ALL_TASKS = "${SLURM_NTASKS:-${SLURM_JOB_NUM_NODES:-1}}"
 
 
 def launch(
@@ -131,6 +158,7 @@ def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLa
         preparing.command(lacking, tasks),
         [],
         settings.preparation_words or settings.words,
+        tasks="1",
     )
     _say(f"preparation of the text: job {number}, which writes {_preparation_log(number)}")
     return number
@@ -156,7 +184,15 @@ def _preparation_log(number: str) -> Path:
     return paths.home() / "slurm" / f"prepare-{number}.out"
 
 
-def _sbatch(name: str, log: Path, exit_file: Path, command: Sequence[str], after: Sequence[str], words: str) -> str:
+def _sbatch(
+    name: str,
+    log: Path,
+    exit_file: Path,
+    command: Sequence[str],
+    after: Sequence[str],
+    words: str,
+    tasks: str = _ALL_TASKS,
+) -> str:
     """Submit a command and return the number of its job."""
     exit_file.unlink(missing_ok=True)
     dependency = ",".join(["singleton", *(f"afterok:{number}" for number in after)])
@@ -178,6 +214,7 @@ def _sbatch(name: str, log: Path, exit_file: Path, command: Sequence[str], after
         here=shlex.quote(os.getcwd()),
         exports="\n".join(f"export {key}={shlex.quote(value)}" for key, value in sorted(environment.items())),
         command=shlex.join(command),
+        tasks=tasks,
     )
     try:
         found = subprocess.run(["sbatch", *options], input=script, capture_output=True, text=True, check=False)
