@@ -13,7 +13,8 @@ import pandas as pd
 from albert_lab.report import alarms
 from albert_lab.report.statistics import Estimate, holm, seeds_needed
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
-from albert_lab.studies.claim import AtChance, Claim, Comparison, name
+from albert_lab.studies.checks import AtChance, Claim
+from albert_lab.studies.claim import Comparison, name
 from albert_lab.studies.experiment import AVERAGE, Experiment
 from albert_lab.studies.table import Row
 

@@ -13,7 +13,8 @@ from albert_lab.report.speedups import INFERENCE, TRAINING
 from albert_lab.report.statistics import POWER, Components, components
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores, filled
 from albert_lab.score import NOT_ABOVE_BAGS
-from albert_lab.studies.claim import Greater, Ratio, name
+from albert_lab.studies.checks import Greater, Ratio
+from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment, scores
 from albert_lab.studies.table import Row, half_up
 

@@ -16,7 +16,7 @@ from albert_lab.naming import Name
 from albert_lab.runs import results
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
-from albert_lab.studies.claim import Claim
+from albert_lab.studies.checks import Claim
 from albert_lab.studies.figure import FIGURES
 from albert_lab.tasks.task import task_names
 

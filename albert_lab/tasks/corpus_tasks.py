@@ -1,11 +1,7 @@
 """Tasks that any corpus brings: made of its held-out documents, in the official file forms, under their own names."""
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain, pairwise
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median_low
 from typing import Any
@@ -18,8 +14,18 @@ from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say
-from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.formats.race import BLANK, LETTERS
+from albert_lab.tasks.corpus_examples import (
+    HeldOutDocument,
+    cloze_spans,
+    eras,
+    halves,
+    next_paragraphs,
+    pair_relations,
+    passages_of,
+    unanswerable,
+    words_of,
+    year_of,
+)
 from albert_lab.tasks.task import TaskConfig, load_task
 
 # Raise it with every change that makes other examples of the same text.
@@ -38,11 +44,7 @@ _SEED = 1912
 _DEV_SHARE = 0.3
 _WORDS_READ = 500_000  # of held-out text: enough, where finding more would mean reading a large corpus to its end
 _MOST_EXAMPLES = {"train": 6400, "dev": 1000}
-# Short texts: most of them fit the short sequences of small scales.
-_PASSAGE_WORDS = 48
-_SENTENCE_WORDS = range(6, 31)
 _FREQUENT_WORDS = 300
-_LONGEST_SPAN_WORDS = 3
 
 
 def stand_in(column: str, corpus: CorpusConfig) -> str | None:
@@ -54,7 +56,7 @@ def stand_in(column: str, corpus: CorpusConfig) -> str | None:
     own = [name for name, official in STANDS_FOR.items() if official == column]
     if "era" in own:
         first = next(iter(texts.iterate(corpus)), None)
-        if first is None or _year(first.name) is None:
+        if first is None or year_of(first.name) is None:
             own.remove("era")
     return own[0] if own else None
 
@@ -96,17 +98,17 @@ def make_tasks(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
         MissingDataError: the text is not there.
     """
     documents = _read(config.corpus)
-    frequencies = Counter(word.lower() for document in documents for word in _words(document.text))
+    frequencies = Counter(word.lower() for document in documents for word in words_of(document.text))
     frequent = {word for word, _ in frequencies.most_common(_FREQUENT_WORDS)}
     years = [document.year for document in documents if document.year is not None]
     boundary = median_low(years) if len(years) == len(documents) else None
-    makers: dict[str, Callable[[list[_Document], np.random.Generator], Iterator[Any]]] = {
-        "cloze-span": lambda some, rng: _cloze_spans(some, frequencies, frequent),
-        "cloze-span-unanswerable": lambda some, rng: _unanswerable(_cloze_spans(some, frequencies, frequent), rng),
-        "next-paragraph": _next_paragraphs,
-        "pair-relation": _pair_relations,
-        "era": lambda some, rng: _eras(some, boundary),
-        "document-half": lambda some, rng: _halves(some),
+    makers: dict[str, Callable[[list[HeldOutDocument], np.random.Generator], Iterator[Any]]] = {
+        "cloze-span": lambda some, rng: cloze_spans(some, frequencies, frequent),
+        "cloze-span-unanswerable": lambda some, rng: unanswerable(cloze_spans(some, frequencies, frequent), rng),
+        "next-paragraph": next_paragraphs,
+        "pair-relation": pair_relations,
+        "era": lambda some, rng: eras(some, boundary),
+        "document-half": lambda some, rng: halves(some),
     }
     made: dict[str, dict[str, int]] = {}
     for number, (name, make) in enumerate(makers.items()):
@@ -130,30 +132,8 @@ def make_tasks(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
     return made
 
 
-@dataclass(frozen=True)
-class _Document:
-    name: str
-    text: str
-    split: str
-    paragraphs: list[list[str]]  # sentences as they are written
-
-    @cached_property
-    def sentences(self) -> list[str]:
-        return list(chain.from_iterable(self.paragraphs))
-
-    @property
-    def year(self) -> int | None:
-        return _year(self.name)
-
-
-def _year(name: str) -> int | None:
-    """The year that a name such as 1790-Washington-1.txt begins with."""
-    found = re.match(r"(\d{4})\b", name.rpartition("/")[2])
-    return int(found.group(1)) if found else None
-
-
-def _read(corpus: CorpusConfig) -> list[_Document]:
-    documents: list[_Document] = []
+def _read(corpus: CorpusConfig) -> list[HeldOutDocument]:
+    documents: list[HeldOutDocument] = []
     counts: Counter[str] = Counter()
     num_words = 0
     for document in texts.distinct(texts.iterate(corpus), counts):
@@ -161,7 +141,7 @@ def _read(corpus: CorpusConfig) -> list[_Document]:
             continue
         # Salted: the same hash has put all of these into one split already.
         split = texts.split_of(f"tasks\n{document.text}", _DEV_SHARE)
-        documents.append(_Document(document.name, document.text, split, _paragraphs(document.text, corpus)))
+        documents.append(HeldOutDocument(document.name, document.text, split, _paragraphs(document.text, corpus)))
         num_words += len(document.text.split())
         if num_words >= _WORDS_READ:
             break
@@ -173,7 +153,7 @@ def _read(corpus: CorpusConfig) -> list[_Document]:
 def _paragraphs(text: str, corpus: CorpusConfig) -> list[list[str]]:
     """Sentences by paragraph: a line, or where lines are sentences, so many that they fill a passage."""
     if corpus.sentences == "line":
-        return list(_passages([_in_one_line(line) for line in text.split("\n") if line.strip()]))
+        return list(passages_of([_in_one_line(line) for line in text.split("\n") if line.strip()]))
     lines = (texts.raw_sentences(line, corpus) for line in text.split("\n") if line.strip())
     return [[_in_one_line(sentence) for sentence in line if sentence.strip()] for line in lines]
 
@@ -182,168 +162,6 @@ def _in_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _passages(sentences: Sequence[str]) -> Iterator[list[str]]:
-    """Sentences in their order, a passage's words at a time."""
-    passage: list[str] = []
-    for sentence in sentences:
-        passage.append(sentence)
-        if sum(len(kept.split()) for kept in passage) >= _PASSAGE_WORDS:
-            yield passage
-            passage = []
-    if passage:
-        yield passage
-
-
-def _before(sentences: Sequence[str], end: int) -> list[str]:
-    """The sentences up to one, as many as fit a passage."""
-    first, num_words = end, 0
-    while first > 0 and num_words + len(sentences[first - 1].split()) <= _PASSAGE_WORDS:
-        first -= 1
-        num_words += len(sentences[first].split())
-    return list(sentences[first:end])
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text)
-
-
-def _fits(sentence: str) -> bool:
-    return len(sentence.split()) in _SENTENCE_WORDS
-
-
 def _choose(examples: list[Any], most: int, rng: np.random.Generator) -> list[Any]:
     """At most so many of the examples, in their order."""
     return [examples[index] for index in np.sort(rng.permutation(len(examples))[:most])]
-
-
-# ---- spans ----
-
-
-def _cloze_spans(
-    documents: Sequence[_Document], frequencies: Counter[str], frequent: set[str]
-) -> Iterator[SpanExample]:
-    """A sentence with a gap, and the passage before it, which contains the words of the gap."""
-    for document in documents:
-        for number, sentence in enumerate(document.sentences):
-            context = " ".join(_before(document.sentences, number))
-            gap = _gap(sentence, context, frequencies, frequent) if _fits(sentence) else None
-            if gap is not None:
-                question = f"{sentence[: gap.start()]}{BLANK}{sentence[gap.end() :]}"
-                answers = tuple(Answer(found.group(), found.start()) for found in _occurrences(gap.group(), context))
-                yield SpanExample(f"{document.name}:{number}", question, context, answers, False, document.name)
-
-
-def _gap(sentence: str, context: str, frequencies: Counter[str], frequent: set[str]) -> re.Match[str] | None:
-    """The rarest word of the sentence that its context has too, with the words after it that occur there as well."""
-    given = {word.lower() for word in _words(context)}
-    shared = [word for word in map(str.lower, _words(sentence)) if word in given - frequent and len(word) > 3]
-    for word in sorted(shared, key=lambda word: (frequencies[word], word)):
-        # Where a letter becomes two in lower case (İ), the word is not found again.
-        if _occurrences(word, context) and (found := _occurrences(word, sentence)):
-            gap = found[0]
-            break
-    else:
-        return None
-    for _ in range(_LONGEST_SPAN_WORDS - 1):
-        longer = re.compile(rf"{re.escape(gap.group())} (\w+)\b").match(sentence, gap.start())
-        if longer is None or longer.group(1).lower() in frequent or not _occurrences(longer.group(), context):
-            break
-        gap = longer
-    return gap
-
-
-def _occurrences(words: str, text: str) -> list[re.Match[str]]:
-    """Where words occur in a text, capital letters or not."""
-    return list(re.finditer(rf"\b{re.escape(words)}\b", text, re.IGNORECASE))
-
-
-def _unanswerable(examples: Iterator[SpanExample], rng: np.random.Generator) -> Iterator[SpanExample]:
-    """Half of the questions on another passage of their document, one without any word of the answer."""
-    by_document: dict[str, list[SpanExample]] = {}
-    for example in examples:
-        by_document.setdefault(example.title, []).append(example)
-    for of_document in by_document.values():
-        for example in of_document:
-            if rng.random() < 0.5:
-                yield example
-                continue
-            other = of_document[rng.integers(len(of_document))]
-            missing = {word.lower() for word in _words(example.answers[0].text)}
-            if not missing & {word.lower() for word in _words(other.context)}:
-                yield SpanExample(example.id, example.question, other.context, (), True, example.title)
-
-
-# ---- choice ----
-
-
-def _next_paragraphs(documents: Sequence[_Document], rng: np.random.Generator) -> Iterator[ChoiceExample]:
-    """Which of four sentences opens the next paragraph; the others open other paragraphs of the document."""
-    for document in documents:
-        openings = [paragraph[0] for paragraph in document.paragraphs]
-        fitting = [number for number, opening in enumerate(openings) if _fits(opening)]
-        for number, (paragraph, _) in enumerate(pairwise(document.paragraphs), 1):
-            passage = " ".join(_before(paragraph, len(paragraph)))
-            others = [other for other in fitting if abs(other - number) > 1 and openings[other] != openings[number]]
-            if not passage or number not in fitting or len(others) < len(LETTERS) - 1:
-                continue
-            options = [openings[other] for other in rng.choice(others, len(LETTERS) - 1, replace=False)]
-            label = int(rng.integers(len(LETTERS)))
-            options.insert(label, openings[number])
-            name = re.sub(r"\W+", "-", document.name)
-            yield ChoiceExample(f"paragraphs/{name}-{number}.txt/0", passage, BLANK, tuple(options), label)
-
-
-# ---- classes ----
-
-
-def _pair_relations(documents: Sequence[_Document], rng: np.random.Generator) -> Iterator[TextExample]:
-    """Whether a sentence follows another, is elsewhere in its document, or in another document."""
-    fitting = [[n for n, sentence in enumerate(document.sentences) if _fits(sentence)] for document in documents]
-    for index, document in enumerate(documents):
-        for number in fitting[index]:
-            kind = ("follows", "same-document", "other-document")[rng.integers(3)]
-            source = index
-            if kind == "other-document":
-                source = int(index + rng.integers(1, max(2, len(documents)))) % len(documents)
-            places = [number + 1] if kind == "follows" else fitting[source]
-            place = int(places[rng.integers(len(places))]) if places else -1
-            is_near = source == index and abs(place - number) <= 1
-            if place in fitting[source] and is_near == (kind == "follows"):
-                second = documents[source].sentences[place]
-                yield TextExample(f"{document.name}:{number}", document.sentences[number], second, kind)
-
-
-def _eras(documents: Sequence[_Document], boundary: int | None) -> Iterator[TextExample]:
-    """Whether a passage is from the earlier or the later of the documents, where their names begin with a year."""
-    if boundary is None:
-        return iter(())
-    return _balanced(
-        TextExample(f"{document.name}:{number}", " ".join(passage), None, "later" if year > boundary else "earlier")
-        for document in documents
-        if (year := document.year) is not None
-        for number, passage in enumerate(_passages(document.sentences))
-    )
-
-
-def _halves(documents: Sequence[_Document]) -> Iterator[TextExample]:
-    """Whether a passage is from the first or the second half of its document."""
-    return _balanced(
-        TextExample(
-            f"{document.name}:{number}", " ".join(passage), None, "second" if 2 * number >= len(passages) else "first"
-        )
-        for document in documents
-        for passages in [list(_passages(document.sentences))]
-        for number, passage in enumerate(passages)
-        if len(passages) > 1
-    )
-
-
-def _balanced(examples: Iterator[TextExample]) -> Iterator[TextExample]:
-    """As many examples of each label, evenly from all of them."""
-    by_label: dict[Any, list[TextExample]] = {}
-    for example in examples:
-        by_label.setdefault(example.label, []).append(example)
-    fewest = min(map(len, by_label.values())) if len(by_label) > 1 else 0
-    for of_label in by_label.values():
-        for index in range(fewest):
-            yield of_label[index * len(of_label) // fewest]

@@ -1,0 +1,269 @@
+"""The checks of claims, a class each. A new check is one class here, named in Claim."""
+
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from albert_lab.studies.claim import (
+    BaseClaim,
+    Comparison,
+    Grid,
+    Labels,
+    check_metric,
+    difference,
+    distinct,
+    name,
+    shared,
+)
+
+CHANCE = (45.0, 55.0)  # percent of two equally frequent labels
+
+
+class Greater(BaseClaim):
+    """The metric of row is greater than that of another row, or than a number."""
+
+    check: Literal["greater"]
+    row: Labels
+    than: Labels | float
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        """The two rows, or the one."""
+        return [self.row, self.than] if isinstance(self.than, dict) else [self.row]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """The difference of the two rows, or the level of the one."""
+        if isinstance(self.than, dict):
+            return [difference(self.row, self.than, low=0.0)]
+        return [Comparison(((1.0, self.row),), low=self.than)]
+
+    def words(self, unit: str) -> str:
+        """The check in words."""
+        if isinstance(self.than, dict):
+            return " above ".join(distinct([self.row, self.than])) + shared([self.row, self.than])
+        return f"{name(self.row)} above {self.than:g}" + (" %" if unit == "points" else "")
+
+    @property
+    def level(self) -> float | None:
+        """The number."""
+        return None if isinstance(self.than, dict) else self.than
+
+    @property
+    def is_of_order(self) -> bool:
+        """Between rows."""
+        return isinstance(self.than, dict)
+
+
+class Within(BaseClaim):
+    """The metrics of two rows differ by less than a margin."""
+
+    check: Literal["within"]
+    row: Labels
+    of: Labels
+    margin: float = Field(gt=0)
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        """The two rows."""
+        return [self.row, self.of]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """Their difference."""
+        return [difference(self.row, self.of, low=-self.margin, high=self.margin)]
+
+    def words(self, unit: str) -> str:
+        """The check in words."""
+        first, second = distinct([self.row, self.of])
+        return f"{first} within {self.margin:g} {unit} of {second}" + shared([self.row, self.of])
+
+    @property
+    def is_of_order(self) -> bool:
+        """The margin is a number."""
+        return False
+
+
+class Ordered(BaseClaim):
+    """Each row's metric is greater than that of the row after it."""
+
+    check: Literal["ordered"]
+    order: tuple[Labels, ...] = Field(min_length=2)
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        """The rows, best first."""
+        return list(self.order)
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """The difference of each row and the next."""
+        return [difference(better, worse, low=0.0) for better, worse in pairwise(self.order)]
+
+    def words(self, unit: str) -> str:
+        """The check in words."""
+        return " above ".join(distinct(self.order)) + shared(self.order)
+
+
+class AtChance(BaseClaim):
+    """An accuracy over two labels is that of guessing; trained_for is the score that the row must have learnt."""
+
+    check: Literal["at-chance"]
+    row: Labels
+    trained_for: str | None = None
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        """The one row."""
+        return [self.row]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """Its level."""
+        return [Comparison(((1.0, self.row),), *CHANCE)]
+
+    def words(self, unit: str) -> str:
+        """The check in words."""
+        return f"{name(self.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %"
+
+    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
+        """As for every claim; besides, trained_for is a column too."""
+        known = sorted(metrics)
+        super().fit(grid, known)
+        if self.trained_for is not None:
+            check_metric("trained_for", self.trained_for, known)
+
+    @property
+    def level(self) -> float | None:
+        """Where chance ends."""
+        return CHANCE[1]
+
+    @property
+    def is_of_order(self) -> bool:
+        """Chance is a number."""
+        return False
+
+
+class Ratio(BaseClaim):
+    """The metric of one row is a multiple of another's, between two bounds; null is no bound."""
+
+    check: Literal["ratio"]
+    row: Labels
+    to: Labels
+    low: float | None = Field(default=None, gt=0)
+    high: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> "Ratio":
+        if self.low is None and self.high is None:
+            raise ValueError("a ratio needs low, high or both")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError(f"low={self.low:g} is not below high={self.high:g}")
+        return self
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        """The two rows."""
+        return [self.row, self.to]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """The difference of their logarithms."""
+        low = -math.inf if self.low is None else math.log(self.low)
+        high = math.inf if self.high is None else math.log(self.high)
+        return [Comparison(((1.0, self.row), (-1.0, self.to)), low, high, is_log=True)]
+
+    def words(self, unit: str) -> str:
+        """The check in words."""
+        first, second = distinct([self.row, self.to])
+        return f"{first} {self._bounds} times {second}" + shared([self.row, self.to])
+
+    @property
+    def _bounds(self) -> str:
+        if self.low is None:
+            return f"below {self.high:g}"
+        return f"above {self.low:g}" if self.high is None else f"{self.low:g} to {self.high:g}"
+
+    @property
+    def is_of_order(self) -> bool:
+        """The bounds are numbers."""
+        return False
+
+
+class _AlongAxis(BaseClaim):
+    axis: str
+    where: Labels = Field(default_factory=dict)
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        """A row for each label of the axis, smallest number first; the other axes are as the claim says."""
+        return [self.where | {self.axis: label} for label in sorted(grid.get(self.axis, ()), key=_number)]
+
+    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
+        """As for every claim; besides, the axis is there, varies, and is not fixed by the claim."""
+        if self.axis not in grid:
+            raise ValueError(f"{self.axis} is no axis of the table (allowed: {', '.join(grid)})")
+        if self.axis in self.where:
+            raise ValueError(f"where fixes {self.axis}, along which the claim goes")
+        if len(grid[self.axis]) < 2:
+            raise ValueError(f"{self.axis} has a single value: nothing to compare")
+        super().fit(grid, metrics)
+
+    @property
+    def _at(self) -> str:
+        return f", at {name(self.where)}" if self.where else ""
+
+
+class Monotone(_AlongAxis):
+    """The metric rises, or falls, along an axis of numbers."""
+
+    check: Literal["monotone"]
+    direction: Literal["rising", "falling"]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """The slope of least squares over the ranks of the rows; each step of a longer axis may speak against it."""
+        rows = self.rows(grid)
+        rising = rows if self.direction == "rising" else rows[::-1]
+        middle = (len(rows) - 1) / 2
+        scale = sum((place - middle) ** 2 for place in range(len(rows)))
+        slope = Comparison(tuple(((place - middle) / scale, row) for place, row in enumerate(rising)), low=0.0)
+        if len(rows) == 2:
+            return [difference(rising[1], rising[0], low=0.0)]
+        return [slope, *(difference(after, before, low=0.0, is_required=False) for before, after in pairwise(rising))]
+
+    def words(self, unit: str) -> str:
+        """The check in words."""
+        return f"{self.direction} with {self.axis}{self._at}"
+
+    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
+        """As for every claim along an axis; besides, its labels are numbers."""
+        super().fit(grid, metrics)
+        if words := [label for label in grid[self.axis] if math.isinf(_number(label))]:
+            raise ValueError(f"{self.axis}={words[0]} is no number, so nothing rises along it: use ordered")
+
+
+class PeakAt(_AlongAxis):
+    """The metric is greater at one label of an axis than at every other."""
+
+    check: Literal["peak-at"]
+    at: str
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """The difference of the peak and every other row."""
+        peak = self.where | {self.axis: self.at}
+        return [difference(peak, row, low=0.0) for row in self.rows(grid) if row != peak]
+
+    def words(self, unit: str) -> str:
+        """The check in words."""
+        return f"highest at {self.axis}={self.at}{self._at}"
+
+    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
+        """As for every claim along an axis; besides, the peak is one of its labels."""
+        super().fit(grid, metrics)
+        if self.at not in grid[self.axis]:
+            raise ValueError(f"at={self.at} is not among {', '.join(grid[self.axis])}")
+
+
+Claim = Annotated[
+    Greater | Within | Ordered | AtChance | Ratio | Monotone | PeakAt,
+    Field(discriminator="check"),
+]
+
+
+def _number(label: str) -> float:
+    try:
+        return float(label)
+    except ValueError:
+        return math.inf  # words come last, in the order of the grid
