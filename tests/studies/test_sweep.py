@@ -60,7 +60,12 @@ def test_no_run_is_started_after_the_one_at_which_a_sweep_ends(tmp_path, monkeyp
     popen, ended = subprocess.Popen, []
     monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-c", ""]))
     folders = {tmp_path / name: [] for name in ("first", "second")}
-    assert local.launch(folders, jobs=1, on_end=lambda folder, _: ended.append(folder.name), parents={}) == 0
+
+    def end(folder, code):
+        ended.append(folder.name)
+        return False
+
+    assert local.launch(folders, jobs=1, on_end=end, parents={}) == 0
     assert ended == ["first"]
 
 
