@@ -3,11 +3,12 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
-from albert_lab import paths
+from albert_lab import files, paths
 from albert_lab.config.compose import load_option
 from albert_lab.config.schema import InterSentenceConfig, RunConfig, digest
 from albert_lab.data.batches import fixed_pairs
@@ -15,6 +16,8 @@ from albert_lab.data.build import Say, find_or_build
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.prepare import find_shards
 from albert_lab.data.shards import Shards
+from albert_lab.errors import DamagedFileError
+from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:  # half a second to load, which only fitting needs
     from scipy.sparse import csr_matrix
@@ -27,6 +30,7 @@ TRAINING_PAIRS = 40_000
 VALIDATION_SHARE = 0.1
 STRENGTHS = (0.001, 0.003, 0.01, 0.03)
 _FILE = "floors.json"
+Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 def find_or_fit(config: RunConfig, train: Shards, dev: Shards, options: Sequence[str], say: Say) -> dict[str, float]:
@@ -46,13 +50,27 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, options: Sequence
         DiskFullError: no space was left.
     """
 
+    def fit() -> str:
+        return json.dumps({option: _floor(config, train, dev, option) for option in options}) + "\n"
+
     def build(folder: Path) -> None:
-        floors = {option: _floor(config, train, dev, option) for option in options}
-        (folder / _FILE).write_text(json.dumps(floors) + "\n")
+        (folder / _FILE).write_text(fit())
 
     folder = paths.cache() / "lexical-floors" / digest([VERSION, find_shards(config).name, _settings(config), *options])
     find_or_build(folder, build, "the lexical floors", say)
-    return json.loads((folder / _FILE).read_text())
+    try:
+        return _read(folder / _FILE, options)
+    except DamagedFileError as error:
+        say(f"the lexical floors are fitted again: {error}")
+        write_atomically(folder / _FILE, fit())
+    return _read(folder / _FILE, options)
+
+
+def _read(file: Path, options: Sequence[str]) -> dict[str, float]:
+    floors = files.read_json(file, dict[str, Percent])
+    if set(floors) != set(options):
+        raise DamagedFileError(file, f"has the floors of {', '.join(floors)}, not of {', '.join(options)}")
+    return floors
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:

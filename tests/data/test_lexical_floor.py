@@ -3,6 +3,7 @@ import pytest
 from toy import toy_config
 from toy_shards import make_shards
 
+from albert_lab import paths
 from albert_lab.config.compose import load_option
 from albert_lab.config.schema import InterSentenceConfig
 from albert_lab.data import lexical_floor
@@ -73,3 +74,15 @@ def test_the_floor_is_fitted_once_for_a_text_whatever_the_seed_and_the_objective
         assert find_or_fit(config.model_copy(update=change), train, dev, ["nsp", "sop"], silent) == found
     with pytest.raises(TypeError):
         find_or_fit(config.model_copy(update={"max_sequence_length": 24}), train, dev, ["nsp", "sop"], silent)
+
+
+@pytest.mark.parametrize("damage", ["", '{"sop": 50', '{"sop": NaN}', '{"nsp": 50.0}', '{"sop": 750}', "[50]"])
+def test_damaged_floors_in_the_cache_are_fitted_again(text, damage):
+    config, train, dev = text
+    said = []
+    whole = find_or_fit(config, train, dev, ["sop"], said.append)
+    (file,) = paths.cache().glob("lexical-floors/*/floors.json")
+    file.write_text(damage)
+    assert find_or_fit(config, train, dev, ["sop"], said.append) == whole
+    assert "fitted again" in said[-1]
+    assert "floors.json" in said[-1]
