@@ -13,6 +13,8 @@ import numpy as np
 
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import RunConfig
+from albert_lab.cost import capacity
+from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
 
 
@@ -94,9 +96,10 @@ def _first(child: "_Child", candidate: Candidate, seconds: float, say: Callable[
     shape = f"{config.model.name} E={config.embedding_size} {config.sharing.name} in {candidate.library}"
     say(f"warming up {shape}, batches of {config.batch_size} sequences of {config.max_sequence_length}")
     try:
+        capacity.check_training(config)
         asked = {"config": config.model_dump(mode="json"), "library": candidate.library, "seconds": seconds}
         return Measured(**child.ask(asked))
-    except ChildError as error:
+    except (ConfigError, ChildError) as error:
         return Measured(failure=str(error))
 
 

@@ -22,6 +22,12 @@ def test_every_configuration_has_a_turn_each_round_and_one_that_cannot_be_built_
     assert said[-1] == "round 2 of 2"
 
 
+def test_what_does_not_fit_in_the_memory_of_the_machine_is_not_begun(tmp_path):
+    config = toy_config(tmp_path, "model.hidden_size=400000000")
+    (failed,) = rounds.measure([rounds.Candidate(config)], rounds=1, seconds=0.01, say=lambda _line: None)
+    assert "GiB, and this machine has" in failed.failure
+
+
 def test_a_child_that_was_killed_is_told_and_none_is_left_behind(tmp_path):
     with rounds._children([toy_config(tmp_path)] * 2) as children:
         children[0].process.kill()
