@@ -10,6 +10,7 @@ from albert_lab.tasks.examples import ChoiceExample, Issue
 from albert_lab.tasks.features import TextEncoder
 from albert_lab.tasks.formats.choices import ChoicesFormat
 from albert_lab.tasks.formats.glue import GlueFormat
+from albert_lab.tasks.formats.rows import read_rows
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.multiple_choice import Kind
 from albert_lab.tasks.task import load_task
@@ -87,6 +88,12 @@ def test_a_question_with_fewer_options_never_chooses_what_it_has_not(tmp_path):
     )
     assert kind.chance_loss(features) == pytest.approx(np.log([2, 5]).mean())
     assert kind.constant([many], [few, many]).answers == {"0": 1, "1": 4}
+
+
+def test_json_lines_without_an_object_are_refused_with_the_reason(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text":\n[1]\n')
+    with pytest.raises(ConfigError, match=r"a\.jsonl: no line is a JSON object; the first one is no JSON"):
+        read_rows(tmp_path / "a.jsonl", [], False, "")
 
 
 def test_texts_and_labels_are_read_from_json_lines_and_written_so(tmp_path):

@@ -53,13 +53,15 @@ def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> 
 
     Raises:
         MissingDataError: there is no such file.
-        ConfigError: it is empty or not UTF-8.
+        ConfigError: it is empty, not UTF-8, or JSON Lines of which none is an object.
     """
     lines = read_lines(file)
     if not lines:
         raise ConfigError(f"{file} is empty")
     if file.suffix == JSON_LINES:
         rows = [_object(f"{file.name}:{number + 1}", number, line) for number, line in enumerate(lines)]
+        if all(row.flaw for row in rows):
+            raise ConfigError(f"{file}: no line is a JSON object; the first one is {rows[0].flaw}")
         return list(dict.fromkeys(name for row in rows for name in row.cells)), rows
     cells = [line.split("\t") for line in lines]
     has_header = header or marker in cells[0]
