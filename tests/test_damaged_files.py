@@ -22,9 +22,9 @@ from albert_lab.data import corpus as texts
 from albert_lab.data.shards import SPLITS, open_shards, read_meta
 from albert_lab.errors import FIXABLE, DamagedFileError
 from albert_lab.interop import folder as folders
-from albert_lab.interop import loading
+from albert_lab.interop import loading, tokenizer_files
 from albert_lab.report import report
-from albert_lab.runs import ancestry, cleaning, finetunings, reported, results, states, status
+from albert_lab.runs import ancestry, cleaning, finetunings, job, layers, reported, results, states, status
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment, recorded
@@ -68,12 +68,14 @@ RUN_FILES = {
     runs.FAILURE: lambda: {"error": "the loss is nan", "fixable": False},
     runs.MACHINE: lambda: {"threads": 2},
     runs.IMPORT: lambda: {"missing_parts": ["pooler"], "source": "x"},
+    job.FILE: lambda: {"job": "4711", "words": ["sst2"], "preparation": None},
 }
 READERS = {
     results.RECORD: lambda folder: (results.check(folder), results.read(folder)),
     runs.FAILURE: states.failure,
     runs.MACHINE: lambda folder: runs.use_threads(folder, runs.read(folder).config),
     runs.IMPORT: loading.read_import,
+    job.FILE: job.read,
 }
 
 
@@ -120,6 +122,20 @@ def test_a_damaged_log_is_named_and_status_goes_on(run_folder, data):
         reported.curve(run_folder)
     assert status.text(status.rows(run_folder.parent))
     file.unlink()
+
+
+@EXAMPLES
+@given(data=st.data())
+def test_the_layers_of_a_run_are_read_or_named(run_folder, data):
+    rows = [f"{token},{layer},1.5,0.5,60.0,9" for token in ("cls", "mean") for layer in range(3)]
+    content = "\n".join(["token,layer,l2_distance,cosine_similarity,degrees,n", *rows]) + "\n"
+    file = run_folder / results.LAYERS
+    file.write_bytes(data.draw(damaged(content.encode())))
+    try:
+        with refused_at_most(results.LAYERS):
+            layers.table([run_folder], print)
+    finally:
+        file.unlink()
 
 
 def test_one_damaged_run_is_named_by_status_and_the_others_stand(own_home, tmp_path):
@@ -256,6 +272,38 @@ def published(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("published")
     make_bert(BERT).save_pretrained(folder)
     return folder
+
+
+def with_header(content: bytes, header: bytes) -> bytes:
+    """A safetensors file with another header: 8 bytes of its length, the header, the numbers."""
+    size = int.from_bytes(content[:8], "little")
+    return len(header).to_bytes(8, "little") + header + content[8 + size :]
+
+
+@EXAMPLES
+@given(data=st.data())
+def test_weights_with_an_edited_header_are_read_or_named(published, data):
+    file = published / "model.safetensors"
+    before = file.read_bytes()
+    header = json.loads(before[8 : 8 + int.from_bytes(before[:8], "little")])
+    file.write_bytes(with_header(before, as_json(data.draw(edited(header)))))
+    try:
+        with refused_at_most(published.name):
+            folders.read_model(published)
+    finally:
+        file.write_bytes(before)
+
+
+@FEWER
+@given(data=st.data())
+def test_the_flags_of_a_tokenizer_are_read_or_named(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("flags")
+    content = {"do_lower_case": True, "keep_accents": False, "model_max_length": 512}
+    file = folder / tokenizer_files.CONFIG_FILE
+    file.write_bytes(data.draw(st.one_of(edited(content).map(as_json), damaged(as_json(content)))))
+    with refused_at_most(file.name):
+        tokenizer_files.read_flags(folder)
+    shutil.rmtree(folder)
 
 
 @FEWER
