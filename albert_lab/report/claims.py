@@ -231,7 +231,7 @@ def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: 
     if not has_floor or scores.shows_learning(column, claim.level):
         return ""
     label, best = scores.best(column)
-    return f"no row has learnt it: the best, {label}, is at {best:.1f} %"
+    return f"no row is clearly above {claim.level:g} %: the best, {label}, is at {best:.1f} %"
 
 
 def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha: float) -> Verdict:

@@ -87,7 +87,7 @@ def test_a_ratio_is_decided_and_told_as_a_factor(bounds, decision):
 def test_to_be_at_chance_tells_nothing_where_no_row_is_above_chance(best, decision):
     found = verdict(CHANCE, around(50, 49, best))
     assert found.decision == decision
-    nothing = f"no row has learnt it: the best, embedding_size=256, is at {best + 0.5:.1f} %"
+    nothing = f"no row is clearly above 55 %: the best, embedding_size=256, is at {best + 0.5:.1f} %"
     assert found.reason == ("" if decision == "supported" else nothing)
     assert not found.lack
 
