@@ -1,4 +1,4 @@
-"""Files in forms of our own, read back: whatever is wrong with one becomes one error with file, place and remedy.
+"""Reading of our own file formats: any damage becomes one error with file, place and remedy.
 
 JSON, lines of JSON, YAML, CSV and arrays of numbers. Written by this package or by hand, a file may be cut short,
 overwritten, or made to do harm: none of that is a traceback, and nothing in a file is run.
@@ -233,18 +233,6 @@ def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
         return _adapter(form).validate_python(content)
     except ValidationError as error:
         raise DamagedFileError(file, _describe(error), remedy) from error
-
-
-def parse_json(text: str, form: type[T], file: Path, place: str, remedy: str = "") -> T:
-    """The JSON in a cell or a value of a file, in its form; place names that cell or value in errors.
-
-    Raises:
-        DamagedFileError: it is no JSON, or has another form.
-    """
-    try:
-        return _adapter(form).validate_json(text)
-    except ValidationError as error:
-        raise DamagedFileError(file, f"{place}: {_describe(error)}", remedy) from error
 
 
 def _validate(file: Path, content: bytes, form: type[T], remedy: str, line: int | None = None) -> T:

@@ -1,4 +1,4 @@
-"""What long work reports to: a function that takes one line for the user."""
+"""Progress reports of long work: a function that takes one line for the user."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator

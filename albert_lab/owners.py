@@ -1,4 +1,4 @@
-"""Whose a lock, a mark or a half-made file is: a process by its number, its job and its host, and whether it has ended.
+"""The owner of a lock, a mark or a half-made file: a process by number, job and host, and whether it has ended.
 
 On a shared file system a number alone means nothing: the process 4711 of another host is not to be found here.
 """

@@ -1,4 +1,4 @@
-"""What asks this process to stop: SIGINT or SIGTERM, remembered from the moment it comes, and the exit code it means.
+"""Requests to stop this process: SIGINT or SIGTERM, remembered from the moment it arrives, and its exit code.
 
 A signal may come at any instruction: within an import, a callback, a destructor. Raising there is not enough, since
 what is raised can be replaced by another error or swallowed. So the first signal is remembered, and the exit code
@@ -28,11 +28,11 @@ _first: int | None = None
 
 
 class Stop(BaseException):
-    """A signal came while this process itself was at work."""
+    """A signal arrived while this process was working."""
 
 
 def listen() -> None:
-    """From here on, a signal is remembered and ends what this process does; what came before is forgotten."""
+    """From now on, a signal is remembered and interrupts the work of this process; earlier ones are forgotten."""
     global _first
     _first = None
     signal.signal(signal.SIGALRM, _end_now)
@@ -42,14 +42,14 @@ def listen() -> None:
 
 
 def finish() -> None:
-    """The work is done and its exit code stands: a signal changes nothing any more."""
+    """The work is done and its exit code is final: later signals change nothing."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number in NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 
 
 def exit_code() -> int | None:
-    """The exit code of the first signal; None where none came."""
+    """The exit code of the first signal; None where there was none."""
     return None if _first is None else code_of(_first)
 
 
@@ -60,7 +60,7 @@ def code_of(number: int) -> int:
 
 @contextmanager
 def deferred(tell: Callable[[int], None] | None = None) -> Iterator[list[int]]:
-    """Within, signals stop nothing: they are added to the list that is given, and told."""
+    """Inside this context signals stop nothing: they are added to the list that it gives, and reported."""
     found: list[int] = []
 
     def note(number: int, _frame: Any) -> None:
@@ -80,7 +80,7 @@ def deferred(tell: Callable[[int], None] | None = None) -> Iterator[list[int]]:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Within, signals wait; so they do in a child that is started here, until it listens."""
+    """Inside this context signals wait, also in a child that is started here, until it handles them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
@@ -89,12 +89,12 @@ def held_back() -> Iterator[None]:
 
 
 def let_through() -> None:
-    """Take the signals that were held back while this process was started."""
+    """Handle the signals that were blocked while this process was started."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
 
 def end_with_parent() -> None:
-    """Make the end of the process that started this one, named in $ALBERT_LAB_PARENT, come here as SIGTERM.
+    """Receive SIGTERM when the process that started this one, named in $ALBERT_LAB_PARENT, ends.
 
     On Linux the kernel sends it. Elsewhere a thread asks once a second whose child this process is.
     """

@@ -1,4 +1,4 @@
-"""What Slurm says of the jobs of this user: which are in the queue, and what became of one that is not."""
+"""The jobs of this user in Slurm: those in the queue, and how one that has left it ended."""
 
 import subprocess
 import time

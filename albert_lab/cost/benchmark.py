@@ -25,7 +25,7 @@ class Quartiles:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Quartiles | None":
-        """The quartiles of some values; None of none."""
+        """The quartiles of some values; None if there are none."""
         if not values:
             return None
         low, median, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
@@ -62,7 +62,7 @@ class BenchmarkRow:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The lines of a benchmark, and the settings they were made with."""
+    """The rows of a benchmark, and its settings."""
 
     lines: tuple[BenchmarkRow, ...]
     memory: str

@@ -1,4 +1,4 @@
-"""The shape of an encoder as config.json of transformers says it, both ways."""
+"""The shape of an encoder from a config.json of transformers, and back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

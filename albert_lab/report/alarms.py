@@ -1,4 +1,4 @@
-"""What did not rise above its floor: of scores on held-out text a row a line, of fine-tuned tasks a column a line."""
+"""Scores that are not above their floor: one line per row on held-out text, one per column of fine-tuned tasks."""
 
 from collections.abc import Sequence
 

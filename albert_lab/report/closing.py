@@ -1,4 +1,4 @@
-"""What a study prints when it ends: table, verdicts, what each row learnt, alarms, and where the report is."""
+"""The output at the end of a study: table, verdicts, what each row learnt, alarms, and the path of the report."""
 
 import os
 from collections.abc import Sequence

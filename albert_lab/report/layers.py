@@ -1,4 +1,4 @@
-"""What the layers of each run come to in single numbers: how rough their course is, and where it ends."""
+"""The layers of each run in single numbers: how rough their curve is, and where it ends."""
 
 from collections.abc import Sequence
 

@@ -19,7 +19,6 @@ from albert_lab.studies.table import Row, Run
 AVERAGE_LEARNT = "average_learnt"
 AVERAGE_LIKELIHOOD = "average_log_likelihood"
 MLM_LIKELIHOOD = "mlm_log_likelihood"
-_AVERAGES = (AVERAGE, AVERAGE_LEARNT)
 
 
 class TableScores:

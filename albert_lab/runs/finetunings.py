@@ -1,4 +1,4 @@
-"""The fine-tunings of a run: what of them is done, and making the rest."""
+"""The fine-tunings of a run: which are done, and making the others."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ FAILURE = "failure.json"
 
 
 class Failure(BaseModel):
-    """What is noted of a run or a fine-tuning that failed; fixable: by what the user can do, without --retry-failed."""
+    """A recorded failure of a run or a fine-tuning; fixable: by the user, and then retried without --retry-failed."""
 
     error: str
     fixable: bool = False
@@ -39,7 +39,7 @@ Seeds = Sequence[int] | None
 
 
 def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
-    """Every task with every fine-tuning seed: those given, or those of the run's scale."""
+    """Every task with every fine-tuning seed: the given ones, or those of the run's scale."""
     return [(task, seed) for task in map(load_task, tasks) for seed in seeds or task.fitted(config).seeds]
 
 
@@ -80,7 +80,7 @@ def _failure_file(folder: Path, task: str, seed: int) -> Path:
 
 
 def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
-    """A finished run as the start of fine-tunings, or random weights of its shape; their records lie apart.
+    """A finished run as the start of fine-tunings, or random weights of its shape; their records are kept apart.
 
     Raises:
         MissingDataError: its weights are no longer there.

@@ -1,4 +1,4 @@
-"""What runs read, made ahead of them: `python -m albert_lab.runs.preparing FOLDER... [--tasks TASK...]`."""
+"""Preparation of what runs read, ahead of them: `python -m albert_lab.runs.preparing FOLDER... [--tasks TASK...]`."""
 
 import argparse
 import sys

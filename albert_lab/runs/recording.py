@@ -1,4 +1,4 @@
-"""The record of a finished pre-training: its scores, what it took, what it was shown, with what it was made."""
+"""The record of a finished pre-training: scores, cost, training data, software and hardware."""
 
 import platform
 from collections.abc import Sequence

@@ -67,7 +67,7 @@ def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = Non
 
 
 def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool], say: Callable[[str], None]) -> int:
-    """Help the process that leads to pre-train, without a word, and return the exit code: 0 done, 75 stopped."""
+    """Help the leading process to pre-train, without output, and return the exit code: 0 done, 75 stopped."""
     run = read(folder)
     use_threads(folder, run.config, rank)
     if is_pretrained(folder):
@@ -129,7 +129,7 @@ def _pretrain(
     is_stopped: Callable[[], bool],
     rank: Rank,
 ) -> bool:
-    """Prepare the data, train, evaluate; the process that leads writes the record. False when stopped before the end.
+    """Prepare the data, train, evaluate; the leading process writes the record. False when stopped before the end.
 
     Raises:
         LostProcessError: another process of the run is gone.

@@ -1,4 +1,4 @@
-"""What came of a sweep, put together as the study that its report is made of."""
+"""The results of a sweep, collected as the study that its report is made of."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

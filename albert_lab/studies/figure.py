@@ -1,4 +1,4 @@
-"""The figures that an experiment can name, and what is said of each; drawn by functions of figures/charts.py."""
+"""The figures that an experiment can name, with their titles and captions; figures/charts.py draws them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The graph of runs: which run starts from which, what has to be made for what is asked, and in which order."""
+"""The graph of runs: which run starts from which, which runs a request needs, and in which order."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -84,7 +84,7 @@ def _value(config: RunConfig, key: str) -> Any:
 def needed(
     lineages: Iterable[Sequence[runs.Run]], ended: Collection[str] = (), recorded: Collection[str] = ()
 ) -> set[str]:
-    """Names of the runs that have to be pre-trained for what is asked.
+    """Names of the runs that a request needs to pre-train.
 
     A parent that is finished runs again only where its weights were freed and an unfinished run starts from it; one
     that nobody waits for is left alone.
@@ -117,7 +117,7 @@ def parents_among(found: Sequence[runs.Run]) -> dict[Path, Path]:
 
 
 def orphaned(run: runs.Run, reasons: Mapping[str, str]) -> str:
-    """Why a run is not made whose parent failed."""
+    """The reason of a run that is not made because its parent failed."""
     assert run.start_from is not None
     parent = run.start_from.run
     return f"not started: it starts from {parent}, which did not end well: {reasons.get(parent, 'it was stopped')}"

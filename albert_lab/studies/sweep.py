@@ -54,7 +54,7 @@ class PlannedPoint:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether reports have all its numbers, and its folder has not."""
+        """Whether reports have all its numbers while its folder lacks some."""
         return self.recorded is not None
 
     @property
@@ -75,7 +75,7 @@ class PlannedPoint:
 
 @dataclass(frozen=True)
 class Options:
-    """How to go about a sweep, as on the command line; jobs may be machine.AUTO_JOBS."""
+    """The options of a sweep, as on the command line; jobs may be machine.AUTO_JOBS."""
 
     jobs: int = 1
     fail_fast: bool = False
@@ -95,7 +95,7 @@ class Options:
 
 @dataclass
 class Outcome:
-    """What came of a sweep: 0, or why it is not complete; whether runs continue on their own; failures by run name."""
+    """The outcome of a sweep: 0, or why it is not complete; whether runs continue by themselves; failures by run."""
 
     code: int = 0
     is_left: bool = False
@@ -144,7 +144,7 @@ def _planned(point: Point, tasks: dict[str, str], reports: Iterable[Path], seeds
 
 
 def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
-    """Every run of a sweep once, by folder, each behind those it starts from; what is no row has no tasks."""
+    """Every run of a sweep once, by folder, each after those it starts from; runs that are no rows have no tasks."""
     rows = {item.run.folder: item for item in planned}
     return {each.run.folder: rows.get(each.run.folder, each) for item in planned for each in (*item.ancestors, item)}
 
@@ -161,7 +161,7 @@ def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
 
 
 def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
-    """The points without the tasks that the corpus turns out not to bring; those that it brings are made."""
+    """The points without the tasks that the corpus cannot provide; the data of the others is made."""
     tasks = columns.available(planned[0].tasks, planned[0].point.config, _say)
     return [replace(item, tasks=tasks) for item in planned]
 
@@ -235,7 +235,7 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
 
 
 def _note_orphans(items: Iterable[PlannedPoint], outcome: Outcome) -> None:
-    """Notes why the runs are missing whose parent failed before."""
+    """Records why runs are missing whose parent failed before."""
     for run in (item.run for item in items):
         if run.start_from and run.start_from.run in outcome.failures and states.state(run.folder) != "done":
             outcome.failures.setdefault(run.name, graph.orphaned(run, outcome.failures))

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
-from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.runs.finetunings import AVERAGE
 from albert_lab.runs.reported import REMEDY
 from albert_lab.studies.experiment import Experiment
 
@@ -106,12 +106,6 @@ def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
         is_official = all(line["task"] == line["column"] for line in lines.values())
         found.insert(0, Column(AVERAGE, "Avg", AVERAGE if is_official else None))
     return found
-
-
-def average_as_printed(cells: Mapping[str, str]) -> str:
-    """The mean of the paper's five task cells as it prints them: SQuAD as the mean of F1 and EM, rounded half up."""
-    means = [statistics.mean(Decimal(part) for part in cells[task].split("/")) for task in AVERAGED]
-    return str(half_up(statistics.mean(means)))
 
 
 def half_up(value: Decimal) -> Decimal:

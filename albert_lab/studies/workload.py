@@ -1,4 +1,4 @@
-"""How much work a run is, in FLOPs: what is left of its pre-training, and its missing fine-tunings."""
+"""The work of a run in FLOPs: what is left of its pre-training, and its missing fine-tunings."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ASSUMED_SPEED = 2e10
 
 @dataclass(frozen=True)
 class Work:
-    """FLOPs of a run: of its whole budget, of what it makes of it itself (none where done), of its fine-tunings."""
+    """FLOPs of a run: of its whole budget, of its own part of that (none if done), of its fine-tunings."""
 
     budget: float
     pretraining: float
@@ -23,19 +23,19 @@ class Work:
 
     @property
     def total(self) -> float:
-        """What is to be made of it."""
+        """FLOPs that are still to be computed."""
         return self.pretraining + self.finetuning
 
 
 def of(run: Run, point: Point, tasks: Iterable[str], seeds: finetunings.Seeds) -> Work:
-    """The work that a run with its fine-tunings is; one that stopped counts whole."""
+    """The work of a run with its fine-tunings; a stopped run counts in full."""
     budget = price(run.config, ASSUMED_SPEED).flops
     own = 0.0 if states.state(run.folder) in states.PRETRAINED else budget * own_share(point)
     return Work(budget, own, sum(finetuning_flops(run, tasks, seeds).values()))
 
 
 def own_share(point: Point) -> float:
-    """The share of the budget that a point's run makes itself: the trunk's part is not repeated."""
+    """The share of the budget that a point's own run computes: the trunk's part is not repeated."""
     start, budget = point.start, point.config.budget
     if start is None or start.keep != "training":
         return budget.stop_at

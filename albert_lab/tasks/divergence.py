@@ -1,4 +1,4 @@
-"""When a fine-tuning counts as diverged: it ends near chance."""
+"""Divergence of a fine-tuning: it ends near chance."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A model's scores of a split's examples, and what they are worth: answers, and one Score a metric."""
+"""The evaluation of a model on a split: scores of its examples, answers, and one Score per metric."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +23,7 @@ _BY = "fine-tuned"
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What scores are worth: the final answers, their Scores, and how right each answer is (see FinetuningRecord).
+    """The final answers, their Scores, and how right each answer is (see FinetuningRecord).
 
     is_constant says whether every example has the same answer, no-answer thresholds aside.
     """
@@ -67,7 +67,7 @@ def forward_all(
 def floors_of(
     task: TaskConfig, kind: TaskKind, train: Sequence[Any], examples: Sequence[Any], say: Callable[[str], None]
 ) -> dict[str, float]:
-    """What the best constant answer scores on examples, by metric, in percent."""
+    """The scores of the best constant answer on examples, by metric, in percent."""
     return judge(task, examples, kind.constant(train, examples), say).scores
 
 
@@ -82,7 +82,7 @@ def evaluate_scores(
     step: int,
     threshold: float | None = None,
 ) -> Evaluated:
-    """What the scores of examples are worth.
+    """Answers and metrics from the scores of examples.
 
     Args:
         task: the task of the examples.

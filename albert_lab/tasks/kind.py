@@ -1,4 +1,4 @@
-"""What a kind of task is made of; each kind is one module of this package with a class `Kind`."""
+"""The interface of a kind of task; each kind is one module of this package with a class `Kind`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

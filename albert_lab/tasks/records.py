@@ -1,4 +1,4 @@
-"""The record of one fine-tuning: its file is written last and means that it is done; several seeds as medians."""
+"""The record of one fine-tuning, written last, so that its file means done; and medians over several seeds."""
 
 import json
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Evaluation(_Part):
 
 
 class Attempt(_Part):
-    """One training: its rate, its loss at the end, what a blind model would reach, and the signs of divergence."""
+    """One training: its rate, its final loss, the loss of a blind model, and the signs of divergence."""
 
     learning_rate: float
     end_loss: float | None
@@ -126,7 +126,7 @@ def median_score(scores: Sequence[Score]) -> Score:
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
-    """What a fine-tuning's numbers come from, in short: run, task, settings and seed.
+    """Short identifier of a fine-tuning's inputs: run, task, settings and seed.
 
     Raises:
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
