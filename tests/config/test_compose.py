@@ -6,6 +6,7 @@ from operator import getitem
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_folders import toy_tokenizer_file
 
 from albert_lab import paths
 from albert_lab.config import compose as config
@@ -418,3 +419,14 @@ def test_a_language_that_is_none_is_refused(code):
 @pytest.mark.parametrize("text", ["/x/${seed}", r"/x/\${seed}", r"/x/\\${seed}", r"\\host\x", "/x's \"${seed}", "/x\\"])
 def test_a_quoted_value_means_its_very_text(text):
     assert config.load(["corpus=files", f"corpus.path={config.quoted(text)}"]).corpus.path == text
+
+
+def test_more_values_than_anybody_sweeps_are_refused_with_the_limit():
+    with pytest.raises(ConfigError, match="seed=range\\(0,1000000\\) names more than 10,000 values"):
+        config.axes(["seed=range(0,1000000)"])
+
+
+def test_an_existing_tokenizer_says_how_large_its_vocabulary_is(tmp_path):
+    file = toy_tokenizer_file(tmp_path, vocab_size=52)
+    found = config.load(["tokenizer=model-file", f"tokenizer.model_file={file}"])
+    assert found.tokenizer.vocab_size == 52

@@ -279,6 +279,11 @@ def test_an_error_that_no_row_makes_names_none(overrides, message):
         grid_points.points(toy(grid=grid), overrides)
 
 
+ASKED = "title: a\nsource: b\ncolumns: [mlm_accuracy]"
+# Each line has seven of the one before: 7 ** 9 values.
+ALIASES = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 7)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -286,6 +291,18 @@ def test_an_error_that_no_row_makes_names_none(overrides, message):
         ("just words", ": title must be given; source must be given"),
         ("title: a\nsource: b\ngrid: {seed: [0]}\ncolums: [x]", "colums"),
         ("title: a\nsource: b", "grid"),
+        *((f"{ASKED}\nname: {name}", "is no name") for name in ("../x", "/x", "''", ".", "..", "x" * 300)),
+        ("title: a\nsource: b\ngrid: {seed: null}", "seed: None gives no values"),
+        ("title: a\nsource: b\ngrid: {seed: []}", "seed: [] gives no values"),
+        (f"{ASKED}\nbeyond_paper: []", "beyond_paper"),
+        (f"{ASKED}\nfinetuning_seeds: [-1]", "finetuning_seeds.0=-1"),
+        (f"{ASKED}\ngrid: {{seed: [{'9' * 6000}]}}", "cannot be read as YAML"),
+        (f"{ASKED}\nx: {'[' * 99}{']' * 99}", "nested more than 64 deep"),
+        (f"{ASKED}\na: &a [1, 1, 1, 1, 1, 1, 1]\n{ALIASES}", "more than 100,000 values, with its aliases written out"),
+        (
+            f"{ASKED}\nclaims: [{{check: greater, metric: x, row: {{}}, than: .nan, quote: q, section: s}}]",
+            "than.float=nan",
+        ),
         ("title: a\nsource: b\ngrid: {}\ncolumns: [mnly]", "mine.yaml: columns: mnly is unknown"),
         (
             "title: a\nsource: b\ngrid: {sharing: [all-shared]}\n"

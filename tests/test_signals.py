@@ -1,0 +1,41 @@
+import os
+import signal
+
+import pytest
+
+from albert_lab import signals
+from albert_lab.cli.ending import end
+from albert_lab.errors import ConfigError
+
+ERRORS = [AttributeError("'NoneType' object has no attribute 'x'"), ConfigError("x"), SystemExit(2), OSError("x")]
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch):
+    """The handlers and the memory of signals as they were, after each test."""
+    handlers = {number: signal.getsignal(number) for number in (*signals.NUMBERS, signal.SIGALRM)}
+    monkeypatch.setattr(signals, "_first", None)
+    monkeypatch.delenv("ALBERT_LAB_TRACEBACK", raising=False)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_the_exit_code_is_that_of_the_signal_whatever_error_follows(number, code, error):
+    signals.listen()
+    with pytest.raises(signals.Stop):
+        os.kill(os.getpid(), number)
+    with pytest.raises(SystemExit) as ended:
+        end(error)
+    assert ended.value.code == code
+
+
+def test_a_signal_that_is_deferred_stops_nothing_and_is_remembered():
+    signals.listen()
+    with signals.deferred() as received:
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert received == [signal.SIGTERM]
+    assert signals.exit_code() == 75
