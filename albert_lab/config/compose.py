@@ -122,10 +122,11 @@ def _with_values(overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, s
     if any(_literal(each) != each.input_line for each in overrides):
         return None
     known = groups()
-    options = [override for override in overrides if override.key_or_group in known]
+    # Of an option that is given twice the last one counts.
+    options = {each.key_or_group: str(each.input_line) for each in overrides if each.key_or_group in known}
     values = [override for override in overrides if override.key_or_group not in known]
     try:
-        kept, choices = _of_options(tuple(sorted(str(each.input_line) for each in options)))
+        kept, choices = _of_options(tuple(sorted(options.values())))
         composed = copy.deepcopy(kept)
         for override in values:
             OmegaConf.update(composed, override.key_or_group, override.value(), merge=True)
