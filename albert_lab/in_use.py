@@ -37,6 +37,15 @@ def mark(folder: Path) -> None:
         _held.pop(key, None)
 
 
+def unmark(folder: Path) -> None:
+    """Take back this process's mark of a folder, if it has one."""
+    lock = _held.pop((os.getpid(), folder), None)
+    if lock:
+        lock.release(force=True)
+        locks.drop(Path(lock.lock_file))
+        Path(lock.lock_file).unlink(missing_ok=True)
+
+
 def _file(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}{_SUFFIX}{owners.own()}")
 

@@ -7,17 +7,20 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from albert_lab.config.schema import RESULTS_VERSION, InterSentenceConfig, MaskingConfig, RunConfig, digest
+from albert_lab.data import plans
 from albert_lab.data.masking import mask
 from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.shards import Shards
 
 PREFETCHED_BATCHES = 4
+# A fixed set is of all text up to so many blocks (see pairs.py; four million sentences), and of as many of more text.
+SAMPLED_BLOCKS = 16
 
 
 class Vocabulary(Protocol):
@@ -153,7 +156,10 @@ class Batches:
     def _plan(self, epoch: int) -> Pairs:
         """The plan of an epoch; all other plans but the next are dropped."""
         self._begin(epoch)
-        self._plans = {number: plan for number, plan in self._plans.items() if number in (epoch, epoch + 1)}
+        for passed in self._plans.keys() - {epoch, epoch + 1}:
+            del self._plans[passed]
+            if plans.is_large(self._shards):
+                plans.drop(self._plan_name(passed))
         plan = self._plans[epoch].result()
         if epoch == 0:
             self._first_stats = plan.stats
@@ -164,18 +170,25 @@ class Batches:
     def _begin(self, epoch: int) -> None:
         """Starts making the plan of an epoch, in a thread of its own that ends with it."""
         if epoch not in self._plans:
-            config = self._config
             thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairs")
-            self._plans[epoch] = thread.submit(
-                make_pairs,
-                self._shards,
-                config.inter_sentence,
-                max_sequence_length=config.max_sequence_length,
-                short_sequence_probability=config.short_sequence_probability,
-                seed=config.seed,
-                epoch=epoch,
-            )
+            self._plans[epoch] = thread.submit(self._find_or_make, epoch)
             thread.shutdown(wait=False)
+
+    def _find_or_make(self, epoch: int) -> Pairs:
+        config = self._config
+        make = partial(
+            make_pairs,
+            self._shards,
+            config.inter_sentence,
+            max_sequence_length=config.max_sequence_length,
+            short_sequence_probability=config.short_sequence_probability,
+            seed=config.seed,
+            epoch=epoch,
+        )
+        return plans.find_or_make(self._plan_name(epoch), make) if plans.is_large(self._shards) else make()
+
+    def _plan_name(self, epoch: int) -> str:
+        return f"{self._identity()}-{epoch}"
 
 
 def fixed_set(
@@ -216,7 +229,8 @@ def fixed_pairs(
 ) -> Pairs:
     """Pairs for evaluation, the same for the same arguments; fewer if the text does not yield so many.
 
-    Labels come in the shares of a whole epoch, up to rounding, in the set and in its first part of any size.
+    Labels come in the shares of a whole epoch, up to rounding, in the set and in its first part of any size. Of much
+    text only a sample is planned: blocks of documents at equal distances.
 
     Raises:
         ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
@@ -228,6 +242,7 @@ def fixed_pairs(
         short_sequence_probability=short_sequence_probability,
         seed=seed,
         epoch=0,
+        most_blocks=SAMPLED_BLOCKS,
     )
     place = np.empty(len(pairs))  # of a pair in the order of those of its label, as a share of them
     for label in np.unique(pairs.label):

@@ -22,6 +22,8 @@ BLOCK_SENTENCES = 1 << 18
 # A document is cut into chunks alternately forwards and backwards, in stretches of about this many chunks.
 STRETCH_CHUNKS = 32
 
+_Block = tuple[int, tuple[int, int]]  # its number, its first document and its end
+
 
 class Stream(IntEnum):
     """What random numbers are drawn for: a part of the generator's key, so that no two uses share numbers."""
@@ -190,8 +192,11 @@ def make_pairs(
     short_sequence_probability: float,
     seed: int,
     epoch: int,
+    most_blocks: int | None = None,
 ) -> Pairs:
     """One epoch's segment pairs over a split, in the order of their visits: a function of (seed, epoch) alone.
+
+    With most_blocks, they are of at most so many blocks of documents, at equal distances.
 
     Source: create_pretraining_data.py, create_instances_from_document.
 
@@ -203,7 +208,7 @@ def make_pairs(
     limit = max_sequence_length - SPECIAL_TOKENS
     counts: Counter[str] = Counter()
     parts: list[Pairs] = []
-    for block, (first, end) in enumerate(_blocks(shards.document_offsets)):
+    for block, (first, end) in _spread(list(enumerate(_blocks(shards.document_offsets))), most_blocks):
         rng = generator(Stream.PAIRS, seed, epoch, block)
         stretches = _draw_stretches(shards, first, end, limit, short_sequence_probability, spec.cutting, rng)
         chunks = cut_chunks(stretches, shards.sentence_offsets)
@@ -224,6 +229,13 @@ def _blocks(document_offsets: np.ndarray) -> Iterator[tuple[int, int]]:
     num_blocks = -(-num_sentences // BLOCK_SENTENCES)
     bounds = np.searchsorted(document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks)
     return itertools.pairwise(np.unique(bounds).tolist())
+
+
+def _spread(blocks: list[_Block], most: int | None) -> list[_Block]:
+    """At most so many of the blocks, at equal distances."""
+    if most is None or len(blocks) <= most:
+        return blocks
+    return [blocks[place * len(blocks) // most] for place in range(most)]
 
 
 def _draw_stretches(

@@ -1,0 +1,70 @@
+"""Plans of epochs on disk: made by one process, mapped by all that read them, for text that is large."""
+
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from albert_lab import in_use, owners, paths
+from albert_lab.data.build import find_or_build
+from albert_lab.data.pairs import Pairs
+from albert_lab.data.shards import Shards
+
+# Below, the plan of an epoch takes less than 10 MB and half a second, and an epoch little time: no file is worth it.
+LARGE_TOKENS = 50_000_000
+_STATS = "stats"
+
+
+def is_large(shards: Shards) -> bool:
+    """Whether plans of the text are kept on disk."""
+    return shards.num_tokens >= LARGE_TOKENS
+
+
+def find_or_make(name: str, make: Callable[[], Pairs]) -> Pairs:
+    """The plan of that name, mapped from disk, made first where it is not there; other processes wait for it.
+
+    Args:
+        name: identifies the content.
+        make: makes it.
+    """
+    for _ in range(2):  # another process may drop it at this very moment
+        folder = find_or_build(_folder(name), lambda partial: _write(partial, make()), "the plan of an epoch", _silent)
+        with suppress(FileNotFoundError):
+            return _read(folder)
+    return make()
+
+
+def drop(name: str) -> None:
+    """Remove a plan that this process is through with, unless another one reads it."""
+    folder = _folder(name)
+    in_use.unmark(folder)
+    if not in_use.is_used(folder):
+        with suppress(FileNotFoundError):  # another process did
+            shutil.rmtree(folder.rename(folder.with_name(f"{name}.partial-{owners.own()}")))
+
+
+def _folder(name: str) -> Path:
+    return paths.cache() / "plans" / name
+
+
+def _columns() -> list[str]:
+    return [field.name for field in fields(Pairs) if field.name != _STATS]
+
+
+def _write(folder: Path, pairs: Pairs) -> None:
+    for column in _columns():
+        np.save(folder / f"{column}.npy", getattr(pairs, column))
+    (folder / f"{_STATS}.json").write_text(json.dumps(dict(pairs.stats)))
+
+
+def _read(folder: Path) -> Pairs:
+    columns = {column: np.load(folder / f"{column}.npy", mmap_mode="r") for column in _columns()}
+    return Pairs(**columns, stats=json.loads((folder / f"{_STATS}.json").read_text()))
+
+
+def _silent(_line: str) -> None:
+    """Training goes on meanwhile."""
