@@ -90,7 +90,7 @@ def test_a_finished_fine_tuning_is_not_made_again_and_one_with_other_settings_is
     assert file.stat().st_mtime_ns == written
     said = []
     make(start, toy_task("sst2", data, "settings.smoke.steps=4"), data, say=said.append)
-    assert "made with other settings" in said[0]
+    assert "its settings have changed" in said[0]
     changed = read_record(start.folder, "sst2", 0)
     assert changed is not None
     assert changed.settings.steps == 4
