@@ -5,7 +5,8 @@ import time
 import pytest
 from filelock import FileLock, Timeout
 
-from albert_lab import in_use, locks, machine, owners, squeue
+from albert_lab import in_use, locks, machine, owners, paths, squeue
+from albert_lab.runs import cleaning
 
 DEAD = f"999999999@{owners.own().partition('@')[2]}"
 
@@ -108,6 +109,15 @@ def test_a_mark_of_another_host_stays_while_it_is_touched(tmp_path, queue):
     os.utime(mark, (0, 0))
     assert not in_use.is_used(folder)
     assert not mark.exists()
+
+
+def test_cleaning_leaves_alone_what_another_process_uses(own_home, queue):
+    used, free = (paths.cache() / "shards" / name for name in ("used", "free"))
+    used.mkdir(parents=True)
+    free.mkdir()
+    used.with_name("used.in-use-7@elsewhere").touch()
+    assert cleaning.garbage(cache=True, checkpoints=True).keys() == {free}
+    assert cleaning.kept(cache=True, checkpoints=True) == [used]
 
 
 def test_a_process_uses_the_cores_that_slurm_gave_to_its_job(monkeypatch):
