@@ -203,7 +203,10 @@ def test_a_claim_that_does_not_hold_is_exit_code_5_where_asked_for(corpus, own_h
 
 def test_speed_prints_two_tables_or_all_its_numbers_and_what_was_not_measured_is_exit_code_3(own_home, monkeypatch):
     turns = (rounds.Measurement(training=100.0, inference=300.0, matrix_products=1e9),) * 2
-    measured = [rounds.Measured("cpu", "fp32", 1, 5 << 20, turns), rounds.Measured(failure="no memory")]
+    measured = [
+        rounds.Measured("cpu", "fp32", 1, peak_memory_bytes=5 << 20, turns=turns),
+        rounds.Measured(failure="no memory"),
+    ]
     monkeypatch.setattr(rounds, "measure", lambda configs, **given: measured)
     shown = here("speed", "scale=smoke", "sharing=all-shared,not-shared")
     assert shown.returncode == 3
