@@ -29,6 +29,9 @@ def memory_bytes() -> int:
             found.append(int(file.read_text()))
         except (OSError, ValueError):  # there is no such limit, or the word max
             continue
+    megabytes = os.environ.get("SLURM_MEM_PER_NODE", "")  # of a job; 0 is all of the node
+    if "SLURM_JOB_ID" in os.environ and megabytes.isdecimal() and int(megabytes):
+        found.append(int(megabytes) << 20)
     return min(found)
 
 

@@ -21,3 +21,12 @@ def test_jobs_are_as_asked_for_or_one_for_the_gpus_of_a_run(eight, monkeypatch):
     assert machine.jobs_at_once(3, 2) == 3
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert machine.jobs_at_once(machine.AUTO_JOBS, 1) == 1
+
+
+def test_a_job_of_slurm_has_the_memory_that_it_was_given(monkeypatch):
+    whole = machine.memory_bytes()
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setenv("SLURM_MEM_PER_NODE", "100")
+    assert machine.memory_bytes() == 100 << 20
+    monkeypatch.setenv("SLURM_MEM_PER_NODE", "0")
+    assert machine.memory_bytes() == whole

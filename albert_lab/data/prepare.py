@@ -34,7 +34,8 @@ from albert_lab.messages import Say
 SHARDS_VERSION = 2
 
 _BATCH_CHARACTERS = 2**19
-# One process reads for all: more workers than this would wait for it, and use memory.
+# One process reads for all: more workers than this would wait for it, and use memory. On plain text it took 0.023 s of
+# a core for a MB, and encoding 0.16 s: it keeps seven workers busy.
 _MAX_WORKERS = 8
 # Below this much text, one more worker takes longer to start than it saves.
 _BYTES_PER_WORKER = 2**24

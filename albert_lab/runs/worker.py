@@ -134,11 +134,14 @@ def _pretrain(
     Raises:
         LostProcessError: another process of the run is gone.
     """
+    from albert_lab.cost import capacity
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import open_shards
     from albert_lab.data.tokenizer.cache import load_tokenizer
 
     config = run.config
+    if rank.leads:  # of a job: the command that submitted it knows nothing of its machine
+        capacity.check_training(config)
     threads = use_threads(folder, config, rank)
     meeting = meet(config, rank)
     if meeting and not meeting.wait_for_leader(is_stopped):
@@ -149,7 +152,6 @@ def _pretrain(
 
     import torch
 
-    from albert_lab.cost import capacity
     from albert_lab.data.batches import Batches
     from albert_lab.data.lexical_floor import find_or_fit
     from albert_lab.training.device import autocast, choose_precision

@@ -1,0 +1,123 @@
+"""The measurements: synthetic batches and synthetic text, each number from a process of its own."""
+
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from toy_training import CPU, in_processes
+
+from albert_lab.config.compose import load
+from albert_lab.cost.throughput import synthetic_batch
+from albert_lab.data.batches import Batches
+from albert_lab.data.shards import Shards
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.training.memory import peak_memory_bytes
+from albert_lab.training.optimizer import build_optimizer
+from albert_lab.training.step import Step
+
+STEPS = 12
+EPOCHS = (0, 10, 40)
+CONFIG = ["batch_size=64", "optimizer=lamb", "dropout=0.1", "machine.micro_batch_size=16", "machine.precision=fp32"]
+
+
+def main(sizes: list[int]) -> None:
+    """Print both tables."""
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start\n")
+    print("| processes | seconds a step | of it adding up | over one process |\n|---|---|---|---|")
+    first = None
+    for size in (1, 2, 4):
+        step, adding = in_processes(size, steps)[0]
+        first = first or step
+        print(f"| {size} | {step:.3f} | {adding:.4f} | {step / first:.2f} |", flush=True)
+    print("\n| tokens | plan | epoch | first batch, s | over epoch 0 | peak MiB | of it text and Python |")
+    print("|---|---|---|---|---|---|---|")
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["ALBERT_LAB_CACHE"] = folder
+            shards = prose(size, Path(folder))
+            for how in ("made", "found on disk") if size >= 50_000_000 else ("made",):
+                zero = None
+                for epoch in EPOCHS:
+                    seconds, peak, before = in_child(resume, shards, epoch)
+                    zero = zero or seconds
+                    numbers = f"{seconds:.2f} | {seconds / zero:.1f} | {peak >> 20:,} | {before >> 20:,}"
+                    print(f"| {size / 1e6:,.0f} M | {how} | {epoch} | {numbers} |", flush=True)
+    print(f"\nload {os.getloadavg()[0]:.1f} at the end")
+
+
+def steps(processes) -> tuple[float, float]:
+    """Seconds of a step, and of adding up gradients alone: medians."""
+    config = load(["scale=laptop", *CONFIG])
+    model = PretrainingModel.from_config(config)
+    step = Step(config, model, build_optimizer(model, config.optimizer, 0.001), CPU, nullcontext, processes)
+    batch = synthetic_batch(config, config.batch_size)
+    taken = [timed(lambda number=number: step.take(model, batch, number)) for number in range(STEPS)]
+    gradients = [parameter.detach().clone() for parameter in model.parameters()]
+    added = [timed(lambda: processes.add_up(gradients)) for _ in range(STEPS)]
+    return statistics.median(taken[2:]), statistics.median(added[2:])
+
+
+def timed(work) -> float:
+    """Seconds that some work takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Words:
+    """A vocabulary of a laptop's size."""
+
+    pad_id: int = 0
+    cls_id: int = 2
+    sep_id: int = 3
+    mask_id: int = 4
+
+    @cached_property
+    def word_starts(self) -> np.ndarray:
+        """[vocab]."""
+        return np.arange(30_000) % 10 < 7
+
+
+def prose(tokens: int, folder: Path) -> Shards:
+    """Documents of about 30 sentences of about 27 tokens, as sparse files."""
+    rng = np.random.default_rng(0)
+    lengths = np.maximum(1, np.rint(rng.lognormal(np.log(27) - 0.18, 0.6, tokens // 27))).astype(np.int64)
+    documents = rng.geometric(1 / 30, len(lengths) // 30)
+    ends = np.cumsum(documents)
+    ends = np.append(ends[ends < len(lengths)], len(lengths))
+    parts = [np.append(0, np.cumsum(lengths)), np.append(0, ends), np.arange(len(ends) + 1)]
+    maps = [np.memmap(folder / f"{number}", np.int64, "w+", shape=part.shape) for number, part in enumerate(parts)]
+    for mapped, part in zip(maps, parts, strict=True):
+        mapped[:] = part
+    text = np.memmap(folder / "tokens", np.uint16, "w+", shape=(int(lengths.sum()),))
+    return Shards("train", text, *maps, meta={})
+
+
+def resume(shards: Shards, epoch: int) -> tuple[float, int, int]:
+    """Seconds to the first batch of an epoch, the peak of memory by then, and the memory before."""
+    config = load(["scale=laptop", "max_sequence_length=128", "batch_size=256"])
+    batches = Batches(shards, Words(), config)
+    pairs = shards.num_tokens // 125
+    state = batches.state_dict()
+    batches.load_state_dict({**state, "starts": [number * pairs for number in range(epoch + 1)]})
+    before = peak_memory_bytes(CPU)
+    seconds = timed(lambda: batches.batch(epoch * pairs // config.batch_size + bool(epoch)))
+    return seconds, peak_memory_bytes(CPU), before
+
+
+def in_child(work, *arguments):
+    """What a function gives in a process of its own, with a peak of memory of its own."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.apply(work, arguments)
