@@ -154,7 +154,7 @@ def kill_reports(kills: int, home: Path, random_: random.Random, tally: Tally) -
         for _ in range(kills):
             child = forked(lambda: [report.rebuild(folder) for _ in range(1000)])
             # Wait for a write that is to come, not for what an earlier kill left.
-            kill_while(child, lambda child=child: any(folder.glob(f".*.{child}")), random_.uniform(0, 0.001))
+            kill_while(child, lambda child=child: any(folder.glob(f".*.{child}@*")), random_.uniform(0, 0.001))
             left = [file for file in folder.iterdir() if file.name.startswith(".")]
             tally.fell("report", "while a file was written" if left else "between")
             whole = {name: found for name, found in digest(folder).items() if not name.startswith(".")}

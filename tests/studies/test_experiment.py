@@ -169,6 +169,11 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
     assert first.start is None
     assert second.start == grid_points.Start(first, "weights")
     assert third.start == grid_points.Start(second, "weights")
+    back = {"row": {"model.num_layers": "1"}, "parent": {"model.num_layers": "2"}, "keep": "weights"}
+    with pytest.raises(ConfigError, match="start_from goes in a circle: model.num_layers=1 starts from"):
+        grid_points.points(
+            toy(grid={"model.num_layers": [1, 2]}, start_from=[back, chain.model_dump()["start_from"][0]])
+        )
     arms = toy(
         grid={"dropout": [0.1, 0]},
         start_from=[{"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}],
