@@ -94,6 +94,7 @@ def test_every_command_shows_two_examples(command):
         (["evaluate", "nowhere"], "nowhere is neither a folder nor a run in"),
         (["export", "nowhere", "out"], "nowhere is neither a folder nor a run in"),
         (["export", str(Path(__file__).parent), "out"], "is no run folder: it has no run.yaml"),
+        (["data", "make-tasks", "scale=smoke"], "scale=smoke is a setting, not a folder"),
         (["data", "fetch", "glu"], "glu cannot be fetched"),
     ],
 )
