@@ -15,7 +15,7 @@ from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.training.device import autocast
-from albert_lab.training.transfer import inputs_of
+from albert_lab.training.transfer import Tensors, inputs_of
 
 IGNORED = -100  # a label that the losses of transformers leave out
 
@@ -111,7 +111,7 @@ def build(config: RunConfig) -> nn.Module:
     )
 
 
-def _inputs(batch: Batch, device: torch.device) -> dict[str, torch.Tensor]:
+def _inputs(batch: Batch, device: torch.device) -> Tensors:
     inputs = inputs_of(batch, device)
     del inputs["masked_positions"]
     return inputs

@@ -12,7 +12,7 @@ from albert_lab.report.speedups import INFERENCE, TRAINING, speedups
 from albert_lab.runs import regime as regimes
 from albert_lab.runs.results import RunRecord
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Row, Run, axis_labels, axis_names, intrinsic_columns, paper_cells
+from albert_lab.studies.table import Row, Run, Spread, axis_labels, axis_names, intrinsic_columns, paper_cells
 
 MUCH_TEXT = 0.1
 _LOADED = ("training_seconds", TRAINING, INFERENCE)
@@ -58,11 +58,7 @@ def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> 
     for row in table:
         line = axis_labels(experiment, row, axes)
         for column in columns:
-            spread = row.spread(column)
-            has_spread = spread is not None and spread.sd is not None and column in _LOADED
-            line.append(
-                MISSING if spread is None else number(spread.mean) + (f" ± {number(spread.sd)}" if has_spread else "")
-            )
+            line.append(_cost(row.spread(column), has_spread=column in _LOADED))
         memory = row.spread("peak_memory_bytes")
         line.append(MISSING if memory is None else number(memory.mean / 2**20))
         body.append(line)
@@ -73,6 +69,12 @@ def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> 
             training, inference = (MISSING if ratio is None else f"{ratio:.1f}x" for ratio in both)
             line += [training, paper_cells(experiment, row).get("speedup", MISSING), inference]
     return f"{as_table(header, body)}\n\n{LOAD}"
+
+
+def _cost(spread: Spread | None, *, has_spread: bool) -> str:
+    if spread is None:
+        return MISSING
+    return number(spread.mean) + (f" ± {number(spread.sd)}" if has_spread and spread.sd is not None else "")
 
 
 def every_run(experiment: Experiment, finished: Sequence[Run]) -> str:
