@@ -111,7 +111,8 @@ def test_a_mark_of_another_host_stays_while_it_is_touched(tmp_path, queue):
     assert not mark.exists()
 
 
-def test_cleaning_leaves_alone_what_another_process_uses(own_home, queue):
+def test_cleaning_leaves_alone_what_another_process_uses(own_home, queue, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(own_home / "cache"))
     used, free = (paths.cache() / "shards" / name for name in ("used", "free"))
     used.mkdir(parents=True)
     free.mkdir()

@@ -77,7 +77,8 @@ def test_the_floor_is_fitted_once_for_a_text_whatever_the_seed_and_the_objective
 
 
 @pytest.mark.parametrize("damage", ["", '{"sop": 50', '{"sop": NaN}', '{"nsp": 50.0}', '{"sop": 750}', "[50]"])
-def test_damaged_floors_in_the_cache_are_fitted_again(text, damage):
+def test_damaged_floors_in_the_cache_are_fitted_again(text, damage, tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
     config, train, dev = text
     said = []
     whole = find_or_fit(config, train, dev, ["sop"], said.append)
