@@ -13,7 +13,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) ## install, then run Table 5 (no loss, NSP, SOP) at SCALE, laptop by default: about 15 minutes on 2 CPU cores
+demo: $(INSTALLED) ## install, then run Table 5 (no loss, NSP, SOP) at SCALE, laptop by default: about 13 minutes on 2 CPU cores
 	$(BIN)/albert-lab sop-vs-nsp scale=$(SCALE) seed=0 --jobs 3 --tasks none --remake-recorded
 
 paper-smoke: $(INSTALLED) ## install, then run every table and figure at smoke scale, and write the paper on one page
