@@ -1,5 +1,6 @@
 """Progress reports of long work: a function that takes one line for the user."""
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -12,6 +13,11 @@ EVERY_SECONDS = 10.0
 
 def quiet(_line: str) -> None:
     """Say nothing."""
+
+
+def to_stderr(line: str) -> None:
+    """Say the line on stderr at once."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def with_progress(items: Iterable[T], number: int, words: str, say: Say, every: float = EVERY_SECONDS) -> Iterator[T]:

@@ -17,7 +17,7 @@ from toy_tasks import toy_task
 from albert_lab import __version__, owners, paths
 from albert_lab.cost import rounds
 from albert_lab.runs import results
-from albert_lab.studies import experiment, sweep
+from albert_lab.studies import experiment, planning
 from albert_lab.studies.figure import FIGURES
 
 COMMANDS = ["sweep", "run", "params", "speed", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
@@ -188,7 +188,7 @@ def test_a_claim_that_does_not_hold_is_exit_code_5_where_asked_for(corpus, own_h
         " row: {sharing: all-shared}, than: 1.0e+12}]\n"
     )
     overrides = toy_overrides(corpus, "seed=0,1,2")
-    for planned in sweep.plan(experiment.read(file), overrides):
+    for planned in planning.plan(experiment.read(file), overrides):
         planned.run.folder.mkdir(parents=True)
         results.write(planned.run.folder, toy_record(planned.run.config, name=planned.run.name))
     command = ["run", str(file), *overrides]

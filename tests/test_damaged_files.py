@@ -18,7 +18,7 @@ from toy_folders import toy_run, toy_tokenizer_file
 from toy_reports import toy_report
 
 from albert_lab import files, paths
-from albert_lab.data import corpus as texts
+from albert_lab.data.fingerprint import remembered_fingerprints
 from albert_lab.data.shards import SPLITS, open_shards, read_meta
 from albert_lab.errors import FIXABLE, DamagedFileError
 from albert_lab.interop import folder as folders
@@ -223,7 +223,7 @@ def test_a_damaged_memory_of_fingerprints_is_no_error(tmp_path_factory, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ALBERT_LAB_CACHE", str(home))
         (home / "fingerprints.json").write_bytes(data.draw(damaged(as_json({"a|1|2": "c0ffee"}))))
-        texts.remembered_fingerprints()
+        remembered_fingerprints()
     shutil.rmtree(home)
 
 

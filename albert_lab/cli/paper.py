@@ -61,7 +61,7 @@ def paper(
     from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
     from albert_lab.report import collection, overview
     from albert_lab.studies import paper as whole
-    from albert_lab.studies import sweep
+    from albert_lab.studies import planning, sweep
 
     check_views(dry_run=dry_run, list_folders=list_folders, on=on)
     launcher, given = take(overrides or [], slurm, detach=detach)
@@ -77,7 +77,7 @@ def paper(
         return
     # Before the first table: a run that several tables share is trained again only once.
     again = {"fresh": fresh, "retry_failed": retry_failed, "remake_recorded": remake_recorded}
-    found = [replace(study, planned=sweep.forget(study.planned, **again)) for study in found]
+    found = [replace(study, planned=planning.forget(study.planned, **again)) for study in found]
     code = 0
     options = sweep.Options(jobs, fail_fast, launcher, detach)
     if not options.is_here:  # one queue for all: no table waits for another one

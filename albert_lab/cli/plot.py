@@ -91,9 +91,9 @@ def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
     from albert_lab.errors import MissingDataError
     from albert_lab.figures import files
     from albert_lab.runs import layers
-    from albert_lab.studies import sweep
+    from albert_lab.studies import planning
 
-    place = sweep.report_place(load(settings)) if settings else "*"
+    place = planning.report_place(load(settings)) if settings else "*"
     if folder := files.newest_with_layers(place):
         note(f"layers of the report {folder}")
         return files.draw(folder, LAYERS, out or paths.figures())
@@ -109,9 +109,9 @@ def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
 
 def _price(settings: Sequence[str]) -> str:
     from albert_lab.cost.estimate import duration
-    from albert_lab.studies import experiment, paper, rates, sweep
+    from albert_lab.studies import experiment, paper, planning, rates
 
-    planned = sweep.plan(experiment.named(LAYERS), settings)
+    planned = planning.plan(experiment.named(LAYERS), settings)
     cost = paper.cost_of(planned, set(), rates.choose(None, planned[0].point.config))
     return f"{cost.runs} runs, about {duration(cost.seconds + cost.finetuning_seconds)} (see --dry-run)"
 

@@ -39,7 +39,8 @@ from albert_lab.cli.options import (
 
 if TYPE_CHECKING:  # they load Hydra, which the help does without
     from albert_lab.studies.experiment import Experiment
-    from albert_lab.studies.sweep import Options, PlannedPoint
+    from albert_lab.studies.planning import PlannedPoint
+    from albert_lab.studies.sweep import Options
 
 NOT_SUPPORTED = 5
 # Options for training runs again, or elsewhere; the command that a report shows leaves them out.
@@ -89,12 +90,12 @@ def execute(
     choose is given the overrides that are not the launcher's, and returns the experiment and the overrides of its runs.
     """
     from albert_lab.config.launcher import take
-    from albert_lab.studies import sweep
+    from albert_lab.studies import planning, sweep
 
     check_views(dry_run=dry_run, list_folders=list_folders, on=on)
     launcher, rest = take(overrides, slurm, detach=detach)
     experiment, overrides = choose(overrides=rest)
-    planned = sweep.plan(experiment, overrides, task_names(tasks))
+    planned = planning.plan(experiment, overrides, task_names(tasks))
     if dry_run:
         from albert_lab.studies import dry_run as dry
 
@@ -105,7 +106,7 @@ def execute(
     if list_folders:
         print_folders(planned, as_json=as_json)
         return
-    planned = sweep.forget(planned, fresh=fresh, retry_failed=retry_failed, remake_recorded=remake_recorded)
+    planned = planning.forget(planned, fresh=fresh, retry_failed=retry_failed, remake_recorded=remake_recorded)
     code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast, launcher, detach))
     if folder:
         from albert_lab.report import closing, report
@@ -132,17 +133,17 @@ def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
 def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
     """Train the missing runs and write the report; returns the exit code, and the report's folder if a run is done."""
     from albert_lab.report import report
-    from albert_lab.studies import recorded, sweep
+    from albert_lab.studies import planning, recorded, sweep
     from albert_lab.studies.collect import collect
 
     if options.prepares_here:
-        planned = sweep.with_available_tasks(planned)
+        planned = planning.with_available_tasks(planned)
     outcome = sweep.execute(planned, options)
     if outcome.is_left:
         return outcome.code, None
-    planned = sweep.with_available_tasks(planned)
+    planned = planning.with_available_tasks(planned)
     command = shlex.join(["albert-lab", *_repeatable(sys.argv[1:])])
-    folder = paths.reports() / sweep.report_place(planned[0].point.config) / experiment.name
+    folder = paths.reports() / planning.report_place(planned[0].point.config) / experiment.name
     study = collect(experiment, planned, outcome, command, folder, note)
     if not study.runs:
         note("no run is finished: no report")

@@ -21,7 +21,9 @@ from albert_lab.config.schema import CorpusConfig, RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
 from albert_lab.data.corpus import Split
+from albert_lab.data.fingerprint import fingerprint, remember_fingerprints, settings
 from albert_lab.data.lengths import Lengths, warnings
+from albert_lab.data.sentences import sentences
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import find_or_train, find_tokenizer, tokenizer_fingerprint
@@ -53,7 +55,7 @@ def find_shards(config: RunConfig) -> Path:
     """
     content: list[Any] = [SHARDS_VERSION]
     for corpus in _corpora(config):
-        content += [texts.settings(corpus), texts.fingerprint(corpus)]
+        content += [settings(corpus), fingerprint(corpus)]
     return paths.cache() / "shards" / digest([*content, tokenizer_fingerprint(config)])
 
 
@@ -75,10 +77,10 @@ def prepare(config: RunConfig, say: Say) -> Path:
         MissingDataError: the text or the model file is not there.
         DiskFullError: no space for what would be written; no part of it is kept.
     """
-    fingerprints, folder = [texts.fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
+    fingerprints, folder = [fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
     model = find_or_train(config, say)
     find_or_build(folder, lambda part: _build(config, fingerprints, model, part, say), "the token shards", say)
-    texts.remember_fingerprints()
+    remember_fingerprints()
     return folder
 
 
@@ -168,13 +170,13 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     for split in SPLITS:
         if not writers[split].counts["documents"]:
             raise texts.empty_split(split, sum(writer.counts["documents"] for writer in writers.values()), corpus)
-    if [texts.fingerprint(each) for each in (corpus, *added)] != fingerprints:
+    if [fingerprint(each) for each in (corpus, *added)] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
     meta = {
         "version": SHARDS_VERSION,
-        "corpus": texts.settings(corpus),
+        "corpus": settings(corpus),
         "corpus_fingerprint": fingerprints[0],
-        "added_corpus": [texts.settings(other) for other in added],
+        "added_corpus": [settings(other) for other in added],
         "added_corpus_fingerprint": fingerprints[1] if added else None,
         "tokenizer_fingerprint": tokenizer_fingerprint(config),
         "model_fingerprint": tokenizer.fingerprint,
@@ -306,13 +308,13 @@ def _encode(batch: _Batch, *, model: Path, digit_commas: str, fingerprint: str) 
         counts["short"] += sum(0 < len(document) < fewest for document in documents)
         sources.append([document for document in documents if len(document) >= fewest])
     documents = list(chain.from_iterable(sources))
-    sentences = list(chain.from_iterable(documents))
-    tokens = np.fromiter(chain.from_iterable(sentences), token_dtype(tokenizer.vocab_size))
+    encoded = list(chain.from_iterable(documents))
+    tokens = np.fromiter(chain.from_iterable(encoded), token_dtype(tokenizer.vocab_size))
     return _Encoded(
         split=batch.split,
         text_bytes=sum(len(text.encode()) for source in batch.sources for text in source),
         tokens=tokens,
-        sentence_lengths=np.array([len(sentence) for sentence in sentences], OFFSET),
+        sentence_lengths=np.array([len(sentence) for sentence in encoded], OFFSET),
         document_lengths=np.array([len(document) for document in documents], OFFSET),
         source_lengths=np.array([len(source) for source in sources if source], OFFSET),
         empty_documents=counts["empty"],
@@ -325,10 +327,10 @@ def _encode_document(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> l
     """Token ids of the sentences of a document, or of as many of the first ones as corpus.document_tokens allows."""
     most = corpus.document_tokens
     if most is None:
-        return [sentence for sentence in tokenizer.encode(list(texts.sentences(text, corpus))) if sentence]
+        return [sentence for sentence in tokenizer.encode(list(sentences(text, corpus))) if sentence]
     kept: list[list[int]] = []
     # One by one: most of a long document is never split into sentences.
-    for sentence in chain.from_iterable(tokenizer.encode([each]) for each in texts.sentences(text, corpus)):
+    for sentence in chain.from_iterable(tokenizer.encode([each]) for each in sentences(text, corpus)):
         if len(kept) >= 2 and sum(map(len, kept)) + len(sentence) > most:
             break
         if sentence:

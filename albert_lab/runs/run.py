@@ -113,7 +113,8 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     Raises:
         ConfigError: text that cannot be read. MissingDataError: text or a file that is not there.
     """
-    from albert_lab.data.corpus import added_to, fingerprint
+    from albert_lab.data.corpus import added_to
+    from albert_lab.data.fingerprint import fingerprint
     from albert_lab.data.tokenizer.cache import tokenizer_fingerprint
 
     fingerprints = {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)}

@@ -11,8 +11,9 @@ from albert_lab.runs import layers, reported, results, states
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import ensembles, study
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
+from albert_lab.studies.planning import PlannedPoint
 from albert_lab.studies.study import Study
-from albert_lab.studies.sweep import Outcome, PlannedPoint
+from albert_lab.studies.sweep import Outcome
 
 
 def collect(

@@ -12,8 +12,8 @@ from albert_lab.cost.estimate import price as price_of
 from albert_lab.cost.listing import Listing
 from albert_lab.runs import ancestry, regime, results, states
 from albert_lab.studies import rates, workload
+from albert_lab.studies.planning import PlannedPoint
 from albert_lab.studies.rates import Rates
-from albert_lab.studies.sweep import PlannedPoint
 
 
 def price(item: PlannedPoint, known: Rates) -> Price:

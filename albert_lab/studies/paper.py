@@ -12,10 +12,10 @@ from albert_lab.cost.listing import Listing
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.runs import states
-from albert_lab.studies import dry_run, rates, sweep
+from albert_lab.studies import dry_run, planning, rates
 from albert_lab.studies.experiment import Experiment, files, named
+from albert_lab.studies.planning import PlannedPoint
 from albert_lab.studies.rates import Rates
-from albert_lab.studies.sweep import PlannedPoint
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def plan(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[P
     found = []
     for experiment in experiments():
         try:
-            found.append(PaperStudy(experiment, sweep.plan(experiment, overrides, tasks)))
+            found.append(PaperStudy(experiment, planning.plan(experiment, overrides, tasks)))
         except (ConfigError, MissingDataError) as error:
             raise type(error)(f"{experiment.name}: {error}") from error
     return found
@@ -146,7 +146,7 @@ class TotalCost:
 def cost_of(planned: Sequence[PlannedPoint], seen: set[str], known: Rates) -> TotalCost:
     """What the runs and fine-tunings of a table take that were not seen before; they are added to what was seen."""
     cost = TotalCost()
-    for item in sweep.family(planned).values():
+    for item in planning.family(planned).values():
         if item.run.name in seen:
             cost += TotalCost(shared=1)
             continue

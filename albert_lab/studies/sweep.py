@@ -1,76 +1,24 @@
-"""From points to runs: skip the finished, launch the rest, say what failed."""
+"""From planned points to finished runs: skip the finished, launch the rest, say what failed."""
 
-import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from albert_lab import errors, in_use, paths
 from albert_lab.config.launcher import LOCAL, LauncherConfig, LocalLauncher, SlurmLauncher
-from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
 from albert_lab.machine import jobs_at_once
-from albert_lab.messages import with_progress
-from albert_lab.runs import columns, job, preparing, results, states
+from albert_lab.messages import to_stderr
 from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import job, preparing, results, states
 from albert_lab.runs import run as runs
-from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies import continuing, graph, launchers, recorded, workload
-from albert_lab.studies.experiment import Experiment
+from albert_lab.studies import graph, launchers, workload
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
-from albert_lab.studies.points import Point, points
+from albert_lab.studies.planning import PlannedPoint, family
 
 SOME_FAILED = 3
-
-
-@dataclass(frozen=True)
-class PlannedPoint:
-    """A point of an experiment with the run that makes it; several points may share one.
-
-    tasks has for each downstream column of the table the task that fills it, by name or file; seeds are those of its
-    fine-tunings (None: as each task has them); ancestors are the points that it starts from, oldest first; records are
-    the run as reports have it.
-    """
-
-    point: Point
-    run: runs.Run
-    tasks: dict[str, str]
-    ancestors: tuple["PlannedPoint", ...] = ()
-    records: tuple[ReportedRun, ...] = ()
-    seeds: downstream.Seeds = None
-
-    @property
-    def lineage(self) -> list[runs.Run]:
-        """The runs it starts from, oldest first, and its own."""
-        return [*(item.run for item in self.ancestors), self.run]
-
-    @property
-    def state(self) -> states.State:
-        """How far the run and its fine-tunings are."""
-        found = states.state_with(self.run, list(self.tasks.values()), self.seeds)
-        return "recorded" if self.is_recorded and found not in states.TAKEN else found
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether reports have all its numbers while its folder lacks some."""
-        return self.recorded is not None
-
-    @property
-    def recorded(self) -> ReportedRun | None:
-        """The run as reports have it, with all fine-tunings of its table; None where they lack some, or it is done."""
-        if not self.records or states.state(self.run.folder) == "done":
-            return None
-        return recorded.complete(self.records, self.run, self.tasks, self.seeds)
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Why the run, or some of its fine-tunings, failed: by name."""
-        if states.state(self.run.folder) == "failed":
-            return {self.run.name: states.failure(self.run.folder)}
-        found = downstream.failures(self.run, self.tasks.values(), self.seeds)
-        return {f"{self.run.name}, {name}": reason for name, reason in found.items()}
 
 
 @dataclass(frozen=True)
@@ -102,93 +50,6 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[PlannedPoint]:
-    """Every point of an experiment with its run and fine-tunings; writes nothing.
-
-    Args:
-        experiment: what is run.
-        overrides: `key=value` texts that win over it.
-        tasks: names of the downstream tasks; None: those that fill the experiment's columns.
-
-    Raises:
-        ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
-        MissingDataError: text, or the data of a task given by its name, is not there.
-    """
-    from albert_lab.data.corpus import fingerprints_taken_once
-    from albert_lab.data.pairs import check_kinds
-
-    with fingerprints_taken_once():
-        planned = _plan(experiment, overrides, tasks)
-    for item in planned:
-        check_kinds(item.point.config.inter_sentence)
-    return planned
-
-
-def _plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None) -> list[PlannedPoint]:
-    found = points(experiment, overrides, _say)
-    if experiment.continues:
-        found = continuing.start_from(found, experiment.continues, overrides)
-    chosen = columns.choose(experiment.columns, found[0].config, tasks)
-    place = report_place(found[0].config)
-    reports = (paths.reports() / place, paths.published() / place)
-    asked = with_progress(found, len(found), "planned {} of {} runs", _say)
-    planned = [_planned(point, chosen, reports, experiment.finetuning_seeds) for point in asked]
-    _check_one_evaluation_set(planned)
-    return planned
-
-
-def _planned(point: Point, tasks: dict[str, str], reports: Iterable[Path], seeds: downstream.Seeds) -> PlannedPoint:
-    *above, (_, run) = graph.lineage(point)
-    ancestors = tuple(PlannedPoint(*each, {}) for each in above)
-    return PlannedPoint(point, run, tasks, ancestors, recorded.read(run.name, reports, _say), seeds)
-
-
-def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
-    """Every run of a sweep once, by folder, each after those it starts from; runs that are no rows have no tasks."""
-    rows = {item.run.folder: item for item in planned}
-    return {each.run.folder: rows.get(each.run.folder, each) for item in planned for each in (*item.ancestors, item)}
-
-
-def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
-    rows: dict[str, str] = {}
-    for item in planned:
-        rows.setdefault(item.run.evaluation_set, item.point.words)
-    if len(rows) > 1:
-        raise ConfigError(
-            "one table cannot hold these rows, which are scored on different held-out sets (corpus, tokenizer, length"
-            f" and masking decide the set): {'; '.join(rows.values())}. Make them as separate sweeps"
-        )
-
-
-def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
-    """The points without the tasks that the corpus cannot provide; the data of the others is made."""
-    tasks = columns.available(planned[0].tasks, planned[0].point.config, _say)
-    return [replace(item, tasks=tasks) for item in planned]
-
-
-def forget(
-    planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool, remake_recorded: bool = False
-) -> list[PlannedPoint]:
-    """The points, with what is to be repeated or resumed no longer counted as finished or failed.
-
-    Args:
-        planned: the points.
-        fresh: make all of them again.
-        retry_failed: resume those that failed.
-        remake_recorded: make those whose numbers are in reports alone.
-    """
-    if fresh or remake_recorded:
-        planned = [replace(item, records=()) for item in planned]
-    for item in family(planned).values():
-        if item.point.run:  # what was there before the sweep is not the sweep's to repeat
-            continue
-        if fresh and item.state not in states.TAKEN:
-            states.forget(item.run.folder)
-        elif retry_failed and item.state == "failed":
-            states.forget_failure(item.run.folder)
-    return list(planned)
-
-
 def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     """Make every run that is not finished, in child processes, and report how each ended on stderr.
 
@@ -215,22 +76,22 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     todo = [item for item in items.values() if item.run.name in names]
     finished, failed = (sum(state in found for state in before.values()) for found in (states.FINISHED, ("failed",)))
     noun = "run" if len(items) == 1 else "runs"
-    _say(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
+    to_stderr(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
     if there:
-        _say(f"{len(there)} of the finished runs are recorded in reports alone; --remake-recorded makes them again")
+        to_stderr(f"{len(there)} finished runs are recorded in reports alone; --remake-recorded makes them again")
     if todo:
         if options.is_here:
             _check_not_queued(todo)
             for item in todo:
                 _check_capacity(item)
         if options.prepares_here:
-            preparing.prepare_all((item.run for item in todo if states.state(item.run.folder) != "done"), _say)
+            preparing.prepare_all((item.run for item in todo if states.state(item.run.folder) != "done"), to_stderr)
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
         is_any_done = any(item.state in states.FINISHED for item in items.values())
         outcome.code = SOME_FAILED if is_any_done else 1
     for name, error in outcome.failures.items():
-        _say(f"FAILED {name}: {error}")
+        to_stderr(f"FAILED {name}: {error}")
     return outcome
 
 
@@ -245,7 +106,7 @@ def _reopen_freed(items: Mapping[Path, PlannedPoint], needed: Collection[str]) -
     """Resets a finished run whose weights were freed and are needed; its fine-tunings stay."""
     for folder, item in items.items():
         if item.run.name in needed and states.state(folder) == "done":
-            _say(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
+            to_stderr(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
             (folder / results.RECORD).unlink()
 
 
@@ -280,9 +141,9 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
             failed = {item.run.name: (None if options.is_here else job.died(folder)) or _describe_exit(code)}
         outcome.failures |= failed
         for name, reason in failed.items():
-            _say(f"{place} {name}: FAILED: {reason}")
+            to_stderr(f"{place} {name}: FAILED: {reason}")
         if not failed:
-            _say(f"{place} {item.run.name}: done after {time.monotonic() - started:,.0f} s in all")
+            to_stderr(f"{place} {item.run.name}: done after {time.monotonic() - started:,.0f} s in all")
         return not (failed and options.fail_fast)
 
     # Under a budget in seconds a neighbour would take time away: one run at a time.
@@ -290,9 +151,9 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
     asked = jobs_at_once(options.jobs, max(item.run.config.machine.processes for item in todo))
     jobs = 1 if is_timed else asked
     if jobs < asked:
-        _say("a budget in seconds: runs go one at a time, whatever --jobs says")
+        to_stderr("a budget in seconds: runs go one at a time, whatever --jobs says")
     if is_timed and isinstance(options.launcher, SlurmLauncher) and "--exclusive" not in options.launcher.words:
-        _say("a budget in seconds: without --exclusive other jobs on a node take time away")
+        to_stderr("a budget in seconds: without --exclusive other jobs on a node take time away")
     words = {folder: _words(item) for folder, item in items.items()}
     if options.is_here:
         for folder in items:
@@ -318,12 +179,3 @@ def _describe_exit(code: int) -> str:
     if code < 0:
         return f"its process was killed by signal {-code} (9 may mean out of memory); the same command resumes it"
     return f"its process ended with exit code {code}; see its output above"
-
-
-def report_place(config: RunConfig) -> str:
-    """Name of the folder for reports of this scale and corpus."""
-    return f"{config.scale.name}-{config.corpus.name}"
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

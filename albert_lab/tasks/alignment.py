@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from albert_lab.config.schema import CorpusConfig
-from albert_lab.data.corpus import clean
+from albert_lab.data.sentences import clean
 from albert_lab.data.tokenizer.base import Tokenizer
 
 

@@ -12,6 +12,8 @@ from albert_lab import paths
 from albert_lab.config.schema import CorpusConfig, RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build
+from albert_lab.data.fingerprint import fingerprint, source_settings
+from albert_lab.data.sentences import raw_sentences
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say
 from albert_lab.tasks.corpus_examples import (
@@ -77,7 +79,7 @@ def find_or_make(config: RunConfig, say: Say) -> Path:
         ConfigError, MissingDataError: the corpus cannot be read, or no task be made of it.
     """
     corpus = config.corpus
-    content = [TASKS_VERSION, texts.source_settings(corpus), texts.fingerprint(corpus)]
+    content = [TASKS_VERSION, source_settings(corpus), fingerprint(corpus)]
     folder = paths.cache() / "tasks" / digest(content)
     return find_or_build(folder, lambda partial: _make_and_say(config, partial, say), "the corpus's own tasks", say)
 
@@ -154,7 +156,7 @@ def _paragraphs(text: str, corpus: CorpusConfig) -> list[list[str]]:
     """Sentences by paragraph: a line, or where lines are sentences, so many that they fill a passage."""
     if corpus.sentences == "line":
         return list(passages_of([_in_one_line(line) for line in text.split("\n") if line.strip()]))
-    lines = (texts.raw_sentences(line, corpus) for line in text.split("\n") if line.strip())
+    lines = (raw_sentences(line, corpus) for line in text.split("\n") if line.strip())
     return [[_in_one_line(sentence) for sentence in line if sentence.strip()] for line in lines]
 
 

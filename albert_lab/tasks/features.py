@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from albert_lab.config.schema import CorpusConfig
-from albert_lab.data.corpus import clean
+from albert_lab.data.sentences import clean
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.tasks.alignment import AlignedText, align
 from albert_lab.training.transfer import tensor_on

@@ -16,6 +16,10 @@ from hypothesis import strategies as st
 from albert_lab.config.compose import load
 from albert_lab.config.schema import CorpusConfig, HubDataset
 from albert_lab.data import corpus as texts
+from albert_lab.data import files as text_files
+from albert_lab.data import fingerprint as fingerprints
+from albert_lab.data.fingerprint import fingerprint, fingerprints_taken_once, remember_fingerprints
+from albert_lab.data.sentences import clean, sentences
 from albert_lab.errors import ConfigError, MissingDataError
 
 TWO_DOCUMENTS = "One line.\nAnother, naïve one.\n\nA second document.\n"
@@ -207,7 +211,7 @@ def test_a_file_that_cannot_be_used_is_named_with_its_line(tmp_path, name, conte
 def test_what_is_not_there_is_named(tmp_path):
     (tmp_path / "only.pdf").write_bytes(b"x")
     with pytest.raises(MissingDataError, match="there is no .*nowhere"):
-        texts.fingerprint(corpus(tmp_path / "nowhere"))
+        fingerprint(corpus(tmp_path / "nowhere"))
     with pytest.raises(MissingDataError, match="has no .txt, .jsonl or extension-less file"):
         texts.raw_bytes(corpus(tmp_path))
     with pytest.raises(MissingDataError, match="pip install nosuchpackage"):
@@ -246,7 +250,7 @@ def test_a_data_set_that_does_not_fit_is_explained(folder):
 
 def test_a_data_set_out_of_reach_is_missing_data(folder, monkeypatch):
     far = hub("someone/nowhere-at-all")
-    for use in (read, texts.fingerprint):
+    for use in (read, fingerprint):
         with pytest.raises(MissingDataError, match="someone/nowhere-at-all cannot be reached"):
             use(far)
     assert texts.raw_bytes(far) is None
@@ -283,25 +287,25 @@ def test_a_repeated_text_is_dropped_and_counted():
 
 def test_cleaning_collapses_spaces_strips_accents_and_lowers():
     settings = corpus()
-    assert texts.clean(" Ça\u00a0 va,\tNAÏVE ﬁlm½ ", settings) == "ca va, naive film1⁄2"
-    assert texts.clean(" Ça  va ", settings.model_copy(update={"lower_case": False})) == "Ca va"
-    assert texts.clean(" Ça  va ", settings.model_copy(update={"strip_accents": False})) == "ça va"
+    assert clean(" Ça\u00a0 va,\tNAÏVE ﬁlm½ ", settings) == "ca va, naive film1⁄2"
+    assert clean(" Ça  va ", settings.model_copy(update={"lower_case": False})) == "Ca va"
+    assert clean(" Ça  va ", settings.model_copy(update={"strip_accents": False})) == "ça va"
 
 
 @given(st.text())
 def test_cleaning_is_the_released_rule(text):
     decomposed = unicodedata.normalize("NFKD", " ".join(text.strip().split()))
-    assert texts.clean(text, corpus()) == "".join(c for c in decomposed if not unicodedata.combining(c)).lower()
+    assert clean(text, corpus()) == "".join(c for c in decomposed if not unicodedata.combining(c)).lower()
 
 
 def test_a_line_is_split_into_sentences_by_what_capitals_tell():
     text = "He met Mr. Smith in the U.S. in May. Then he left.\n\n \nA new paragraph"
-    assert list(texts.sentences(text, corpus())) == [
+    assert list(sentences(text, corpus())) == [
         "he met mr. smith in the u.s. in may.",
         "then he left.",
         "a new paragraph",
     ]
-    assert list(texts.sentences(text, corpus(sentences="line"))) == [
+    assert list(sentences(text, corpus(sentences="line"))) == [
         "he met mr. smith in the u.s. in may. then he left.",
         "a new paragraph",
     ]
@@ -309,9 +313,9 @@ def test_a_line_is_split_into_sentences_by_what_capitals_tell():
 
 @given(st.text(alphabet=st.sampled_from("aB. \n\u00a8\u0301é")))
 def test_no_sentence_is_empty_and_no_letter_is_lost(text):
-    found = list(texts.sentences(text, corpus()))
+    found = list(sentences(text, corpus()))
     assert all(sentence.strip() for sentence in found)
-    assert "".join("".join(found).split()) == "".join(texts.clean(text, corpus()).split())
+    assert "".join("".join(found).split()) == "".join(clean(text, corpus()).split())
 
 
 # ---- fingerprints ----
@@ -327,42 +331,42 @@ def files(tmp_path):
 
 
 def test_the_fingerprint_tells_names_and_contents_apart_and_nothing_else(files):
-    first = texts.fingerprint(corpus(files))
+    first = fingerprint(corpus(files))
     assert len(first) == 12
     moved = files.rename(files.parent / "moved")
     os.utime(moved / "a.txt", ns=(1, 1))
-    assert texts.fingerprint(corpus(moved)) == first
-    assert texts.fingerprint(corpus(moved / "*.txt")) == first
+    assert fingerprint(corpus(moved)) == first
+    assert fingerprint(corpus(moved / "*.txt")) == first
     (moved / "b.txt").rename(moved / "c.txt")
-    renamed = texts.fingerprint(corpus(moved))
+    renamed = fingerprint(corpus(moved))
     (moved / "c.txt").write_text("Tow.")
-    assert len({first, renamed, texts.fingerprint(corpus(moved))}) == 3
+    assert len({first, renamed, fingerprint(corpus(moved))}) == 3
 
 
 def test_a_remembered_file_is_not_read_again_until_it_changes(files, tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(texts, "_digests", {})
-    first = texts.fingerprint(corpus(files))
+    monkeypatch.setattr(fingerprints, "_digests", {})
+    first = fingerprint(corpus(files))
     assert not (tmp_path / "cache").exists()
-    texts.remember_fingerprints()
+    remember_fingerprints()
 
     opened = []
-    monkeypatch.setattr(texts, "_digests", {})
-    read_file = texts.open_file
-    monkeypatch.setattr(texts, "open_file", lambda file: opened.append(file.name) or read_file(file))
-    assert texts.fingerprint(corpus(files)) == first
+    monkeypatch.setattr(fingerprints, "_digests", {})
+    read_file = fingerprints.open_file
+    monkeypatch.setattr(fingerprints, "open_file", lambda file: opened.append(file.name) or read_file(file))
+    assert fingerprint(corpus(files)) == first
     assert not opened
     (files / "b.txt").write_text("Six.")
-    assert texts.fingerprint(corpus(files)) != first
+    assert fingerprint(corpus(files)) != first
     assert opened == ["b.txt"]
 
 
 def test_a_local_data_set_has_the_fingerprint_of_its_files_and_split(folder):
-    first = texts.fingerprint(hub(folder))
-    assert texts.fingerprint(hub(folder, split="test")) != first
+    first = fingerprint(hub(folder))
+    assert fingerprint(hub(folder, split="test")) != first
     with open(folder / "train.jsonl", "a") as file:
         file.write('{"id": 2, "text": "More."}\n')
-    assert texts.fingerprint(hub(folder)) != first
+    assert fingerprint(hub(folder)) != first
 
 
 def test_the_hub_is_asked_once_for_its_revision_and_can_then_be_out_of_reach(tmp_path, monkeypatch):
@@ -375,13 +379,13 @@ def test_the_hub_is_asked_once_for_its_revision_and_can_then_be_out_of_reach(tmp
 
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.HfApi", Api)
-    monkeypatch.setattr(texts, "_digests", {})
-    first = texts.fingerprint(hub("someone/texts"))
-    texts.remember_fingerprints()
+    monkeypatch.setattr(fingerprints, "_digests", {})
+    first = fingerprint(hub("someone/texts"))
+    remember_fingerprints()
     monkeypatch.undo()
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path))
-    monkeypatch.setattr(texts, "_digests", {})
-    assert texts.fingerprint(hub("someone/texts")) == first
+    monkeypatch.setattr(fingerprints, "_digests", {})
+    assert fingerprint(hub("someone/texts")) == first
     assert asked == ["someone/texts"]
 
 
@@ -398,10 +402,10 @@ def test_fingerprints_taken_once_walk_a_folder_once_and_see_changes_afterwards(t
     (tmp_path / "a.txt").write_text("one\n")
     folder = corpus(tmp_path)
     walks = []
-    walk = texts._walk
-    monkeypatch.setattr(texts, "_walk", lambda root: walks.append(root) or walk(root))
-    with texts.fingerprints_taken_once():
-        found = {texts.fingerprint(folder) for _ in range(5)}
+    walk = text_files.walk
+    monkeypatch.setattr(text_files, "walk", lambda root: walks.append(root) or walk(root))
+    with fingerprints_taken_once():
+        found = {fingerprint(folder) for _ in range(5)}
     assert (len(found), len(walks)) == (1, 1)
     (tmp_path / "b.txt").write_text("two\n")
-    assert texts.fingerprint(folder) not in found
+    assert fingerprint(folder) not in found

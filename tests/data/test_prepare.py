@@ -17,6 +17,7 @@ from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError
 from albert_lab.data.prepare import describe, find_shards, prepare
+from albert_lab.data.sentences import raw_sentences, sentences
 from albert_lab.data.shards import ShardWriter, open_shards, read_meta
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
@@ -74,15 +75,15 @@ def test_the_shards_hold_every_sentence_of_every_document_of_their_split(run, mo
     for split in ("train", "dev"):
         found = open_shards(folder, split, tokenizer)
         expected = [
-            tokenizer.encode(list(texts.sentences(document, config.corpus)))
+            tokenizer.encode(list(sentences(document, config.corpus)))
             for document in toy_documents()
             if texts.split_of(document, 0.2) == split
         ]
         assert found.num_documents == len(expected) > 3
         assert found.num_sentences == sum(map(len, expected))
-        sentences = np.split(found.tokens, found.sentence_offsets[1:-1])
+        encoded = np.split(found.tokens, found.sentence_offsets[1:-1])
         for document, first, end in zip(expected, found.document_offsets, found.document_offsets[1:], strict=False):
-            assert [sentence.tolist() for sentence in sentences[first:end]] == document
+            assert [sentence.tolist() for sentence in encoded[first:end]] == document
         assert found.tokens.dtype == np.uint16
         assert found.sentence_offsets.dtype == found.document_offsets.dtype == np.int64
         assert len(found.tokens) == found.num_tokens == found.sentence_offsets[-1] == found.meta[split]["tokens"]
@@ -136,7 +137,7 @@ def test_no_paragraph_of_a_held_out_source_document_is_trained_on(run, tmp_path,
         )
     kept = [text for source in [*train, *dev] for text in source]
     assert kept.count(shared.lower()) == 1, "a paragraph of several source documents stands in one of them"
-    short = {text for text in place if len(list(texts.raw_sentences(text.title(), config.corpus))) == 1}
+    short = {text for text in place if len(list(raw_sentences(text.title(), config.corpus))) == 1}
     assert set(kept) == place.keys() - short
     assert read_meta(prepared)["short_paragraphs_dropped"] == len(short) > 10
 

@@ -12,6 +12,7 @@ from albert_lab import paths
 from albert_lab.config.compose import load
 from albert_lab.config.schema import TokenizerConfig
 from albert_lab.data import corpus as texts
+from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.tokenizer import base, cache
 from albert_lab.data.tokenizer import train as training
 from albert_lab.data.tokenizer.cache import find_or_train, tokenizer_fingerprint
@@ -194,7 +195,7 @@ def test_a_tokenizer_is_trained_once_in_a_process_of_its_own(run, monkeypatch):
     assert "50 tokens from at most 2,000 sentences" in said[0]
     record = json.loads((file.parent / "tokenizer.json").read_text())
     assert record["model_fingerprint"] == load_model(file).fingerprint
-    assert record["corpus_fingerprint"] == texts.fingerprint(run().corpus)
+    assert record["corpus_fingerprint"] == fingerprint(run().corpus)
     monkeypatch.setattr(cache, "worker_pool", None)
     assert find_or_train(run(), said.append) == file
     assert len(said) == 2

@@ -7,7 +7,7 @@ from parity import transformers
 from toy_folders import toy_tokenizer_file
 
 from albert_lab.config.compose import load
-from albert_lab.data import corpus as texts
+from albert_lab.data.sentences import clean
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import tokenizer_files
@@ -33,13 +33,13 @@ def both(toy):
 @given(st.text(st.sampled_from("abcdé 0129(),.-\"'£\tﬁ½ "), max_size=40))
 def test_the_written_tokenizer_gives_the_ids_of_sentencepiece_after_our_cleaning(both, text):
     corpus, ours, written = both
-    assert written.encode([text]) == ours.encode([texts.clean(text, corpus)])
+    assert written.encode([text]) == ours.encode([clean(text, corpus)])
 
 
 def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pairs(toy):
     model, folder = toy
     ours, theirs = load_model(model), transformers.AutoTokenizer.from_pretrained(folder)
-    cleaned = [texts.clean(text, load(["scale=smoke"]).corpus) for text in (TEXT, "red cats")]
+    cleaned = [clean(text, load(["scale=smoke"]).corpus) for text in (TEXT, "red cats")]
     first, second = ours.encode(cleaned)
     found = theirs(TEXT, "red cats")
     assert found["input_ids"] == [ours.cls_id, *first, ours.sep_id, *second, ours.sep_id]
@@ -52,7 +52,7 @@ def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pa
 def test_the_released_model_goes_out_with_its_own_ids(shared_data, tmp_path):
     file, config = shared_data / "sentencepiece" / "30k-clean.model", load(["scale=smoke"])
     tokenizer_files.write(file, config, tmp_path)
-    ours = load_model(file).encode([texts.clean(TEXT, config.corpus)])[0]
+    ours = load_model(file).encode([clean(TEXT, config.corpus)])[0]
     for cls in (transformers.AutoTokenizer, transformers.AlbertTokenizer):
         assert cls.from_pretrained(tmp_path)(TEXT, add_special_tokens=False)["input_ids"] == ours
     # Why a tokenizer.json is written: from the model file alone transformers gives other ids around "(" and "-".

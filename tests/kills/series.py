@@ -30,7 +30,8 @@ from toy import toy_config, toy_overrides, write_corpus  # noqa: E402
 from toy_reports import compose_figure, toy_report  # noqa: E402
 
 from albert_lab import cli  # noqa: E402
-from albert_lab.data import corpus as texts  # noqa: E402
+from albert_lab.data import fingerprint  # noqa: E402
+from albert_lab.data.fingerprint import remember_fingerprints  # noqa: E402
 from albert_lab.data.prepare import prepare  # noqa: E402
 from albert_lab.data.shards import SPLITS, open_shards  # noqa: E402
 from albert_lab.figures import drawing  # noqa: E402
@@ -180,12 +181,12 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
             shutil.rmtree(cache, ignore_errors=True)
 
         def work() -> None:
-            texts._digests.clear()
-            texts._digests["new"] = str(random_.random())
+            fingerprint._digests.clear()
+            fingerprint._digests["new"] = str(random_.random())
             prepare(config, quiet)
             for _ in range(1000):
-                texts._digests[f"more-{time.monotonic_ns()}"] = "x"
-                texts.remember_fingerprints()
+                fingerprint._digests[f"more-{time.monotonic_ns()}"] = "x"
+                remember_fingerprints()
 
         child = forked(work)
         is_memory = number % 3 == 2  # the last of three: prepared text stands, its fingerprints are written
@@ -204,7 +205,7 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
         tally.fell("cache", phase)
         for file in cache.glob(".fingerprints*"):
             file.unlink()
-        texts._digests.clear()
+        fingerprint._digests.clear()
         try:
             folder = prepare(config, quiet)
             tally.check(digest(folder, "*.tokens") == expected, "cache: other tokens than without kills")

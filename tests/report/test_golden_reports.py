@@ -14,7 +14,8 @@ from albert_lab.studies import experiment
 from albert_lab.studies import points as grid_points
 from albert_lab.studies import study as studies
 from albert_lab.studies.collect import points_table
-from albert_lab.studies.sweep import Outcome, PlannedPoint
+from albert_lab.studies.planning import PlannedPoint
+from albert_lab.studies.sweep import Outcome
 
 GOLDEN = Path(__file__).with_name("golden")
 EXPERIMENTS = [file.stem for file in experiment.files()]

@@ -9,7 +9,7 @@ from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results, tables, tuning
 from albert_lab.runs import run as runs
 from albert_lab.runs.finetunings import AVERAGE
-from albert_lab.studies import collect, sweep
+from albert_lab.studies import collect, planning, sweep
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.tasks.records import output_folder, read_record, record_file
 from albert_lab.training.evaluate import DivergedError
@@ -23,8 +23,8 @@ def planned(corpus, own_home, monkeypatch, runs_here):
         toy_task(name, own_home / "data")
     overrides = toy_overrides(corpus, "budget.value=1", "inter_sentence=none,sop")
     experiment, rest = from_overrides(overrides)
-    points = sweep.plan(experiment, rest, ["mnli", "squad1"])
-    return sweep.with_available_tasks(points[1:])
+    points = planning.plan(experiment, rest, ["mnli", "squad1"])
+    return planning.with_available_tasks(points[1:])
 
 
 def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_missing_is_made(planned, own_home):
@@ -91,7 +91,7 @@ def test_a_fine_tuning_that_failed_by_itself_is_made_again_only_when_asked(plann
         patch.setattr("albert_lab.tasks.finetune.finetune", diverge)
         assert downstream.make(item.run, ["mnli"], print, lambda: False)
     assert "the loss is nan" in sweep.execute(planned, sweep.Options()).failures[f"{item.run.name}, mnli, seed 0"]
-    again = sweep.forget(planned, fresh=False, retry_failed=True)
+    again = planning.forget(planned, fresh=False, retry_failed=True)
     assert sweep.execute(again, sweep.Options()).code == 0
     assert item.state == "done"
 

@@ -7,7 +7,7 @@ from albert_lab.cli import studies
 from albert_lab.errors import ConfigError
 from albert_lab.runs import cleaning, results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import continuing, dry_run, graph, sweep
+from albert_lab.studies import continuing, dry_run, graph, planning, sweep
 from albert_lab.studies.experiment import Experiment
 
 
@@ -21,7 +21,7 @@ def signals():
 def finished(corpus, own_home) -> runs.Run:
     """A run that ended under a budget of its own."""
     toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}})
-    run = sweep.plan(toy, toy_overrides(corpus, "budget.value=2"), [])[0].run
+    run = planning.plan(toy, toy_overrides(corpus, "budget.value=2"), [])[0].run
     assert worker.main(runs.create(run)) == 0
     return run
 
@@ -36,7 +36,7 @@ def imported(run: runs.Run) -> runs.Run:
 
 def planned(run, corpus, *overrides):
     given = [text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")]
-    return sweep.plan(continuing.experiment(run.name, given), given, [])
+    return planning.plan(continuing.experiment(run.name, given), given, [])
 
 
 def test_an_import_is_trained_on_from_its_weights_and_stays_as_it_is(corpus, finished):
@@ -101,7 +101,7 @@ def test_a_fresh_start_makes_the_continued_run_again_but_not_the_one_it_continue
     forgotten = []
     monkeypatch.setattr(states, "forget", lambda folder: forgotten.append(folder.name))
     monkeypatch.setattr(sweep, "_launch", lambda *_: None)
-    sweep.execute(sweep.forget(items, fresh=True, retry_failed=False), sweep.Options())
+    sweep.execute(planning.forget(items, fresh=True, retry_failed=False), sweep.Options())
     assert forgotten == [items[0].run.name]
 
 

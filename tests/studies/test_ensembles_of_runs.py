@@ -6,7 +6,7 @@ from toy_tasks import toy_task
 
 from albert_lab.errors import MissingDataError
 from albert_lab.report import ensembles as section
-from albert_lab.studies import collect, ensembles, sweep
+from albert_lab.studies import collect, ensembles, planning, sweep
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.records import output_folder, read_record
@@ -28,8 +28,8 @@ def made(corpus, own_home, monkeypatch, runs_here):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     toy_task("mnli", own_home / "data")
     experiment = Experiment.model_validate(CONTENT)
-    planned = sweep.plan(experiment, toy_overrides(corpus, "budget.value=1"))
-    planned = sweep.with_available_tasks(planned)
+    planned = planning.plan(experiment, toy_overrides(corpus, "budget.value=1"))
+    planned = planning.with_available_tasks(planned)
     assert sweep.execute(planned, sweep.Options()).code == 0
     return experiment, planned
 

@@ -13,7 +13,7 @@ from toy import toy_overrides, write_corpus
 from albert_lab.errors import ConfigError
 from albert_lab.runs import ancestry, results, states, status, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import collect, dry_run, experiment, graph, sweep
+from albert_lab.studies import collect, dry_run, experiment, graph, planning, sweep
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.launchers import base, local
 
@@ -41,8 +41,8 @@ def toy(**content) -> Experiment:
     return Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none"} | content)
 
 
-def planned(content, corpus, *overrides) -> list[sweep.PlannedPoint]:
-    return sweep.plan(toy(**content), toy_overrides(corpus, *overrides), [])
+def planned(content, corpus, *overrides) -> list[planning.PlannedPoint]:
+    return planning.plan(toy(**content), toy_overrides(corpus, *overrides), [])
 
 
 def made(run: runs.Run) -> dict:
@@ -92,7 +92,7 @@ def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
     assert kept.run.start_from == runs.StartFrom(kept.lineage[0].name, "training")
     one, two, four = planned(CHAIN, corpus)
     assert four.lineage == [one.run, two.run, four.run]
-    assert len(sweep.family([one, two, four])) == 3
+    assert len(planning.family([one, two, four])) == 3
 
 
 def test_a_run_reads_back_with_what_it_starts_from(corpus, own_home):
@@ -292,7 +292,7 @@ def test_points_that_start_from_others_or_fix_their_budget_run(name, corpus, own
     if name == "extra-data":
         added = write_corpus(tmp_path / "added", documents=30, seed=1)
         overrides += ["added_corpus=files", f"added_corpus.path={added}", "added_corpus.sentences=line"]
-    points = [point for point in sweep.plan(found, overrides, []) if len(point.lineage) <= 2]
+    points = [point for point in planning.plan(found, overrides, []) if len(point.lineage) <= 2]
     for run in points[-1].lineage:
         made(run)
     assert record_of(points[-1].run).config == points[-1].run.config

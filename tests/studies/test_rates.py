@@ -100,13 +100,13 @@ def test_auto_comes_to_the_micro_batch_that_fits_the_device_that_is_priced(own_h
 def test_several_gpus_divide_the_time_of_a_run(own_home, corpus):
     from toy import toy_overrides
 
-    from albert_lab.studies import experiment, sweep
+    from albert_lab.studies import experiment, planning
 
     rest = [text for text in toy_overrides(corpus) if not text.startswith("machine")]
     seconds = []
     for number in (1, 2):
         words = [*rest, f"machine.processes={number}", "seed=0"]
         made = experiment.from_overrides(words)
-        planned = sweep.plan(made[0], made[1], [])
+        planned = planning.plan(made[0], made[1], [])
         seconds.append(dry_run.price(planned[0], rates.choose("h100", planned[0].point.config)).seconds)
     assert seconds[0] == pytest.approx(2 * seconds[1])

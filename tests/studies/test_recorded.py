@@ -10,7 +10,7 @@ from albert_lab.report import report
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import reported, states
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies import recorded, sweep
+from albert_lab.studies import planning, recorded, sweep
 from albert_lab.studies.collect import collect, runs
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.records import identity_of
@@ -25,13 +25,13 @@ def toy(grid, **content) -> Experiment:
 
 
 def planned(experiment, corpus, *overrides, tasks=()):
-    return sweep.plan(experiment, toy_overrides(corpus, "budget.value=2", *overrides), list(tasks))
+    return planning.plan(experiment, toy_overrides(corpus, "budget.value=2", *overrides), list(tasks))
 
 
 def written(experiment, items) -> dict[str, str]:
     """The files of the report on finished runs."""
     assert sweep.execute(items, sweep.Options()).code == 0
-    folder = paths.reports() / sweep.report_place(items[0].point.config) / experiment.name
+    folder = paths.reports() / planning.report_place(items[0].point.config) / experiment.name
     report.write(folder, collect(experiment, items, sweep.Outcome(), "albert-lab toy", folder, lambda _line: None))
     return {file.name: file.read_text() for file in folder.rglob("*.*") if file.suffix in (".csv", ".md", ".json")}
 
@@ -65,14 +65,14 @@ def test_a_fresh_start_makes_them_again(corpus, own_home, runs_here):
     written(experiment, planned(experiment, corpus))
     shutil.rmtree(paths.runs())
     items = planned(experiment, corpus)
-    assert sweep.execute(sweep.forget(items, fresh=True, retry_failed=False), sweep.Options()).code == 0
+    assert sweep.execute(planning.forget(items, fresh=True, retry_failed=False), sweep.Options()).code == 0
     assert [item.state for item in items] == ["done"] * 2
 
 
 def test_numbers_that_stand_in_a_report_alone_outlive_another_report_in_its_place(corpus, own_home, runs_here):
     experiment = toy(ROWS)
     before = written(experiment, planned(experiment, corpus))
-    folder = paths.reports() / sweep.report_place(planned(experiment, corpus)[0].point.config) / experiment.name
+    folder = paths.reports() / planning.report_place(planned(experiment, corpus)[0].point.config) / experiment.name
 
     def said_before_a_report_of(items) -> list[str]:
         said: list[str] = []

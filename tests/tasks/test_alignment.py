@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from toy_tasks import toy_tokenizer
 
 from albert_lab.config.compose import load
-from albert_lab.data.corpus import clean
+from albert_lab.data.sentences import clean
 from albert_lab.tasks.alignment import align
 
 CORPUS = load(["corpus=files", "corpus.path=nowhere"]).corpus

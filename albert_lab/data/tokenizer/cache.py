@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from albert_lab import files, paths
 from albert_lab.config.schema import RunConfig, digest
-from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build, worker_pool
+from albert_lab.data.fingerprint import fingerprint, source_settings
 from albert_lab.data.tokenizer.base import Tokenizer, digest_model, read_model
 from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.data.tokenizer.train import train_on_corpus, training_seconds
@@ -52,7 +52,7 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
         found = digest_model(read_model(Path(config.tokenizer.model_file).expanduser()))
         return found if how == "keep" else digest([found, how])
     settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
-    return digest([TOKENIZER_VERSION, settings, texts.source_settings(config.corpus), texts.fingerprint(config.corpus)])
+    return digest([TOKENIZER_VERSION, settings, source_settings(config.corpus), fingerprint(config.corpus)])
 
 
 def find_tokenizer(config: RunConfig) -> Path:
@@ -124,8 +124,8 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         pool.submit(train_on_corpus, corpus, settings, file).result()
     record = {
         "tokenizer": settings.model_dump(mode="json"),
-        "corpus": texts.source_settings(corpus),
-        "corpus_fingerprint": texts.fingerprint(corpus),
+        "corpus": source_settings(corpus),
+        "corpus_fingerprint": fingerprint(corpus),
         "model_fingerprint": digest_model(file.read_bytes()),
         "version": TOKENIZER_VERSION,
     }

@@ -13,6 +13,7 @@ import sentencepiece
 
 from albert_lab.config.schema import MIN_VOCAB_SIZE, CorpusConfig, TokenizerConfig
 from albert_lab.data import corpus as texts
+from albert_lab.data.sentences import clean, raw_sentences
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS
 from albert_lab.errors import ConfigError
 
@@ -32,11 +33,11 @@ def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path)
     counts: Counter[str] = Counter()
     documents = texts.distinct(texts.iterate(corpus), counts)
     training = (document for document in documents if texts.split_of(document.text, corpus.dev_share) == "train")
-    sentences = (sentence for document in training for sentence in texts.raw_sentences(document.text, corpus))
+    sentences = (sentence for document in training for sentence in raw_sentences(document.text, corpus))
     sampled = sample(sentences, settings.training_sentences)
     if not sampled:
         raise texts.empty_split("train", counts["documents"] - counts["duplicates"], corpus)
-    train((texts.clean(sampled.pop(), corpus) for _ in range(len(sampled))), settings, file)
+    train((clean(sampled.pop(), corpus) for _ in range(len(sampled))), settings, file)
 
 
 def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> None:

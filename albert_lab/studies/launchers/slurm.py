@@ -3,7 +3,6 @@
 import os
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from albert_lab import paths, signals, squeue
 from albert_lab.config.launcher import SlurmLauncher
 from albert_lab.config.schema import digest
 from albert_lab.errors import STOPPED, ConfigError, MissingDataError
+from albert_lab.messages import to_stderr
 from albert_lab.runs import job, preparing, states
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED, in_order
 from albert_lab.studies.launchers.by_hand import worker
@@ -99,7 +99,7 @@ def launch(
             _say_how_to_end(numbers.values())
             return signals.code_of(received[0])
         if detach:
-            _say(f"{len(numbers)} in the queue; the same command without --detach waits for them")
+            to_stderr(f"{len(numbers)} in the queue; the same command without --detach waits for them")
             return NOT_AWAITED
         return _Watch(numbers, settings, parents, on_end, received).until_the_end()
 
@@ -113,7 +113,7 @@ def _submit_all(
     """The job of each run, parents first: the one in the queue, or a new one."""
     queue = squeue.jobs()
     if queue is None:
-        _say("squeue does not answer: what is in the queue already cannot be known, and waits for its turn by its name")
+        to_stderr("squeue does not answer: what is queued already is unknown, and waits for its turn by its name")
     numbers: dict[Path, str] = {}
     preparation: str | None = None
     for folder in in_order(folders, parents):
@@ -124,7 +124,7 @@ def _submit_all(
             words = _joined(known.words, words)
             if words == known.words:
                 numbers[folder] = known.job
-                _say(f"{folder.name}: {(queue or {})[known.job].words}")
+                to_stderr(f"{folder.name}: {(queue or {})[known.job].words}")
                 continue
         if settings.preparation == "job" and preparation is None:
             preparation = _submit_preparation(folders, settings)
@@ -139,7 +139,7 @@ def _submit_all(
         )
         job.write(folder, number, words, str(_preparation_log(preparation)) if preparation else None)
         numbers[folder] = number
-        _say(f"{folder.name}: job {number}")
+        to_stderr(f"{folder.name}: job {number}")
     return numbers
 
 
@@ -160,7 +160,7 @@ def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLa
         settings.preparation_words or settings.words,
         tasks="1",
     )
-    _say(f"preparation of the text: job {number}, which writes {_preparation_log(number)}")
+    to_stderr(f"preparation of the text: job {number}, which writes {_preparation_log(number)}")
     return number
 
 
@@ -255,13 +255,13 @@ class _Watch:
         self._is_answered = True
 
     def until_the_end(self) -> int:
-        _say(f"waiting for {len(self._numbers)} in the queue; Ctrl-C ends the waiting and leaves them")
+        to_stderr(f"waiting for {len(self._numbers)} in the queue; Ctrl-C ends the waiting and leaves them")
         while self._numbers and not self._received:
             self._nap()
             queue = squeue.jobs()
             if (queue is not None) != self._is_answered:
                 self._is_answered = queue is not None
-                _say("squeue answers again" if queue is not None else "squeue does not answer: the jobs continue")
+                to_stderr("squeue answers again" if queue is not None else "squeue does not answer: the jobs continue")
             if queue is not None and not self._received:
                 for folder, number in list(self._numbers.items()):
                     self._look(folder, queue.get(number))
@@ -280,7 +280,7 @@ class _Watch:
             self._gone.discard(folder)
             if self._said.get(folder) != found.words:
                 self._said[folder] = found.words
-                _say(f"{folder.name}: {found.words}")
+                to_stderr(f"{folder.name}: {found.words}")
             return
         code = self._code_of(folder)
         # A shared file system may show what a job wrote a little later than the queue shows its end.
@@ -303,18 +303,18 @@ class _Watch:
         if code:
             self._failed.add(folder)
         if code == LOST and job.was_stopped(folder) and job.log(folder, number).exists():
-            _say(f"{folder.name}: {job.died(folder)}")
+            to_stderr(f"{folder.name}: {job.died(folder)}")
             code = STOPPED
         if code == LOST and not job.log(folder, number).exists():
             if self._is_cancelled:
                 return
             submitted = job.read(folder)
             if not (submitted and submitted.preparation):
-                _say(f"{folder.name}: {job.died(folder)}")
+                to_stderr(f"{folder.name}: {job.died(folder)}")
                 code = STOPPED  # by scancel; what failed to begin for another reason is reported there
         if code == STOPPED:
             self._code = STOPPED
-            _say(f"{folder.name}: stopped; the same command resumes it")
+            to_stderr(f"{folder.name}: stopped; the same command resumes it")
         if not self._on_end(folder, code) and not self._is_cancelled:
             self._is_cancelled = True
             self._cancel_waiting()
@@ -327,8 +327,5 @@ class _Watch:
 def _say_how_to_end(numbers: Iterable[str]) -> None:
     given = list(numbers)
     if given:
-        _say(f"the jobs continue, and the same command waits for them again; to end them: scancel {' '.join(given)}")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+        ends = f"scancel {' '.join(given)}"
+        to_stderr(f"the jobs continue, and the same command waits for them again; to end them: {ends}")

@@ -1,0 +1,122 @@
+"""What identifies a corpus: its settings and a hash of its text."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from albert_lab import paths
+from albert_lab.config.schema import CorpusConfig, HubDataset, digest
+from albert_lab.data import files, hub
+from albert_lab.data.lines import open_file
+from albert_lab.errors import DamagedFileError, MissingDataError
+from albert_lab.files import read_json
+from albert_lab.storage import write_atomically
+
+
+def settings(corpus: CorpusConfig) -> dict[str, Any]:
+    """What decides a corpus's documents, apart from the text itself, which fingerprint() covers."""
+    return corpus.model_dump(mode="json", exclude={"name", "path", "datasets"})
+
+
+def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
+    """What decides a corpus's source documents, their sentences and splits; how they are split does not."""
+    content = settings(corpus)
+    if corpus.documents == "file":
+        content["source_documents"] = "file"
+    return {key: value for key, value in content.items() if key not in ("documents", "document_tokens")}
+
+
+# Digests of content that this process knows: of a file by its path, size and time of change; of a data set by its path.
+_digests: dict[str, str] = {}
+_taken: ContextVar[dict[CorpusConfig, str] | None] = ContextVar("_taken", default=None)
+
+
+def fingerprint(corpus: CorpusConfig) -> str:
+    """Short hash of the text behind the corpus: of the names and contents of its files, or the Hub's own versions.
+
+    Raises:
+        MissingDataError: nothing is at the path, or a package or data set cannot be had.
+    """
+    known = _taken.get()
+    if known is None:
+        return _take_fingerprint(corpus)
+    if corpus not in known:
+        known[corpus] = _take_fingerprint(corpus)
+    return known[corpus]
+
+
+def _take_fingerprint(corpus: CorpusConfig) -> str:
+    if not _digests:
+        _digests.update(remembered_fingerprints())
+    if corpus.source == "hub":
+        return digest([[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in hub.datasets_of(corpus)])
+    return _digest_files(files.files_of(corpus))
+
+
+@contextmanager
+def fingerprints_taken_once() -> Iterator[None]:
+    """Within this context, the files of a corpus are read once for all of its fingerprints."""
+    known = _taken.get()
+    token = _taken.set({} if known is None else known)
+    try:
+        yield
+    finally:
+        _taken.reset(token)
+
+
+def remember_fingerprints() -> None:
+    """Writes the digests this process has made to the cache, so that the next one need not read the text for them."""
+    known = remembered_fingerprints()
+    if _digests.keys() <= known.keys():
+        return
+    file = _remembered_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, json.dumps(known | _digests, indent=0))
+
+
+def _remembered_file() -> Path:
+    return paths.cache() / "fingerprints.json"
+
+
+def remembered_fingerprints() -> dict[str, str]:
+    """The digests in the cache."""
+    try:
+        return read_json(_remembered_file(), dict[str, str])
+    except DamagedFileError:  # or not there yet: it only saves reading the text, and is written again
+        return {}
+
+
+def _digest_files(named: list[tuple[str, Path]]) -> str:
+    return digest([[name, _digest_file(file)] for name, file in named])
+
+
+def _digest_file(file: Path) -> str:
+    state = file.stat()
+    key = f"{file.absolute()}|{state.st_size}|{state.st_mtime_ns}"
+    if key not in _digests:
+        try:
+            with open_file(file) as stream:
+                _digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        except OSError as error:
+            raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
+    return _digests[key]
+
+
+def _digest_dataset(dataset: HubDataset) -> str:
+    folder = hub.local_folder(dataset)
+    return _digest_files(files.walk(folder)) if folder else revision(dataset)
+
+
+def revision(dataset: HubDataset) -> str:
+    """The revision of a data set on the Hub: asked for once, so that a cache has one version.
+
+    Raises:
+        MissingDataError: the package `huggingface_hub` is not installed, or the Hub cannot be reached.
+    """
+    if dataset.path not in _digests:
+        _digests[dataset.path] = hub.newest_revision(dataset)
+    return _digests[dataset.path]

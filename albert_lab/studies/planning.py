@@ -1,0 +1,157 @@
+"""From an experiment to planned points: the run of each, its fine-tunings, and how far they are."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from albert_lab import paths
+from albert_lab.config.schema import RunConfig
+from albert_lab.errors import ConfigError
+from albert_lab.messages import to_stderr, with_progress
+from albert_lab.runs import columns, states
+from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import run as runs
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.studies import continuing, graph, recorded
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.points import Point, points
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """A point of an experiment with the run that makes it; several points may share one.
+
+    tasks has for each downstream column of the table the task that fills it, by name or file; seeds are those of its
+    fine-tunings (None: as each task has them); ancestors are the points that it starts from, oldest first; records are
+    the run as reports have it.
+    """
+
+    point: Point
+    run: runs.Run
+    tasks: dict[str, str]
+    ancestors: tuple["PlannedPoint", ...] = ()
+    records: tuple[ReportedRun, ...] = ()
+    seeds: downstream.Seeds = None
+
+    @property
+    def lineage(self) -> list[runs.Run]:
+        """The runs it starts from, oldest first, and its own."""
+        return [*(item.run for item in self.ancestors), self.run]
+
+    @property
+    def state(self) -> states.State:
+        """How far the run and its fine-tunings are."""
+        found = states.state_with(self.run, list(self.tasks.values()), self.seeds)
+        return "recorded" if self.is_recorded and found not in states.TAKEN else found
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether reports have all its numbers while its folder lacks some."""
+        return self.recorded is not None
+
+    @property
+    def recorded(self) -> ReportedRun | None:
+        """The run as reports have it, with all fine-tunings of its table; None where they lack some, or it is done."""
+        if not self.records or states.state(self.run.folder) == "done":
+            return None
+        return recorded.complete(self.records, self.run, self.tasks, self.seeds)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why the run, or some of its fine-tunings, failed: by name."""
+        if states.state(self.run.folder) == "failed":
+            return {self.run.name: states.failure(self.run.folder)}
+        found = downstream.failures(self.run, self.tasks.values(), self.seeds)
+        return {f"{self.run.name}, {name}": reason for name, reason in found.items()}
+
+
+def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[PlannedPoint]:
+    """Every point of an experiment with its run and fine-tunings; writes nothing.
+
+    Args:
+        experiment: what is run.
+        overrides: `key=value` texts that win over it.
+        tasks: names of the downstream tasks; None: those that fill the experiment's columns.
+
+    Raises:
+        ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
+        MissingDataError: text, or the data of a task given by its name, is not there.
+    """
+    from albert_lab.data.fingerprint import fingerprints_taken_once
+    from albert_lab.data.pairs import check_kinds
+
+    with fingerprints_taken_once():
+        planned = _plan(experiment, overrides, tasks)
+    for item in planned:
+        check_kinds(item.point.config.inter_sentence)
+    return planned
+
+
+def _plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None) -> list[PlannedPoint]:
+    found = points(experiment, overrides, to_stderr)
+    if experiment.continues:
+        found = continuing.start_from(found, experiment.continues, overrides)
+    chosen = columns.choose(experiment.columns, found[0].config, tasks)
+    place = report_place(found[0].config)
+    reports = (paths.reports() / place, paths.published() / place)
+    asked = with_progress(found, len(found), "planned {} of {} runs", to_stderr)
+    planned = [_planned(point, chosen, reports, experiment.finetuning_seeds) for point in asked]
+    _check_one_evaluation_set(planned)
+    return planned
+
+
+def _planned(point: Point, tasks: dict[str, str], reports: Iterable[Path], seeds: downstream.Seeds) -> PlannedPoint:
+    *above, (_, run) = graph.lineage(point)
+    ancestors = tuple(PlannedPoint(*each, {}) for each in above)
+    return PlannedPoint(point, run, tasks, ancestors, recorded.read(run.name, reports, to_stderr), seeds)
+
+
+def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
+    """Every run of a sweep once, by folder, each after those it starts from; runs that are no rows have no tasks."""
+    rows = {item.run.folder: item for item in planned}
+    return {each.run.folder: rows.get(each.run.folder, each) for item in planned for each in (*item.ancestors, item)}
+
+
+def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
+    rows: dict[str, str] = {}
+    for item in planned:
+        rows.setdefault(item.run.evaluation_set, item.point.words)
+    if len(rows) > 1:
+        raise ConfigError(
+            "one table cannot hold these rows, which are scored on different held-out sets (corpus, tokenizer, length"
+            f" and masking decide the set): {'; '.join(rows.values())}. Make them as separate sweeps"
+        )
+
+
+def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
+    """The points without the tasks that the corpus cannot provide; the data of the others is made."""
+    tasks = columns.available(planned[0].tasks, planned[0].point.config, to_stderr)
+    return [replace(item, tasks=tasks) for item in planned]
+
+
+def forget(
+    planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool, remake_recorded: bool = False
+) -> list[PlannedPoint]:
+    """The points, with what is to be repeated or resumed no longer counted as finished or failed.
+
+    Args:
+        planned: the points.
+        fresh: make all of them again.
+        retry_failed: resume those that failed.
+        remake_recorded: make those whose numbers are in reports alone.
+    """
+    if fresh or remake_recorded:
+        planned = [replace(item, records=()) for item in planned]
+    for item in family(planned).values():
+        if item.point.run:  # what was there before the sweep is not the sweep's to repeat
+            continue
+        if fresh and item.state not in states.TAKEN:
+            states.forget(item.run.folder)
+        elif retry_failed and item.state == "failed":
+            states.forget_failure(item.run.folder)
+    return list(planned)
+
+
+def report_place(config: RunConfig) -> str:
+    """Name of the folder for reports of this scale and corpus."""
+    return f"{config.scale.name}-{config.corpus.name}"
