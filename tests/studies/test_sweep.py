@@ -8,14 +8,14 @@ from albert_lab import errors
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
-from albert_lab.studies import sweep
+from albert_lab.studies import planning, sweep
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.studies.launchers import local
 
 
-def planned(corpus, *overrides: str) -> list[sweep.PlannedPoint]:
+def planned(corpus, *overrides: str) -> list[planning.PlannedPoint]:
     experiment, rest = from_overrides(toy_overrides(corpus, "budget.value=2", *overrides))
-    return sweep.plan(experiment, rest, tasks=[])
+    return planning.plan(experiment, rest, tasks=[])
 
 
 def test_a_plan_writes_nothing(corpus, own_home):
@@ -44,7 +44,7 @@ def test_a_failed_run_leaves_the_others_and_is_made_again_only_when_asked(corpus
     before = mark.stat().st_mtime_ns
     assert sweep.execute(points, sweep.Options()).code == sweep.SOME_FAILED
     assert mark.stat().st_mtime_ns == before
-    sweep.execute(sweep.forget(points, fresh=False, retry_failed=True), sweep.Options())
+    sweep.execute(planning.forget(points, fresh=False, retry_failed=True), sweep.Options())
     assert mark.stat().st_mtime_ns > before
 
 
@@ -88,13 +88,17 @@ def test_a_corpus_of_one_document_is_refused_for_nsp_before_a_run_is_begun(tmp_p
     assert not runs.paths.runs().exists()
 
 
-def test_two_sweeps_at_once_make_each_point_once(corpus, own_home):
-    overrides = toy_overrides(corpus, "budget.value=30", "embedding_size=4,8")
-    command = [sys.executable, "-m", "albert_lab.cli", "sweep", *overrides]
-    both = [subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) for _ in range(2)]
+def test_two_sweeps_at_once_make_each_run_once(corpus, own_home):
+    overrides = toy_overrides(corpus, "budget.value=30")
+    code = f"""
+from albert_lab.studies import experiment, planning, sweep
+points = planning.plan(experiment.named("sop-vs-nsp"), {[*overrides, "inter_sentence=nsp,sop"]}, [])
+raise SystemExit(sweep.execute(points, sweep.Options()).code)
+"""
+    both = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate()[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     for folder in runs.paths.runs().iterdir():
         steps = [line["step"] for line in results.read_metrics(folder) if line["event"] == "training"]
-        assert steps == sorted(set(steps)), "made once, in one go"
+        assert steps == sorted(set(steps)), "made once, without interruption"
         assert sum(f"{folder.name.rpartition('_')[0]}: step 30, held out" in text for text in said) == 1
