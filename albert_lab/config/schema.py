@@ -231,7 +231,7 @@ class BudgetConfig(Section):
 
     name: Name
     unit: Literal["steps", "seconds", "tokens"]
-    value: float = Field(gt=0)
+    value: float = Field(gt=0, le=1e15)
     stop_at: float = Field(gt=0, le=1)
 
     @model_validator(mode="after")

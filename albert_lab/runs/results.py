@@ -1,12 +1,12 @@
 """The record of one run, and the log that it leaves."""
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from albert_lab import files
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
+from albert_lab.errors import DamagedFileError
 from albert_lab.naming import Name
 from albert_lab.score import Score
 from albert_lab.storage import write_atomically
@@ -143,18 +143,14 @@ class _Version(BaseModel):
 
 
 def check(folder: Path) -> None:
-    """Raise DamagedFileError where a record cannot be read; one of another version of this package is left alone."""
-    file = folder / RECORD
-    if file.exists() and files.read_json(file, _Version, REMEDY).results_version == RESULTS_VERSION:
-        read(folder)
-
-
-def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's metrics.jsonl; a last line that was cut short by a kill is left out.
+    """Check a run's record before it is used; one of another version of this package is left alone.
 
     Raises:
-        DamagedFileError: another line is none of this log.
+        DamagedFileError: a file that is no record, or the record of another run.
     """
-    file = folder / METRICS
-    lines = files.read_json_lines(file, _Line, REMEDY) if file.exists() else []
-    return [line.model_dump(exclude_unset=True) for line in lines]
+    file = folder / RECORD
+    if not file.exists() or files.read_json(file, _Version, REMEDY).results_version != RESULTS_VERSION:
+        return
+    record = read(folder)
+    if record and record.name != folder.name:
+        raise DamagedFileError(file, f"is the record of another run, {record.name}", REMEDY)

@@ -194,6 +194,7 @@ def test_an_unknown_name_that_is_near_to_nothing_is_answered_with_what_there_is(
         ("machine.precision=fp16", "machine.precision=fp16: .*'bf16' or 'fp32'"),
         ("evaluation=3", "evaluation=3: .*object"),
         ("budget.value=2.5", "value=2.5 is not a whole number of steps"),
+        ("budget.value=1e300", "budget.value=1e\\+300: .*less than or equal to 1000000000000000"),
         ("model=3", "model=3: .*tiny"),
         ("inter_sentence=null", "inter_sentence=null: .*none, nsp"),
         ("model.num_attention_heads=7", "num_attention_heads=7 does not divide hidden_size=72; .* 6, 8"),

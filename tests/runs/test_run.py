@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from command import own_signals
 from filelock import FileLock
+from records import toy_record
 from safetensors.numpy import load_file
 from toy import toy_config, write_corpus
 from toy_training import quick_starts
 
-from albert_lab.errors import ConfigError
+from albert_lab.config.schema import RESULTS_VERSION
+from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 
@@ -132,6 +134,15 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
     written = (folder / results.RECORD).stat().st_mtime_ns
     assert Child(folder).wait() == 0
     assert (folder / results.RECORD).stat().st_mtime_ns == written, "what is done is not made again"
+
+
+def test_a_record_copied_from_another_run_is_refused(corpus, own_home):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    results.write(
+        folder, toy_record(name="sop_all-shared_seed1").model_copy(update={"results_version": RESULTS_VERSION})
+    )
+    with pytest.raises(DamagedFileError, match=r"results\.json: is the record of another run, sop_all-shared_seed1"):
+        results.check(folder)
 
 
 def test_a_diverged_run_fails_with_its_reason_and_makes_no_row(corpus, own_home):
