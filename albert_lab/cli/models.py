@@ -1,6 +1,7 @@
 """Commands that show configurations and what they cost."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -71,6 +72,44 @@ def speed(
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
     if found.num_failed:
         raise typer.Exit(sweep.SOME_FAILED if found.num_failed < len(found.lines) else 1)
+
+
+@app.command(
+    rich_help_panel=MODELS,
+    epilog=examples("albert-lab growth", "albert-lab growth scale=gpu --size model.hidden_size --size batch_size"),
+)
+def growth(
+    overrides: Overrides = None,
+    size: Annotated[
+        list[str] | None,
+        typer.Option("--size", metavar="KEY", help="Vary this setting; may be repeated. By default: all six."),
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each value.")] = 5,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="Seconds of training per round.")] = 0.3,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder to draw into.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure how the time of a step grows with batch, length, layers, hidden size, embedding size and vocabulary.
+
+    Prints a table and draws a figure, each beside what the FLOPs of a step say. Half the values or more are larger than
+    the configured ones: start from a small configuration.
+    """
+    from functools import partial
+
+    from albert_lab import paths
+    from albert_lab.cost import growth as measuring
+    from albert_lab.figures import drawing
+    from albert_lab.figures import growth as figure
+    from albert_lab.studies import sweep
+
+    found = measuring.measure(
+        overrides or [], sizes=size or list(measuring.SIZES), number=rounds, seconds=seconds, say=note
+    )
+    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+    for file in drawing.write(partial(figure.draw, found), out or paths.figures(), "growth"):
+        note(f"figure: {file}")
+    if found.num_failed:
+        raise typer.Exit(sweep.SOME_FAILED if found.num_failed < len(found.points) else 1)
 
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))

@@ -1,0 +1,41 @@
+"""How the time of a step grows with each size, beside a growth in proportion to its FLOPs."""
+
+from matplotlib.figure import Figure
+
+from albert_lab.cost.growth import Growth
+from albert_lab.figures import drawing
+
+COLUMNS = 3
+
+
+def draw(growth: Growth) -> Figure | None:
+    """A panel for each size, with both axes logarithmic; None if nothing was measured."""
+    sizes = [size for size in growth.sizes if any(point.seconds_per_step for point in growth.of(size))]
+    if not sizes:
+        return None
+    columns = min(COLUMNS, len(sizes))
+    figure, rows = drawing.sheet(-(-len(sizes) // columns), columns)
+    panels = [panel for row in rows for panel in row]
+    for size, panel in zip(sizes, panels, strict=False):
+        points = [(point, point.seconds_per_step) for point in growth.of(size) if point.seconds_per_step]
+        values = [point.value for point, _ in points]
+        times = [1000 * time.median for _, time in points]
+        errors = [
+            [1000 * (time.median - time.low) for _, time in points],
+            [1000 * (time.high - time.median) for _, time in points],
+        ]
+        panel.errorbar(values, times, yerr=errors, capsize=3, label="measured (quartiles)", **drawing.style(0))
+        base, first = points[0][0], times[0]
+        expected = [first * point.flops_ratio / base.flops_ratio for point, _ in points]
+        panel.plot(values, expected, label="in proportion to FLOPs", **drawing.style(1, paper=True))
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.yaxis.set_minor_formatter("{x:g}")
+        drawing.plain_ticks(panel, values)
+        panel.set_xlabel(size)
+        panel.set_ylabel("ms a step")
+    for panel in panels[len(sizes) :]:
+        panel.set_visible(False)
+    drawing.legend_below(figure, panels[:1])
+    return figure
