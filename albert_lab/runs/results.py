@@ -154,3 +154,14 @@ def check(folder: Path) -> None:
     record = read(folder)
     if record and record.name != folder.name:
         raise DamagedFileError(file, f"is the record of another run, {record.name}", REMEDY)
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's metrics.jsonl; a last line that was cut short by a kill is left out.
+
+    Raises:
+        DamagedFileError: another line is none of this log.
+    """
+    file = folder / METRICS
+    lines = files.read_json_lines(file, _Line, REMEDY) if file.exists() else []
+    return [line.model_dump(exclude_unset=True) for line in lines]
