@@ -1,6 +1,7 @@
 """The record of one run, and the log that it leaves."""
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
