@@ -1,6 +1,9 @@
 """What the machine has, as far as this process may use it."""
 
 import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -10,6 +13,7 @@ AUTO_JOBS = 0
 
 # Where Linux says how much memory a container may use: cgroup version 2, then 1.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_CPU = Path("/proc/cpuinfo")
 
 
 def cores() -> int:
@@ -35,6 +39,19 @@ def memory_bytes() -> int:
     return min(found)
 
 
+def cpu_model() -> str:
+    """What the system calls the processor; where it has no name for it, its architecture."""
+    if sys.platform == "darwin":
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        try:
+            found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
+        except (OSError, subprocess.TimeoutExpired):
+            found = ""
+    else:
+        found = _first_value(_CPU, "model name")  # of an x86 processor; ARM has none
+    return found or platform.processor() or platform.machine()
+
+
 def gpus() -> list[str]:
     """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them, without asking CUDA."""
     if not has_gpu():
@@ -47,11 +64,17 @@ def gpus() -> list[str]:
 
 def gpu_model() -> str | None:
     """What the driver calls the first GPU, without asking CUDA; None where there is none."""
-    for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
-        for line in file.read_text().splitlines():
-            if line.startswith("Model:"):
-                return line.partition(":")[2].strip()
-    return None
+    found = (_first_value(file, "Model") for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")))
+    return next(filter(None, found), None)
+
+
+def _first_value(file: Path, name: str) -> str:
+    """The value of the first line `name: value` of a file of the kernel; empty where there is none."""
+    try:
+        lines = [line.partition(":") for line in file.read_text().splitlines()]
+    except OSError:
+        return ""
+    return next((value.strip() for before, _, value in lines if before.strip() == name), "")
 
 
 def jobs_at_once(asked: int, processes: int) -> int:

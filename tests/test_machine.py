@@ -1,3 +1,5 @@
+import platform
+
 import pytest
 
 from albert_lab import machine
@@ -21,6 +23,20 @@ def test_jobs_are_as_asked_for_or_one_for_the_gpus_of_a_run(eight, monkeypatch):
     assert machine.jobs_at_once(3, 2) == 3
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert machine.jobs_at_once(machine.AUTO_JOBS, 1) == 1
+
+
+def test_the_processor_has_the_name_that_the_system_gives_it_else_that_of_its_architecture(monkeypatch, tmp_path):
+    monkeypatch.setattr(machine, "_CPU", tmp_path / "cpuinfo")
+    monkeypatch.setattr(machine.platform, "processor", lambda: "")
+    assert machine.cpu_model() == platform.machine()
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Toy CPU @ 2: GHz\n")
+    assert machine.cpu_model() == "Toy CPU @ 2: GHz"
+    monkeypatch.setattr(machine.sys, "platform", "darwin")
+    sysctl = tmp_path / "sysctl"
+    sysctl.write_text("#!/bin/sh\necho Apple M1\n")
+    sysctl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert machine.cpu_model() == "Apple M1"
 
 
 def test_a_job_of_slurm_has_the_memory_that_it_was_given(monkeypatch):

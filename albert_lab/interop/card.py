@@ -84,9 +84,10 @@ def _scores(record: RunRecord) -> str:
 def _provenance(record: RunRecord) -> str:
     config, training, made = record.config, record.training, record.provenance
     packages = ", ".join(f"{name} {version}" for name, version in sorted(made.packages.items()))
+    code = f" (commit {made.commit})" if made.commit else ""
     rows = {
         "run": record.name,
-        "made with": f"albert-lab {made.albert_lab}, Python {made.python}, {packages}",
+        "made with": f"albert-lab {made.albert_lab}{code}, Python {made.python}, {packages}",
         "finished": made.finished,
         "machine": f"{made.platform}, {made.processor}, {made.device}, {made.precision}, {made.threads} threads",
         "corpus": f"{config.corpus.name}, fingerprint {record.fingerprints['corpus']}",

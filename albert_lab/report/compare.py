@@ -22,7 +22,7 @@ SPEED = "tokens_per_second"
 SETTINGS = (
     *("corpus", "budget", "num_layers", "hidden_size", "vocab_size", "max_sequence_length", "batch_size", "masking"),
     *("optimizer", "learning_rate", "corpus_fingerprint", "tokenizer_fingerprint", "evaluation_set"),
-    *("results_version", "albert_lab", "packages", "machine", "threads", "device", "precision"),
+    *("results_version", "albert_lab", "commit", "packages", "machine", "threads", "devices", "precision"),
 )
 
 
@@ -158,7 +158,9 @@ def _differing(a: pd.DataFrame, b: pd.DataFrame, columns: Iterable[str]) -> dict
 
 
 def _values(table: pd.DataFrame, column: str) -> str:
-    return ", ".join(sorted({str(value) for value in table[column]})) if column in table else MISSING
+    if column not in table:
+        return MISSING
+    return ", ".join(sorted({MISSING if pd.isna(value) else str(value) for value in table[column]}))
 
 
 def as_text(sides: Sides) -> str:

@@ -108,9 +108,9 @@ def provenance(runs: Sequence[Run]) -> str:
             shares.setdefault(kind, []).append(share)
     waiting = max(run["data_wait_share"] for run in runs)
     lines = {
-        "Code": f"albert-lab {values('albert_lab')}, results version {values('results_version')}",
+        "Code": f"albert-lab {values('albert_lab')}, {_commits(runs)}results version {values('results_version')}",
         "Packages": values("packages"),
-        "Machine": f"{values('machine')}; device {values('device')}, precision {values('precision')}, threads"
+        "Machine": f"{values('machine')}; device {values('devices')}, precision {values('precision')}, threads"
         f" {values('threads')}",
         "Corpus fingerprint": f"{values('corpus_fingerprint')}; tokenizer {values('tokenizer_fingerprint')}",
         "Held-out set": values("evaluation_set"),
@@ -127,3 +127,10 @@ def provenance(runs: Sequence[Run]) -> str:
         "Runs finished": values("finished"),
     }
     return "\n".join(f"- {key}: {value}" for key, value in lines.items())
+
+
+def _commits(runs: Sequence[Run]) -> str:
+    """The commits of the code, where records have them; runs of an installed package have none."""
+    found = [run["commit"] for run in runs if isinstance(run.get("commit"), str)]
+    without = f" ({len(runs) - len(found)} of {len(runs)} runs have none)" if len(found) < len(runs) else ""
+    return f"commit {'; '.join(dict.fromkeys(found))}{without}, " if found else ""

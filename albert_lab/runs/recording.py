@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from albert_lab import __version__
@@ -13,7 +12,7 @@ from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.cost.parameters import count_flops, count_parameters
 from albert_lab.data.batches import Batches
 from albert_lab.data.shards import Shards
-from albert_lab.machine import cores
+from albert_lab.machine import cores, cpu_model
 from albert_lab.runs import results
 from albert_lab.runs.run import Run
 
@@ -82,7 +81,12 @@ def make_record(
 
 
 def provenance(
-    device: str, precision: str, threads: int, places: Sequence[tuple[str, str]], trained: "Pretraining"
+    device: str,
+    precision: str,
+    threads: int,
+    places: Sequence[tuple[str, str]],
+    trained: "Pretraining",
+    commit: str | None,
 ) -> results.Provenance:
     """Where, when and with what a run was computed.
 
@@ -92,14 +96,16 @@ def provenance(
         threads: of one process.
         places: the host and the name of the device of each process.
         trained: what came of it.
+        commit: of the code, as it was imported.
     """
     packages = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
     return results.Provenance(
         albert_lab=__version__,
+        commit=commit,
         python=platform.python_version(),
         packages={package: version(package) for package in packages},
         platform=f"{platform.system()} {platform.machine()}",
-        processor=_processor(),
+        processor=cpu_model(),
         cores=cores(),
         threads=threads,
         device=device,
@@ -111,13 +117,3 @@ def provenance(
         processes_from_step=dict(trained.processes),
         micro_batch_size=trained.micro_batch_size,
     )
-
-
-def _processor() -> str:
-    """The processor's name as Linux has it; elsewhere what Python knows."""
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        for line in information.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

@@ -86,10 +86,12 @@ class Provenance(_Part):
 
     threads are those of one process; devices has the name of each process's, nodes counts machines. processes_from_step
     has for each step, from which on their number was another one, the number of processes; micro_batch_size counts the
-    sequences of a forward pass. Empty or None in records of before these were kept.
+    sequences of a forward pass. commit is of the checkout that the code was imported from, as runs/commit.py gives it;
+    None where there is none. Empty or None in records of before these were kept.
     """
 
     albert_lab: str
+    commit: str | None = None
     python: str
     packages: dict[str, str]
     platform: str

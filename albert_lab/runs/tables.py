@@ -7,12 +7,14 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
 
+from albert_lab.runs import commit
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.results import LAYER_NUMBERS, RunRecord
 from albert_lab.score import Score, loss_name
 from albert_lab.tasks.records import FinetuningRecord, summarize
 
+_COMMIT_DIGITS = 12
 TOKEN = "mean"  # of the choices of tokens: over all real ones, which is steadier than [CLS] alone
 
 
@@ -75,7 +77,15 @@ def of_record(record: RunRecord) -> dict[str, Any]:
         "devices": ", ".join(sorted(set(provenance.devices))) or provenance.device,
         "finished": provenance.finished,
     }
+    if provenance.commit:  # a table without one has no such column
+        row["commit"] = _commit(provenance.commit)
     return row
+
+
+def _commit(text: str) -> str:
+    """A commit in words, with as many of its digits as identify it."""
+    digits = text.removesuffix(commit.DIRTY)
+    return digits[:_COMMIT_DIGITS] + (" with uncommitted changes" if text != digits else "")
 
 
 def score_columns(name: str, score: Score) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from albert_lab import paths, signals
 from albert_lab.errors import FIXABLE, STOPPED, ConfigError, LostProcessError, MissingDataError, WriteError
 from albert_lab.rank import Rank
 from albert_lab.rank import read as read_rank
-from albert_lab.runs import finetunings, results
+from albert_lab.runs import commit, finetunings, results
 from albert_lab.runs.followers import meet, together
 from albert_lab.runs.progress import Place, RunProgress
 from albert_lab.runs.recording import make_record, provenance
@@ -140,7 +140,9 @@ def _pretrain(
     from albert_lab.data.tokenizer.cache import load_tokenizer
 
     config = run.config
+    code = None
     if rank.leads:  # of a job: the command that submitted it knows nothing of its machine
+        code = commit.of_code()  # now: the files may change while the run trains
         capacity.check_training(config)
     threads = use_threads(folder, config, rank)
     meeting = meet(config, rank)
@@ -193,7 +195,7 @@ def _pretrain(
         if trained is None:
             return False
         if processes.leads:
-            made_with = provenance(device.type, precision, threads, processes.places, trained)
+            made_with = provenance(device.type, precision, threads, processes.places, trained, code)
             results.write(folder, make_record(run, trained, batches, train, dev, made_with))
     return True
 

@@ -60,13 +60,16 @@ def test_a_set_compared_with_itself_differs_in_nothing(before):
 
 def test_other_held_out_sets_are_said_aloud(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2)).assign(scale="laptop")
-    provenance = toy_record().provenance.model_copy(update={"processor": "another"})
+    changed = {"processor": "another", "commit": "f" * 40, "devices": ("NVIDIA H100",)}
+    provenance = toy_record().provenance.model_copy(update=changed)
     runs = toy_runs(points, evaluation_set="another", provenance=provenance)
     sides = compare.compare(before, folder(tmp_path / "after", points, runs))
     assert not sides.has_one_set
     assert sides.differing["scale"] == ("smoke", "laptop")
     assert sides.differing["evaluation_set"] == ("set", "another")
-    assert "machine" in sides.differing
+    assert sides.differing["machine"] == ("Linux, toy, 2 cores", "Linux, another, 2 cores")
+    assert sides.differing["commit"] == ("—", "f" * 12)
+    assert sides.differing["devices"] == ("cpu", "NVIDIA H100")
     assert "**The held-out sets differ**" in compare.as_text(sides)
     assert json.loads(compare.as_json(sides))["same_held_out_set"] is False
 

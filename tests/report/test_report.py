@@ -89,6 +89,22 @@ def test_a_report_is_rebuilt_from_its_records_alone_to_the_byte(tmp_path):
     assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
 
 
+def test_the_provenance_names_the_commit_of_the_code_and_the_gpu_where_records_have_them():
+    points = toy_points()
+    commit = "0123456789abcdef0123456789abcdef01234567-dirty"
+    changed = {"commit": commit, "devices": ("NVIDIA H100",)}
+    made, before = toy_record().provenance.model_copy(update=changed), toy_runs(points)
+    after = toy_runs(points, provenance=made)
+
+    def rendered(runs: Sequence[ReportedRun]) -> str:
+        return report.render(Study(experiment.named("sop-vs-nsp"), points, runs), "")
+
+    assert "- Code: albert-lab 0.1.0, results version" in rendered(before)
+    assert "- Code: albert-lab 0.1.0, commit 0123456789ab with uncommitted changes, results" in rendered(after)
+    assert "device NVIDIA H100, precision" in rendered(after)
+    assert "changes (5 of 6 runs have none), results" in rendered([after[0], *before[1:]])
+
+
 def test_runs_that_are_no_longer_part_of_a_study_leave_its_folder(tmp_path):
     points = toy_points()
     folder = report_of(tmp_path / "sop-vs-nsp", points, toy_runs(points))

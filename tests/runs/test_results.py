@@ -24,6 +24,16 @@ def test_a_record_of_before_inference_was_timed_reads_and_has_none(tmp_path):
     assert tables.of_record(found) == tables.of_record(record) | {"inference_tokens_per_second": None}
 
 
+def test_a_record_of_before_commits_were_kept_reads_and_adds_no_column(tmp_path):
+    content = json.loads(toy_record().model_dump_json())
+    del content["provenance"]["commit"]
+    (tmp_path / results.RECORD).write_text(json.dumps(content))
+    found = results.read(tmp_path)
+    assert found == toy_record()
+    assert found is not None
+    assert "commit" not in tables.of_record(found)
+
+
 def test_a_folder_without_a_record_is_not_finished(tmp_path):
     assert results.read(tmp_path) is None
 

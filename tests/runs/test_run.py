@@ -18,7 +18,7 @@ from toy_training import quick_starts
 
 from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.errors import ConfigError, DamagedFileError
-from albert_lab.runs import results, states, worker
+from albert_lab.runs import commit, results, states, worker
 from albert_lab.runs import run as runs
 
 
@@ -131,6 +131,7 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
     assert record.training.steps == 2
     assert record.data.mask_rate == pytest.approx(0.15, abs=0.03)
     assert record.provenance.threads == 1
+    assert record.provenance.commit == commit.of_code()
     written = (folder / results.RECORD).stat().st_mtime_ns
     assert Child(folder).wait() == 0
     assert (folder / results.RECORD).stat().st_mtime_ns == written, "what is done is not made again"

@@ -1,0 +1,45 @@
+"""The git commit of the code that runs, where it runs from a checkout."""
+
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from albert_lab import paths
+
+# At the end of a commit whose files were changed since, as `git describe --dirty` has it.
+DIRTY = "-dirty"
+_SECONDS = 10
+# Set within a hook of git, of the repository of that hook.
+_OF_ANOTHER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+
+
+@cache
+def of_code() -> str | None:
+    """The commit that this program was imported from; asked for once, as files may change later."""
+    return of(paths.PACKAGE, paths.CONF, paths.EXPERIMENTS)
+
+
+def of(package: Path, *others: Path) -> str | None:
+    """The commit of the checkout in which a package is tracked, 40 hex digits.
+
+    DIRTY follows it where the package or one of the other folders has a changed or a new file. None: there is no such
+    checkout, as of an installed package, or git cannot be asked.
+    """
+    # The second one fails for a package that is only installed below some checkout.
+    found = _git(package, "rev-parse", "HEAD", "HEAD:./__init__.py")
+    changes = None if found is None else _git(package, "status", "--porcelain", "--", ".", *map(str, others))
+    if found is None or changes is None:
+        return None
+    return found.split()[0] + (DIRTY if changes else "")
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """The output of git in a folder; None where it fails."""
+    environment = {key: value for key, value in os.environ.items() if key not in _OF_ANOTHER}
+    command = ["git", "--no-optional-locks", "-C", str(folder), *words]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):  # git is not installed, or the disk does not answer
+        return None
+    return None if done.returncode else done.stdout

@@ -1,0 +1,66 @@
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import albert_lab
+from albert_lab import paths
+from albert_lab.runs import commit
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ["-c", "user.name=toy", "-c", "user.email=toy@example.org", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", "-C", folder, *who, *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package with a folder of settings beside it, both committed."""
+    for name in ("package/__init__.py", "conf/config.yaml", "notes.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "toy")
+    return tmp_path / "package"
+
+
+def test_a_package_in_a_checkout_has_its_commit_from_any_folder(package, tmp_path, monkeypatch):
+    monkeypatch.chdir("/")
+    assert commit.of(package) == git(tmp_path, "rev-parse", "HEAD")
+
+
+def test_within_a_hook_of_another_repository_the_commit_stays_that_of_the_package(package, tmp_path, monkeypatch):
+    head = git(tmp_path, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_DIR", str(paths.PACKAGE.parent / ".git"))
+    assert commit.of(package) == head
+
+
+@pytest.mark.parametrize(
+    ("name", "is_marked"), [("package/new.py", True), ("conf/config.yaml", True), ("notes.md", False)]
+)
+def test_a_commit_is_marked_where_code_or_settings_differ_from_it(package, tmp_path, name, is_marked):
+    (tmp_path / name).write_text("changed")
+    found = commit.of(package, tmp_path / "conf")
+    assert found is not None
+    assert found.endswith(commit.DIRTY) == is_marked
+
+
+def test_a_package_that_is_only_installed_below_a_checkout_has_no_commit(package, tmp_path):
+    installed = tmp_path / "venv" / "site-packages" / "other"
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").touch()
+    assert commit.of(installed) is None
+
+
+def test_without_git_there_is_no_commit(package, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert commit.of(package) is None
+
+
+def test_the_commit_of_the_code_is_that_of_the_folder_it_is_imported_from():
+    assert commit.of_code.__wrapped__() == commit.of(Path(albert_lab.__file__).parent, paths.CONF, paths.EXPERIMENTS)
