@@ -1,8 +1,10 @@
-"""Whatever README.md and docs/ tell a reader to type or to click exists."""
+"""Whatever README.md, docs/ and the help of commands tell a reader to type or to click exists."""
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -12,6 +14,7 @@ from albert_lab import paths
 from albert_lab.cli.app import app
 from albert_lab.config.compose import axes, load
 from albert_lab.studies import experiment
+from albert_lab.studies.figure import FIGURES
 from albert_lab.studies.points import points
 
 CHECKOUT = paths.PACKAGE.parent
@@ -35,7 +38,23 @@ def commands(page: Path) -> list[str]:
     return [line for line in (*lines, *inline) if re.match(r"(\w+=\S+ )*(albert-lab|make)\b", line)]
 
 
+def helps(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Each command below one, by the words that name it, with itself."""
+    yield " ".join(words), command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from helps(inner, (*words, name))
+
+
+def examples(command: Any) -> list[str]:
+    """The command lines at the end of a command's help."""
+    return [line.replace("\\[", "[") for line in re.findall(r"\[cyan\](.*?)\[/cyan\]", command.epilog or "")]
+
+
+HELPS = dict(helps(typer.main.get_command(app)))
+ONE_STUDY = "sop-vs-nsp"  # the help of the others is made in the same way, and takes its time to compose
 COMMANDS = sorted({line for page in PAGES for line in commands(page)})
+SHOWN = {line for name, command in HELPS.items() if name not in EXPERIMENTS for line in examples(command)}
+EXAMPLES = sorted((SHOWN | set(examples(HELPS[ONE_STUDY]))) - set(COMMANDS))
 
 
 def test_the_front_door_is_short_and_has_ten_commands():
@@ -45,8 +64,44 @@ def test_the_front_door_is_short_and_has_ten_commands():
     assert len(COMMANDS) > 80
 
 
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_an_example_of_a_help_exists_takes_these_options_and_composes(line):
+    check_command(line)
+
+
+def test_the_report_in_an_example_of_plot_is_of_a_study_with_that_figure():
+    for line in examples(HELPS["plot"]) + [line for name in FIGURES for line in examples(HELPS[f"plot {name}"])]:
+        figure, _, report = line.removeprefix("albert-lab plot ").partition(" lab/reports/laptop-sotu/")
+        if report:
+            assert FIGURES[figure].is_of_any or figure in experiment.named(report.split()[0]).figures
+
+
+@pytest.mark.parametrize("name", ["pretrain", "sweep", "evaluate", ONE_STUDY])
+def test_each_setting_that_a_help_names_composes(name):
+    (argument,) = [each for each in HELPS[name].params if each.name == "overrides"]
+    named = re.findall(r"([a-z_.]+=[\w.,-]*\w)", argument.help)
+    assert len(named) >= 3
+    together = {text.split("=")[0]: text for text in named}
+    check(name, list(together.values()))
+
+
+@pytest.mark.parametrize("name", [name for name, command in HELPS.items() if name and not hasattr(command, "commands")])
+def test_the_help_of_a_command_starts_with_what_it_does_and_ends_its_sentences(name):
+    command = HELPS[name]
+    assert re.match(r"[A-Z][^\n]+\.(\n|$)", command.help), command.help
+    for each in command.params:
+        assert each.help, f"{name}: {each.name} has no help"
+        assert each.help.endswith("."), each.help
+        assert each.help[0].isupper() or each.help.split()[0].islower(), each.help
+
+
 @pytest.mark.parametrize("line", [line for line in COMMANDS if "albert-lab" in line])
 def test_a_command_of_the_docs_exists_takes_these_options_and_composes(line):
+    check_command(line)
+
+
+def check_command(line: str) -> None:
+    """Composes what a command line asks for, as far as nothing is trained."""
     words = shlex.split(line, comments=True)
     words = words[words.index("albert-lab") + 1 :]
     if words == ["COMMAND", "-h"]:

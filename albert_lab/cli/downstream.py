@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import DOWNSTREAM, TABLES, Json, Overrides, examples, note, task_names
+from albert_lab.cli.options import DOWNSTREAM, TABLES, Json, TaskOverrides, examples, note, task_names
 
 app = typer.Typer()
 
@@ -25,10 +25,7 @@ TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A file of conf/ta
 )
 def finetune(
     run: RunName,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the task's file, as settings.laptop.steps=400."),
-    ] = None,
+    overrides: TaskOverrides = None,
     tasks: Annotated[
         str, typer.Option(metavar="NAME,...", help="Tasks: names, or .yaml files of your own.")
     ] = "squad1,squad2,mnli,sst2,race",
@@ -67,7 +64,7 @@ def finetune(
 def score(
     task: TaskName,
     predictions: Annotated[Path, typer.Argument(help="A prediction file in the official form of the task.")],
-    overrides: Overrides = None,
+    overrides: TaskOverrides = None,
     split: Annotated[str, typer.Option("--split", help="The split that was predicted.")] = "dev",
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder of the tasks' data; by default that of `data status`.")

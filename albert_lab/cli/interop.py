@@ -6,10 +6,13 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
+from albert_lab.cli.options import MODELS, Json, Overrides, examples, note, settings
 
 app = typer.Typer()
-RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run (see `albert-lab status`) or a folder.")]
+RunOrFolder = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A run by its name (`albert-lab status` lists them), or the folder of a model."),
+]
 Source = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an ALBERT or BERT in the Hugging Face layout.")]
 
 
@@ -55,13 +58,29 @@ def import_(
 )
 def evaluate(
     run: RunOrFolder,
-    overrides: Overrides = None,
+    overrides: Annotated[
+        list[str] | None,
+        settings(
+            "Settings of the text and its scoring, such as corpus.dev_share=0.5, evaluation.num_pairs=500 or"
+            " max_sequence_length=64; what the model itself decides cannot be set."
+        ),
+    ] = None,
     corpus: Annotated[
-        str | None, typer.Option("--corpus", help="A corpus by name, or text files; by default the run's own corpus.")
+        str | None,
+        typer.Option(
+            "--corpus",
+            metavar="NAME|PATH",
+            help="Score on this text: a corpus by its name, or a file, a folder or a glob of your own; by default the"
+            " run's own corpus.",
+            show_default=False,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Score a run or model folder on held-out text: MLM, NSP and SOP accuracy."""
+    """Score a run or model folder on held-out text: MLM, NSP and SOP accuracy.
+
+    Prints a table with intervals; all it writes is the prepared text, below lab/cache/.
+    """
     from albert_lab.config.compose import groups, quoted
     from albert_lab.interop.evaluation import evaluate
 

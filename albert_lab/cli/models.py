@@ -86,7 +86,10 @@ def growth(
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each value.")] = 5,
     seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="Seconds of training per round.")] = 0.3,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder to draw into.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Draw into this folder; by default lab/figures/.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure how the time of a step grows with batch, length, layers, hidden size, embedding size and vocabulary.

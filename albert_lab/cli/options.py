@@ -1,7 +1,7 @@
 """Options and output that several commands share."""
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -25,23 +25,51 @@ def _complete_override(incomplete: str) -> list[str]:
     return complete(incomplete)
 
 
+# The groups of the options of a study.
+_WHERE, _AGAIN, _BEFORE = "How runs are made", "Runs that were made before", "To look before anything is made"
+_ALL_KEYS = "`albert-lab config show` prints every key, `albert-lab config list` the options of each group."
+
+
+def settings(text: str) -> Any:
+    """The argument of a command that takes KEY=VALUE, with a help that says what they set."""
+    return typer.Argument(metavar="[KEY=VALUE]...", help=text, autocompletion=_complete_override)
+
+
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[KEY=VALUE]...",
-        help="Settings in Hydra's grammar: scale=smoke, seed=0,1,2, optimizer.learning_rate=0.01. Values are taken"
-        " literally (embedding_size=64 is 64 at every scale), except names of rows that set several keys"
-        " (model=BERT-large).",
-        autocompletion=_complete_override,
+    settings(
+        "Settings of the configuration, such as scale=smoke, sharing=not-shared or optimizer.learning_rate=0.01; the"
+        f" others keep their defaults. {_ALL_KEYS}"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+StudyOverrides = Annotated[
+    list[str] | None,
+    settings(
+        "Settings in place of the study's own, such as scale=smoke, seed=0,1,2 or corpus=files corpus.path=my-texts."
+        f" Several values, with commas between them, make several rows or seeds. {_ALL_KEYS}"
+    ),
+]
+SweepOverrides = Annotated[
+    list[str] | None,
+    settings(
+        "Settings of all runs, such as scale=smoke. A setting with several values makes a row of each combination:"
+        " sharing=all-shared,not-shared embedding_size=64,128. Several seeds, as in seed=0,1,2, are averaged in a row."
+        f" {_ALL_KEYS}"
+    ),
+]
+TaskOverrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...", help="Settings of the task's file, conf/task/TASK.yaml, as settings.laptop.steps=400."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 Tasks = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,...",
-        help="Fine-tune on these tasks (names, or .yaml files of your own) instead of the default ones; `none` skips"
-        " fine-tuning.",
+        help="Fine-tune each run on these tasks, by name or as .yaml files of your own, in place of the tasks of the"
+        " study's table; `none` skips fine-tuning.",
         show_default=False,
     ),
 ]
@@ -68,7 +96,8 @@ Jobs = Annotated[
         "--jobs",
         parser=_jobs,
         metavar="N|auto",
-        help="Number of runs in parallel, which share cores and GPUs; auto: one on each GPU.",
+        help="Make so many runs at a time; `auto` makes one on each GPU.",
+        rich_help_panel=_WHERE,
     ),
 ]
 Slurm = Annotated[
@@ -78,22 +107,43 @@ Slurm = Annotated[
         metavar="WORDS",
         help="Submit each run as a Slurm job; WORDS are options of sbatch, as in '--partition=gpu --gres=gpu:1'.",
         show_default=False,
+        rich_help_panel=_WHERE,
     ),
 ]
 Detach = Annotated[
     bool,
     typer.Option(
-        "--detach", help="With --slurm: submit the jobs and return; the same command, later, writes the report."
+        "--detach",
+        help="With --slurm: submit the jobs and return; the same command, later, writes the report.",
+        rich_help_panel=_WHERE,
     ),
 ]
-FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Start no more runs after one has failed.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Start all runs again from scratch, finished ones too.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Resume failed runs from their last checkpoint.")]
+FailFast = Annotated[
+    bool,
+    typer.Option("--fail-fast/--keep-going", help="Start no more runs after one has failed.", rich_help_panel=_WHERE),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh",
+        help="Delete the runs of this command, finished ones too, and train them again from scratch.",
+        rich_help_panel=_AGAIN,
+    ),
+]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed",
+        help="Resume failed runs from their last checkpoint instead of skipping them.",
+        rich_help_panel=_AGAIN,
+    ),
+]
 RemakeRecorded = Annotated[
     bool,
     typer.Option(
         "--remake-recorded",
-        help="Train again runs whose scores are in a report but whose folders are not on this machine.",
+        help="Train again the runs whose scores are in a report but whose folders are not on this machine.",
+        rich_help_panel=_AGAIN,
     ),
 ]
 On = Annotated[
@@ -101,17 +151,26 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="DEVICE",
-        help="With --dry-run: the time it takes on this device (h100, a100, rtx4090, cpu, ...), by runs that were made"
-        " on one or else by its peak.",
+        help="With --dry-run: estimate the time on this device (h100, a100, rtx4090, cpu, ...) instead of this"
+        " machine's.",
         show_default=False,
+        rich_help_panel=_BEFORE,
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the runs and their cost; write nothing.")]
-ListFolders = Annotated[bool, typer.Option("--list", help="Print run folders and their states; write nothing.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Print the runs with the time and memory they need; write nothing.", rich_help_panel=_BEFORE
+    ),
+]
+ListFolders = Annotated[
+    bool,
+    typer.Option("--list", help="Print the folder and the state of each run; write nothing.", rich_help_panel=_BEFORE),
+]
 FailOn = Annotated[
     Literal["not-supported"] | None,
     typer.Option(
-        "--fail-on", metavar="not-supported", help="Exit with code 5 if a claim of the study gets this verdict."
+        "--fail-on", metavar="not-supported", help="Exit with code 5 if a claim of the study is not supported."
     ),
 ]
 

@@ -19,10 +19,10 @@ from albert_lab.cli.options import (
     Json,
     ListFolders,
     On,
-    Overrides,
     RemakeRecorded,
     RetryFailed,
     Slurm,
+    StudyOverrides,
     Tasks,
     check_views,
     examples,
@@ -37,7 +37,7 @@ app = typer.Typer()
     rich_help_panel=TABLES, epilog=examples("albert-lab paper --dry-run", "albert-lab paper scale=smoke --jobs 2")
 )
 def paper(
-    overrides: Overrides = None,
+    overrides: StudyOverrides = None,
     *,
     tasks: Tasks = None,
     jobs: Jobs = 1,

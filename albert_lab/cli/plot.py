@@ -14,10 +14,25 @@ LAYERS = "layer-similarity"
 MOST_RUNS = 4
 
 app = typer.Typer()
-plot_app = typer.Typer(help="Draw figures as PNG and SVG.", no_args_is_help=True)
+plot_app = typer.Typer(
+    help="Draw a figure of finished results as PNG and SVG.\n\nThe files go into the report that you name, or else"
+    " below lab/figures/, and their paths are printed. Nothing is trained, unless `layer-similarity` is given --make.",
+    epilog=examples(
+        "albert-lab plot learning-curves",
+        "albert-lab plot learning-curves lab/reports/laptop-sotu/sop-vs-nsp --out figures",
+    ),
+    no_args_is_help=True,
+)
 app.add_typer(plot_app, name="plot", rich_help_panel=STUDIES)
 
-Out = Annotated[Path | None, typer.Option("--out", help="Folder to draw into.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        help="Draw into this folder; by default the report that you name, or else lab/figures/.",
+        show_default=False,
+    ),
+]
 
 
 @plot_app.command(
@@ -139,10 +154,16 @@ def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:
     return command
 
 
+# Studies with the figures that have another name than their study, for the examples.
+_STUDIES = {"learning-curves": "sop-vs-nsp", "sharing-tradeoff": "sharing", "speed": "model-sizes"}
+
 for _name, _figure in FIGURES.items():
     if _name != LAYERS:  # a command of its own, above
         plot_app.command(
             _name,
             help=_figure.title,
-            epilog=examples(f"albert-lab plot {_name}", f"albert-lab plot {_name} lab/reports/laptop-sotu/sharing"),
+            epilog=examples(
+                f"albert-lab plot {_name}",
+                f"albert-lab plot {_name} lab/reports/laptop-sotu/{_STUDIES.get(_name, _name)}",
+            ),
         )(_drawing(_name))

@@ -30,6 +30,8 @@ from albert_lab.cli.options import (
     RemakeRecorded,
     RetryFailed,
     Slurm,
+    StudyOverrides,
+    SweepOverrides,
     Tasks,
     check_views,
     examples,
@@ -45,6 +47,13 @@ if TYPE_CHECKING:  # they load Hydra, which the help does without
 NOT_SUPPORTED = 5
 # Options for training runs again, or elsewhere; the command that a report shows leaves them out.
 ONCE = ("--fresh", "--retry-failed", "--remake-recorded", "--detach")
+
+# Shown below the first line of each study's help.
+_WRITES = (
+    "Trains the runs that are not there yet, below lab/runs/, and writes their report, as Markdown and as a page with"
+    " figures, to lab/reports/SCALE-CORPUS/NAME/. The same command, given again, resumes what was interrupted and"
+    " trains nothing twice. `albert-lab -h` lists the exit codes."
+)
 
 app = typer.Typer()
 
@@ -177,18 +186,23 @@ def _pretrain(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]"
     return one_model(overrides or [])
 
 
-def _sweep(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
-    """Run all combinations of the given values and report them in one table."""
+def _sweep(overrides: SweepOverrides = None) -> "tuple[Experiment, Sequence[str]]":
+    """Train a model for each combination of the given values and report all of them in one table."""
     from albert_lab.studies.experiment import from_overrides
 
     return from_overrides(overrides or [])
 
 
 def _run(
-    file: Annotated[Path, typer.Argument(help="An experiment file of your own, like those in experiments/.")],
-    overrides: Overrides = None,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A YAML file like those in experiments/; docs/your-own-study.md lists its keys."
+        ),
+    ],
+    overrides: StudyOverrides = None,
 ) -> "tuple[Experiment, Sequence[str]]":
-    """Run an experiment file of your own."""
+    """Run the study of an experiment file of your own."""
     from albert_lab.studies.experiment import read
 
     return read(file), overrides or []
@@ -196,7 +210,7 @@ def _run(
 
 def _continue(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A finished or imported run, by name or folder.")],
-    overrides: Overrides = None,
+    overrides: SweepOverrides = None,
 ) -> "tuple[Experiment, Sequence[str]]":
     """Continue the pre-training of a run or an imported model, with a fresh optimizer state."""
     from albert_lab.studies.continuing import experiment
@@ -205,7 +219,7 @@ def _continue(
 
 
 def _named(name: str) -> "Callable[..., tuple[Experiment, Sequence[str]]]":
-    def choose(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
+    def choose(overrides: StudyOverrides = None) -> "tuple[Experiment, Sequence[str]]":
         from albert_lab.studies.experiment import named
 
         return named(name), overrides or []
@@ -221,9 +235,13 @@ def _line(file: Path, key: str) -> str:
     return ""
 
 
-def _help(file: Path) -> str:
+def _helps(file: Path) -> tuple[str, str]:
+    """What a study is, for the list of commands, and the first line of its own help."""
     places = re.search(r"(Table|Figure).*", _line(file, "source"))
-    return f"{places.group() + ': ' if places else ''}{_line(file, 'title') or file.stem}."
+    title = _line(file, "title") or file.stem
+    if places is None:
+        return f"{title}.", f"Run the study “{title}”."
+    return f"{places.group()}: {title}.", f"Reproduce {places.group()} of the paper: “{title}”."
 
 
 def _place(file: Path) -> tuple[bool, int]:
@@ -238,9 +256,15 @@ def _add(
     choose: "Callable[..., tuple[Experiment, Sequence[str]]]",
     *lines: str,
     panel: str = STUDIES,
-    help: str | None = None,
+    listed: str | None = None,
+    first: str | None = None,
 ) -> None:
-    app.command(name, rich_help_panel=panel, epilog=examples(*lines), help=help)(_study(choose))
+    """Add the command of a study, with examples, the line of it in the list of commands, and the first of its help."""
+    first = first or choose.__doc__
+    help = f"{first}\n\n{_WRITES}"
+    app.command(name, rich_help_panel=panel, epilog=examples(*lines), help=help, short_help=listed or first)(
+        _study(choose)
+    )
 
 
 _add(
@@ -265,11 +289,13 @@ _add(
     "albert-lab continue RUN optimizer.learning_rate=1e-4,1e-3 seed=0,1,2",
 )
 for _file in sorted(paths.EXPERIMENTS.glob("*.yaml"), key=_place):
+    _listed, _first = _helps(_file)
     _add(
         _file.stem,
         _named(_file.stem),
         f"albert-lab {_file.stem}",
         f"albert-lab {_file.stem} scale=smoke seed=0,1,2 --jobs 2",
         panel=START if _file.stem == "sop-vs-nsp" else TABLES,
-        help=_help(_file),
+        listed=_listed,
+        first=_first,
     )
