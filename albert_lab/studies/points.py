@@ -103,8 +103,25 @@ class _Points:
             if len(values) > 1 and key not in self.rows and key != "seed":
                 self.rows[key] = values
         self._fixed = {key: value for key, value in fixed.items() if key not in self.rows}
+        for axis in given.keys() & experiment.grid.keys() - {"seed"}:
+            self.rows[axis] = [self._label(axis, known[axis], value) for value in self.rows[axis]]
         self._seeds = given.get("seed") or [str(seed) for seed in self._scale.seeds]
         self._refuse_what_rows_set(given)
+
+    def _label(self, axis: str, choices: Mapping[str, Choice], value: str) -> str:
+        """The row of a given value: the label that has this value at this scale, or else the value itself."""
+        for label, choice in choices.items():
+            if isinstance(choice, str) and "${" in choice and self._resolved(axis, choice) == value:
+                self._choices[axis][label] = value
+                return label
+        return value
+
+    def _resolved(self, axis: str, choice: str) -> str:
+        texts = self._fixed | {axis: choice}
+        config: object = load([f"{key}={_in_role(text, self._scale)}" for key, text in texts.items()])
+        for part in axis.split("."):
+            config = getattr(config, part)
+        return str(config)
 
     def _refuse_what_rows_set(self, given: Mapping[str, list[str]]) -> None:
         for axis, labels in self.rows.items():

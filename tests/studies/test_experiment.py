@@ -27,7 +27,7 @@ def rows_and_seeds(points) -> list[tuple[dict[str, str], int]]:
 
 
 @pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "overnight", "gpu", "paper"])
 def test_every_packaged_experiment_expands_at_every_scale(file, scale):
     found = experiment.read(file)
     points = points_of(file.stem, scale)
@@ -75,7 +75,7 @@ def run_of(name: str, scale: str, *overrides: str, **row: str) -> str:
     return graph.lineage(point)[-1][1].name
 
 
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "overnight", "gpu", "paper"])
 def test_a_row_that_stands_in_several_tables_is_one_run(scale):
     of = partial(run_of, scale=scale)
     bert = of("model-sizes", model="BERT-base")
@@ -88,7 +88,7 @@ def test_a_row_that_stands_in_several_tables_is_one_run(scale):
     assert of("wide-deep", num_layers="12") == of("model-sizes", model="ALBERT-xxlarge")
 
 
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "overnight", "gpu", "paper"])
 def test_the_models_of_tables_9_and_10_are_one_training_without_dropout_at_two_thirds_and_at_its_end(scale):
     first, last = points_of("glue", scale)
     assert last.start == grid_points.Start(first, "training")
@@ -112,7 +112,7 @@ def test_without_a_warm_start_the_24_layers_of_table_11_are_albert_large(scale):
     assert cold != run_of("depth", scale, num_layers="24")
 
 
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu", "paper"])
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "overnight", "gpu", "paper"])
 def test_sizes_keep_the_papers_proportions_at_every_scale(scale):
     points = points_of("model-sizes", scale)
     shape = {point.row["model"].split("-")[1]: point.config.model for point in points}
@@ -213,7 +213,7 @@ def test_an_embedding_size_stands_by_its_role_at_every_hidden_size():
     assert [point.config.embedding_size for point in points] == [hidden_size // part for part in (12, 6, 3, 1)]
 
 
-def test_a_number_that_stands_for_one_of_the_paper_is_told_with_it_and_one_that_is_given_stands_for_itself():
+def test_a_number_in_the_place_of_one_of_the_paper_is_shown_with_it():
     table = experiment.named("embedding-size")
     (point, *_) = grid_points.points(table, ["scale=smoke", "sharing=all-shared"])
     assert point.words == "sharing=all-shared embedding_size=4 (paper: 64)"
@@ -221,6 +221,10 @@ def test_a_number_that_stands_for_one_of_the_paper_is_told_with_it_and_one_that_
     assert point.as_columns()["paper_embedding_size"] == "64"
     (given,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
     assert given.words == "sharing=all-shared embedding_size=64"
+    (same,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=4"])
+    assert same == point, "a given value fills the row that has this value at this scale"
+    (deep,) = points_of("depth", "laptop", "model.num_layers=6")
+    assert deep.row["model.num_layers"] == "24", "six layers stand for the paper's 24 here, not for its six"
     assert [each.words for each in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
     assert points_of("model-sizes", "smoke", "model=BERT-base")[0].words == "model=BERT-base"
 
