@@ -18,7 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Quote, QuotedString, Sweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
 
 from albert_lab import paths
@@ -57,8 +57,13 @@ def _hydra() -> Iterator[None]:
 
 def groups() -> dict[str, list[str]]:
     """Every configuration group with its options, read from the file names under conf/."""
+    return _groups_of(paths.CONF)
+
+
+@cache
+def _groups_of(conf: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for file in sorted(paths.CONF.glob("*/*.yaml"), key=lambda file: (file.parent, file.stem)):
+    for file in sorted(conf.glob("*/*.yaml"), key=lambda file: (file.parent, file.stem)):
         if file.parent.name == "task":  # not a setting of a run: each fine-tuning reads one
             continue
         found.setdefault(file.parent.name, []).append(file.stem)
@@ -101,15 +106,27 @@ def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
             OmegaConf.set_struct(composed, False)
             for group, choice in choices.items():
                 OmegaConf.update(composed, f"{group}.name", choice)
-            missing = sorted(OmegaConf.missing_keys(composed))
+            try:
+                content = OmegaConf.to_container(composed, resolve=True)
+            except InterpolationToMissingValueError:
+                content = OmegaConf.to_container(composed)
+            missing = sorted(_missing(content))
             if missing:
                 raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
-            content = OmegaConf.to_container(composed, resolve=True)
             assert isinstance(content, dict)
             _take_vocabulary_size(content, overrides)
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(_explain(error)) from error
     return {str(key): value for key, value in content.items()}
+
+
+def _missing(content: Any, place: str = "") -> Iterator[str]:
+    """The keys whose values are missing (???), in plain data."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from _missing(value, f"{place}.{key}" if place else str(key))
+    elif content == "???":
+        yield place
 
 
 def _with_values(overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, str]] | None:
