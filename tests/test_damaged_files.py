@@ -354,5 +354,5 @@ def test_a_damaged_tokenizer_in_the_cache_is_named_with_how_to_make_it_again(tmp
     file = find_or_train(config, print)
     other = toy_tokenizer_file(tmp_path / "other", vocab_size=50)
     shutil.copyfile(other, file)
-    with pytest.raises(DamagedFileError, match=rf"is not what was trained.*remove {file.parent}"):
+    with pytest.raises(DamagedFileError, match=rf"is not the trained model.*remove {file.parent}"):
         find_or_train(config, print)

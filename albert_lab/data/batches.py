@@ -1,4 +1,4 @@
-"""Masked batches: a pure function of (seed, step), made ahead of time; and fixed sets of examples for evaluation."""
+"""Masked batches, a pure function of (seed, step) and prefetched by a thread; and fixed sets of evaluation examples."""
 
 import bisect
 import itertools
@@ -19,7 +19,7 @@ from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.shards import Shards
 
 PREFETCHED_BATCHES = 4
-# A fixed set is of all text up to so many blocks (see pairs.py; four million sentences), and of as many of more text.
+# A fixed set is sampled from at most this many blocks of documents (see pairs.py): four million sentences.
 SAMPLED_BLOCKS = 16
 
 
@@ -56,7 +56,7 @@ class Batch:
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens: all but padding."""
+        """Number of real tokens: all except padding."""
         return int(np.count_nonzero(self.attention_mask))
 
 
@@ -68,7 +68,7 @@ class Batches:
         self._vocabulary = vocabulary
         self._config = config
         self._plans: dict[int, Future[Pairs]] = {}
-        # The run's examples before each epoch planned so far, and before the next; what the first epoch is made of.
+        # Number of examples before each epoch planned so far and before the next one; statistics of the first epoch.
         self._starts = [0]
         self._first_stats: Mapping[str, Any] | None = None
         self._lock = threading.Lock()
@@ -92,7 +92,7 @@ class Batches:
         )
 
     def prefetch(self, step: int) -> Generator[Batch, None, None]:
-        """The batches from a step on, made ahead by a thread, which ends when the generator is closed.
+        """The batches from a step on, prefetched by a thread that ends when the generator is closed.
 
         An error in the thread is raised here, at the batch in which it happened.
         """
@@ -116,17 +116,17 @@ class Batches:
             return dict(self._first_stats)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the epochs planned so far begin, for a checkpoint: a resumed run need not plan them again."""
+        """The first example of each epoch planned so far, for a checkpoint: a resumed run need not plan them again."""
         starts = list(self._starts)  # the thread that makes batches may add to them
         return {"of": self._identity(), "starts": starts, "stats": self._first_stats and dict(self._first_stats)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over where epochs begin; a state of other text or other pairs is left alone."""
+        """Restores the state; ignores a state of other text or other pairs."""
         if state["of"] == self._identity():
             self._starts, self._first_stats = list(state["starts"]), state["stats"]
 
     def _identity(self) -> str:
-        """What the plans follow from."""
+        """Hash of everything that the plans depend on."""
         config = self._config
         content = {
             "shards": [self._shards.num_tokens, self._shards.num_documents, self._shards.meta],
@@ -138,7 +138,7 @@ class Batches:
         return digest(content)
 
     def _examples(self, first: int, end: int) -> Pairs:
-        """The pairs [end - first] of the run from number `first` on."""
+        """The run's pairs number first to end - 1 [end - first]."""
         parts = []
         with self._lock:
             while first < end:
@@ -154,7 +154,7 @@ class Batches:
         return Pairs.join(parts)
 
     def _plan(self, epoch: int) -> Pairs:
-        """The plan of an epoch; all other plans but the next are dropped."""
+        """The plan of an epoch; drops all other plans except the next one."""
         self._begin(epoch)
         for passed in self._plans.keys() - {epoch, epoch + 1}:
             del self._plans[passed]
@@ -168,7 +168,7 @@ class Batches:
         return plan
 
     def _begin(self, epoch: int) -> None:
-        """Starts making the plan of an epoch, in a thread of its own that ends with it."""
+        """Starts to make the plan of an epoch, in a separate thread that ends when the plan is finished."""
         if epoch not in self._plans:
             thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairs")
             self._plans[epoch] = thread.submit(self._find_or_make, epoch)
@@ -202,7 +202,7 @@ def fixed_set(
     short_sequence_probability: float,
     seed: int,
 ) -> Batch:
-    """Masked examples for evaluation, of the pairs of fixed_pairs.
+    """Masked examples for evaluation, made from the pairs of fixed_pairs.
 
     Raises:
         ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
@@ -227,10 +227,10 @@ def fixed_pairs(
     short_sequence_probability: float,
     seed: int,
 ) -> Pairs:
-    """Pairs for evaluation, the same for the same arguments; fewer if the text does not yield so many.
+    """Pairs for evaluation: the same for the same arguments; fewer than num_pairs if the text yields fewer.
 
-    Labels come in the shares of a whole epoch, up to rounding, in the set and in its first part of any size. Of much
-    text only a sample is planned: blocks of documents at equal distances.
+    The labels have the same shares as in a whole epoch, up to rounding, in the set and in any first part of it. For a
+    large text only a sample is planned: blocks of documents at equal distances.
 
     Raises:
         ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
@@ -244,7 +244,7 @@ def fixed_pairs(
         epoch=0,
         most_blocks=SAMPLED_BLOCKS,
     )
-    place = np.empty(len(pairs))  # of a pair in the order of those of its label, as a share of them
+    place = np.empty(len(pairs))  # position of a pair among the pairs with its label, from 0 to 1
     for label in np.unique(pairs.label):
         rows = np.flatnonzero(pairs.label == label)
         place[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
@@ -252,7 +252,7 @@ def fixed_pairs(
 
 
 def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
-    """The batch in parts of `size` examples; the last one may be smaller."""
+    """Splits the batch into parts of `size` examples; the last part may be smaller."""
     sequence = batch.input_ids.shape[1]
     for first in range(0, len(batch), size):
         rows = slice(first, first + size)
@@ -268,12 +268,12 @@ def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
 
 
 def even_size(number: int, most: int) -> int:
-    """The largest size, up to `most` and at least 1, of micro-batches that so many examples fill evenly."""
+    """The largest micro-batch size from 1 to `most` that divides the number of examples."""
     return max(part for part in range(1, max(1, min(number, most)) + 1) if number % part == 0)
 
 
 def measure(batch: Batch) -> dict[str, Any]:
-    """Shares of a batch: tokens to be predicted among the real ones, padding among all, and each pair label."""
+    """Share of masked tokens among real tokens, of padding among all tokens, and of each pair label."""
     labels = batch.pair_labels[batch.pair_labels >= 0]
     return {
         "masked_share": len(batch.masked_positions) / batch.num_tokens,

@@ -1,4 +1,4 @@
-"""How a folder of the cache is built: once, by one process at a time, whole or not at all."""
+"""Building a folder of the cache: once, by one process at a time, completely or not at all."""
 
 import errno
 import multiprocessing
@@ -17,23 +17,23 @@ from albert_lab.storage import sync
 
 
 class DiskFullError(RuntimeError):
-    """The disk is full, or would be; the text says what was being written. The command line exits with code 1."""
+    """The disk is full or too small; the message names the data to write. The command line exits with code 1."""
 
 
 def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: Say) -> Path:
-    """The folder, built first where it is not there yet.
+    """The folder; builds it first if it does not exist.
 
-    It appears by one rename when all of it is on disk. If the build is killed at any moment, it leaves only a partial
-    folder and a lock that the system has released; the next build removes the partial folder. A second process waits.
+    The folder appears by one rename when all of it is on disk. A build that is killed leaves only a partial folder,
+    which the next build removes, and a lock that the system has released. A second process waits for the first.
 
     Args:
         folder: Its path; the name must identify the content.
         build: Fills the (empty) folder given to it.
-        what: What is built, for messages.
-        say: Takes a line for the user.
+        what: Name of the content, for messages.
+        say: Receives lines for the user.
 
     Raises:
-        DiskFullError: no space was left; no part of the folder is kept.
+        DiskFullError: no space left; no part of the folder is kept.
     """
     in_use.mark(folder)
     if folder.is_dir():
@@ -65,21 +65,21 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
 
 @contextmanager
 def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that start afresh, end when this one ends in any way, and are killed if the body fails."""
+    """Newly started (not forked) processes that end when this one ends in any way, and are killed if the body fails."""
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
     try:
         yield pool
     except BaseException:
         for process in set(multiprocessing.active_children()) - others:
-            process.kill()  # its task may have minutes to go
+            process.kill()  # its task may run for minutes more
         raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _end_with_parent() -> None:
-    # A worker waits for tasks on a pipe that it keeps open itself: it would outlive a parent that was killed.
+    # A worker waits for tasks on a pipe that it keeps open itself, so it would outlive a killed parent.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     assert parent is not None

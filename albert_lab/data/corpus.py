@@ -1,4 +1,4 @@
-"""Source documents of a corpus in a stable order, their split, and the documents within them."""
+"""Source documents of a corpus in a stable order, their train or dev split, and the documents within them."""
 
 import hashlib
 import json
@@ -22,11 +22,11 @@ Split = Literal["train", "dev"]
 
 @dataclass(frozen=True)
 class Document:
-    """One raw document, neither cleaned nor split; its lines are paragraphs or sentences, as corpus.sentences says.
+    """One raw document, neither cleaned nor split; corpus.sentences sets whether a line is a paragraph or a sentence.
 
     Attributes:
         name: file:line or data set:row.
-        blocks: Its text, split at blank lines if these may end a document; a record is one block.
+        blocks: Its text, split at blank lines if a blank line may end a document; a record is one block.
     """
 
     name: str
@@ -45,7 +45,7 @@ def iterate(corpus: CorpusConfig) -> Iterator[Document]:
 
     Raises:
         ConfigError: an empty, binary, damaged or badly encoded file, or a record without text; with file and line.
-        MissingDataError: nothing is at the path, or a package or data set cannot be had.
+        MissingDataError: the path does not exist, or a package or data set is not available.
     """
     if corpus.source == "hub":
         for dataset in hub.datasets_of(corpus):
@@ -64,7 +64,7 @@ def iterate(corpus: CorpusConfig) -> Iterator[Document]:
 
 
 def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
-    """The documents of a source document, as corpus.documents says.
+    """Splits a source document into documents, by corpus.documents.
 
     A paragraph is a line; with corpus.sentences=line, it is the text between blank lines.
     """
@@ -78,17 +78,17 @@ def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
 
 
 def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
-    """The added text as a corpus of its own, cleaned and split like the main corpus; None if there is none."""
+    """The added text as a separate corpus, cleaned and split like the main corpus; None if no text is added."""
     return None if added.source == "none" else corpus.model_copy(update=dict(added))
 
 
 def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int] | None = None) -> Iterator[Document]:
-    """The documents whose text has not come before, in their order.
+    """The documents whose text did not occur before, in order.
 
     Args:
         documents: Raw documents.
-        counts: Receives "documents" (all that went in) and "duplicates" (those left out).
-        seen: Hashes of texts that came before, and receives those of these; None: nothing came before.
+        counts: Receives "documents" (number read) and "duplicates" (number dropped).
+        seen: Hashes of earlier texts; receives the hashes of these documents. None: no earlier texts.
     """
     seen = set() if seen is None else seen
     for document in documents:
@@ -102,16 +102,16 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
 
 
 def split_of(text: str, dev_share: float) -> Split:
-    """The split of a source document: it depends on its text only, so other documents never change it."""
+    """The split of a source document; it depends only on the document's text, so other documents never change it."""
     return "dev" if _hash(text) < dev_share * 2**64 else "train"
 
 
 def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:
-    """The error that says why a split has no document."""
+    """The error for a split without documents."""
     return ConfigError(
         f"corpus={corpus.name} has {num_documents} different documents with text, but none in the {split} split at"
         f" corpus.dev_share={corpus.dev_share}: give more source documents or another share; corpus.source_documents="
-        f"{corpus.source_documents} says what ends one"
+        f"{corpus.source_documents} sets where one ends"
         + ("; paragraphs of one sentence do not count" if corpus.documents == "paragraph" else "")
     )
 
@@ -124,7 +124,7 @@ def raw_bytes(corpus: CorpusConfig) -> int | None:
     """Bytes of text behind the corpus, estimated if it is compressed; None for a data set of the Hub.
 
     Raises:
-        MissingDataError: nothing is at the path, or the package is not installed.
+        MissingDataError: the path does not exist, or the package is not installed.
     """
     if corpus.source == "hub":
         folders = [hub.local_folder(dataset) for dataset in hub.datasets_of(corpus)]
@@ -134,9 +134,9 @@ def raw_bytes(corpus: CorpusConfig) -> int | None:
 
 
 def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
-    """Whether a source document in plain text is a whole file; otherwise a blank line ends it.
+    """Whether a source document in plain text is a whole file; otherwise it ends at a blank line.
 
-    auto: where there are so many files that about two or more of them are held out.
+    With corpus.source_documents=auto: if dev_share of the files is about two files or more.
     """
     if corpus.documents == "file" or corpus.source_documents == "file":
         return True
@@ -144,7 +144,7 @@ def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
 
 
 def plain_files(corpus: CorpusConfig) -> int:
-    """How many files of plain text a corpus has, whose documents nothing but blank lines and their ends mark."""
+    """Number of plain-text files of a corpus: only blank lines and ends of files can separate their documents."""
     if corpus.source == "hub":
         return 0
     files = [file for _, file in files_of(corpus) if suffixes(file)[0] != ".jsonl"]
@@ -153,7 +153,7 @@ def plain_files(corpus: CorpusConfig) -> int:
 
 
 def holds_out_parts(corpus: CorpusConfig, num_files: int) -> bool:
-    """Whether so many files of plain text are held out in parts, though nobody asked for it."""
+    """Whether this many plain-text files are held out in part by default, not by a setting."""
     return corpus.source_documents == "auto" and not _ends_with_file(corpus, num_files)
 
 
@@ -195,7 +195,7 @@ def _records(file: Path, field: str) -> Iterator[tuple[int, tuple[str]]]:
 
 def _text_of(record: Any, field: str, place: str) -> str:
     if not isinstance(record, dict):
-        raise ConfigError(f"{place}: not a record but a {type(record).__name__}")
+        raise ConfigError(f"{place}: a {type(record).__name__}, not a record")
     text = record.get(field)
     if not isinstance(text, str):
         problem = f"has {text!r}, not text" if field in record else "is missing"

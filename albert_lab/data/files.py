@@ -1,4 +1,4 @@
-"""The text files of a corpus: of a package, a file, a folder or a glob."""
+"""The text files of a corpus: from a package, a file, a folder or a glob."""
 
 import importlib.util
 import os
@@ -17,10 +17,10 @@ def files_of(corpus: CorpusConfig) -> list[tuple[str, Path]]:
 
     Raises:
         ConfigError: the corpus has no path, or the name of a file is not UTF-8.
-        MissingDataError: nothing is at the path, or the package is not installed.
+        MissingDataError: the path does not exist, or the package is not installed.
     """
     if corpus.path is None:
-        raise ConfigError(f"corpus.path must be given where corpus.source is {corpus.source}")
+        raise ConfigError(f"corpus.path must be given if corpus.source is {corpus.source}")
     try:
         found = _found(corpus, corpus.path)
     except OSError as error:  # a path that is too long, or a folder that may not be read
@@ -69,6 +69,6 @@ def _matches(pattern: str) -> list[tuple[str, Path]]:
 
 
 def walk(folder: Path) -> list[tuple[str, Path]]:
-    """Name and path of each file in a folder and below, hidden ones apart, sorted by name."""
+    """Name and path of each file below a folder, except hidden files, sorted by name."""
     named = ((file.relative_to(folder), file) for file in folder.rglob("*") if file.is_file())
     return sorted((name.as_posix(), file) for name, file in named if not any(p.startswith(".") for p in name.parts))

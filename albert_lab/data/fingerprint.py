@@ -1,4 +1,4 @@
-"""What identifies a corpus: its settings and a hash of its text."""
+"""Identity of a corpus: its settings and a hash of its text."""
 
 import hashlib
 import json
@@ -18,28 +18,28 @@ from albert_lab.storage import write_atomically
 
 
 def settings(corpus: CorpusConfig) -> dict[str, Any]:
-    """What decides a corpus's documents, apart from the text itself, which fingerprint() covers."""
+    """The settings that determine a corpus's documents; fingerprint() covers the text itself."""
     return corpus.model_dump(mode="json", exclude={"name", "path", "datasets"})
 
 
 def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
-    """What decides a corpus's source documents, their sentences and splits; how they are split does not."""
+    """The settings that determine a corpus's source documents, their sentences and their train or dev split."""
     content = settings(corpus)
     if corpus.documents == "file":
         content["source_documents"] = "file"
     return {key: value for key, value in content.items() if key not in ("documents", "document_tokens")}
 
 
-# Digests of content that this process knows: of a file by its path, size and time of change; of a data set by its path.
+# Digests known to this process: of a file by path, size and modification time; of a data set by path.
 _digests: dict[str, str] = {}
 _taken: ContextVar[dict[CorpusConfig, str] | None] = ContextVar("_taken", default=None)
 
 
 def fingerprint(corpus: CorpusConfig) -> str:
-    """Short hash of the text behind the corpus: of the names and contents of its files, or the Hub's own versions.
+    """Short hash of the text of the corpus: of the names and contents of its files, or of its revisions on the Hub.
 
     Raises:
-        MissingDataError: nothing is at the path, or a package or data set cannot be had.
+        MissingDataError: the path does not exist, or a package or data set is not available.
     """
     known = _taken.get()
     if known is None:
@@ -59,7 +59,7 @@ def _take_fingerprint(corpus: CorpusConfig) -> str:
 
 @contextmanager
 def fingerprints_taken_once() -> Iterator[None]:
-    """Within this context, the files of a corpus are read once for all of its fingerprints."""
+    """Within this context, the files of a corpus are read only once for all its fingerprints."""
     known = _taken.get()
     token = _taken.set({} if known is None else known)
     try:
@@ -69,7 +69,7 @@ def fingerprints_taken_once() -> Iterator[None]:
 
 
 def remember_fingerprints() -> None:
-    """Writes the digests this process has made to the cache, so that the next one need not read the text for them."""
+    """Writes this process's digests to the cache, so that the next process need not read the text again."""
     known = remembered_fingerprints()
     if _digests.keys() <= known.keys():
         return
@@ -86,7 +86,7 @@ def remembered_fingerprints() -> dict[str, str]:
     """The digests in the cache."""
     try:
         return read_json(_remembered_file(), dict[str, str])
-    except DamagedFileError:  # or not there yet: it only saves reading the text, and is written again
+    except DamagedFileError:  # or missing: the file only saves time, and is written again
         return {}
 
 
@@ -112,7 +112,7 @@ def _digest_dataset(dataset: HubDataset) -> str:
 
 
 def revision(dataset: HubDataset) -> str:
-    """The revision of a data set on the Hub: asked for once, so that a cache has one version.
+    """The revision of a data set on the Hub; requested only once, so that a cache has one version.
 
     Raises:
         MissingDataError: the package `huggingface_hub` is not installed, or the Hub cannot be reached.

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face Hub, or in its format in a local folder."""
+"""Data sets of the Hugging Face Hub, or in a local folder in the Hub's format."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,12 +11,12 @@ from albert_lab.errors import ConfigError, MissingDataError
 def datasets_of(corpus: CorpusConfig) -> tuple[HubDataset, ...]:
     """The data sets of a corpus, at least one."""
     if not corpus.datasets:
-        raise ConfigError("corpus.datasets must name at least one data set where corpus.source is hub")
+        raise ConfigError("corpus.datasets must name at least one data set if corpus.source is hub")
     return corpus.datasets
 
 
 def local_folder(dataset: HubDataset) -> Path | None:
-    """The folder of a data set whose path is one on this machine."""
+    """The folder of a data set whose path is a folder on this machine; None otherwise."""
     folder = Path(dataset.path).expanduser()
     return folder.absolute() if folder.is_dir() else None
 
@@ -26,7 +26,7 @@ def rows(dataset: HubDataset, revision: Callable[[HubDataset], str]) -> Iterator
 
     Args:
         dataset: a data set of the Hub, or a folder on this machine.
-        revision: gives the revision to read of one on the Hub.
+        revision: returns the revision to read, for a data set on the Hub.
 
     Raises:
         ConfigError: the data set has no such subset or split.
@@ -37,7 +37,7 @@ def rows(dataset: HubDataset, revision: Callable[[HubDataset], str]) -> Iterator
         import datasets.config
     except ImportError as error:
         raise _not_installed(dataset) from error
-    # With torch at hand it would import it, and make a stream a data set of torch.
+    # Otherwise `datasets` imports torch if it is installed, and makes a stream a data set of torch.
     datasets.config.TORCH_AVAILABLE = False
     folder = local_folder(dataset)
     path, version = (str(folder), None) if folder else (dataset.path, revision(dataset))
@@ -64,7 +64,7 @@ def newest_revision(dataset: HubDataset) -> str:
         raise _not_installed(dataset) from error
     try:
         return HfApi().dataset_info(dataset.path).sha or dataset.path
-    except Exception as error:  # what the transport raises differs between its versions
+    except Exception as error:  # the type of the error differs between versions of the transport
         raise _unreachable(dataset, error) from error
 
 

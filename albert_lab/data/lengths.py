@@ -1,4 +1,4 @@
-"""How long the documents of a corpus are, counted as they are encoded, and what that says of its settings."""
+"""Lengths of the documents of a corpus, counted while they are encoded, and warnings about its settings."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ import numpy as np
 from albert_lab.config.schema import CorpusConfig
 from albert_lab.data import corpus as texts
 
-# A document of no more sentences than that is likely to be a paragraph.
+# A document with at most this many sentences is likely to be a paragraph.
 PARAGRAPH_SENTENCES = 3
 
 
 @dataclass
 class Lengths:
-    """Numbers of documents by their tokens and by their sentences."""
+    """Number of documents by length in tokens and by length in sentences."""
 
     tokens: Counter[int] = field(default_factory=Counter)
     sentences: Counter[int] = field(default_factory=Counter)
@@ -28,7 +28,7 @@ class Lengths:
 
     @property
     def medians(self) -> dict[str, int]:
-        """Tokens and sentences of the median document (the shorter of two); 0 where there is none."""
+        """Tokens and sentences of the median document (the shorter of two); 0 without documents."""
         return {"median_document_tokens": _median(self.tokens), "median_document_sentences": _median(self.sentences)}
 
 
@@ -42,7 +42,7 @@ def _median(counts: Counter[int]) -> int:
 
 
 def warnings(corpus: CorpusConfig, lengths: Lengths) -> list[str]:
-    """What the user may not have meant: paragraphs as documents, and files that are held out in part."""
+    """Warnings about probably unintended settings: paragraphs as documents, and files held out in part."""
     found = []
     sentences = lengths.medians["median_document_sentences"]
     files = texts.plain_files(corpus)

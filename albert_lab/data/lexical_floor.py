@@ -1,4 +1,4 @@
-"""The lexical floor: the score of bags of tokens, which cannot relate the two segments, on a set of segment pairs."""
+"""The lexical floor: the score on segment pairs of a bag-of-tokens classifier, which cannot relate the two segments."""
 
 import json
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from albert_lab.data.shards import Shards
 from albert_lab.errors import DamagedFileError
 from albert_lab.storage import write_atomically
 
-if TYPE_CHECKING:  # half a second to load, which only fitting needs
+if TYPE_CHECKING:  # takes half a second to import, and only fitting needs it
     from scipy.sparse import csr_matrix
 
-# Raise it with every change that gives other floors for the same text and settings.
+# Increment it with every change that gives other floors for the same text and settings.
 VERSION = 1
-# Twice as many change the SOP floor of paragraphs of Wikipedia by 0.3 points.
+# Twice as many pairs change the SOP floor of paragraphs of Wikipedia by 0.3 points.
 TRAINING_PAIRS = 40_000
-# Of the training pairs, the share on which the strength of the regularisation is chosen.
+# Share of the training pairs on which the strength of the regularisation is chosen.
 VALIDATION_SHARE = 0.1
 STRENGTHS = (0.001, 0.003, 0.01, 0.03)
 _FILE = "floors.json"
@@ -36,18 +36,18 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 def find_or_fit(config: RunConfig, train: Shards, dev: Shards, options: Sequence[str], say: Say) -> dict[str, float]:
     """The lexical floor of the evaluation set of each inter_sentence option, in percent; fitted once, then cached.
 
-    It depends on the text, the lengths and the evaluation's settings, but not on a run's seed or objective.
+    A floor depends on the text, the lengths and the evaluation's settings, but not on a run's seed or objective.
 
     Args:
-        config: of the run.
-        train: where the classifiers are fitted.
-        dev: of which the evaluation sets are made.
-        options: with two labels each, such as nsp and sop.
-        say: takes a line for the user.
+        config: configuration of the run.
+        train: text on which the classifiers are fitted.
+        dev: text of the evaluation sets.
+        options: inter_sentence options with two labels each, such as nsp and sop.
+        say: receives lines for the user.
 
     Raises:
-        ConfigError: text of which a set cannot be made (see pairs.make_pairs).
-        DiskFullError: no space was left.
+        ConfigError: text from which no set can be made (see pairs.make_pairs).
+        DiskFullError: no space left.
     """
 
     def fit() -> str:
@@ -74,7 +74,7 @@ def _read(file: Path, options: Sequence[str]) -> dict[str, float]:
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
-    """The settings that decide the pairs, in addition to the text."""
+    """The settings that determine the pairs, in addition to the text."""
     return {
         "max_sequence_length": config.max_sequence_length,
         "short_sequence_probability": config.short_sequence_probability,
@@ -115,7 +115,7 @@ def bags(shards: Shards, pairs: Pairs, vocab_size: int) -> "csr_matrix":
 
 
 def accuracy(train: "csr_matrix", train_labels: np.ndarray, dev: "csr_matrix", dev_labels: np.ndarray) -> float:
-    """Share of right answers of a logistic regression; a slice of its training pairs chooses the regularisation."""
+    """Accuracy (0 to 1) of a logistic regression; the regularisation is chosen on a slice of its training pairs."""
     from sklearn.linear_model import LogisticRegression
 
     def fit(strength: float, rows: slice) -> LogisticRegression:

@@ -28,7 +28,7 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
     """Number and text of each line, decompressed and decoded as it is read.
 
     Raises:
-        ConfigError: binary, badly encoded or damaged; with file and line. MissingDataError: it cannot be opened.
+        ConfigError: binary, badly encoded or damaged, with file and line. MissingDataError: the file cannot be opened.
     """
     number = 0
     try:
@@ -69,10 +69,10 @@ def _chunks(file: Path) -> Iterator[bytes]:
 
 
 def open_file(file: Path) -> io.BufferedReader:
-    """The bytes of a file.
+    """Opens a file for reading bytes.
 
     Raises:
-        MissingDataError: it cannot be opened.
+        MissingDataError: the file cannot be opened.
     """
     try:
         return open(file, "rb")

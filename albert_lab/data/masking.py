@@ -1,4 +1,4 @@
-"""n-gram masking: which tokens of a batch are to be predicted, and what the model reads instead."""
+"""n-gram masking: chooses the tokens of a batch that the model predicts, and replaces them in the input."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def mask(
         word_starts: [vocab] bool, True for tokens that start a word.
         masking: shares, cap and longest n-gram.
         mask_id: id of [MASK].
-        rng: the draws depend on its state and the batch only.
+        rng: the result depends only on its state and the batch.
     """
     budget = np.maximum(np.rint(masking.probability * attention_mask.sum(axis=1)), 1).astype(np.int64)
     if masking.max_predictions is not None:
@@ -34,7 +34,7 @@ def mask(
     positions = _choose_tokens(word_starts[input_ids], can_mask, budget, masking.max_ngram, rng)
     labels = input_ids.ravel()[positions]
     draw = rng.random(len(positions))
-    random_ids = rng.integers(len(word_starts), size=len(positions))  # special tokens among them, as released
+    random_ids = rng.integers(len(word_starts), size=len(positions))  # includes special tokens, as in the release
     replacement = np.where(draw < masking.mask_share + masking.random_share, random_ids, labels)
     masked_ids = input_ids.copy()
     masked_ids.ravel()[positions] = np.where(draw < masking.mask_share, mask_id, replacement)
@@ -43,8 +43,8 @@ def mask(
 
 def _find_words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Start and end [words] of each word in the flattened batch, in order."""
-    # Differs from the release: a segment's first token starts a word. As released, the rest of a word that truncation
-    # cut may join the last word of the segment before.
+    # Differs from the release: a segment's first token starts a word. In the release, the remainder of a word that
+    # truncation cut may join the last word of the previous segment.
     starts = starts.copy()
     starts[:, 1:] |= ~can_mask[:, :-1]
     starts[:, 0] = True
@@ -58,14 +58,14 @@ def _choose_tokens(
 ) -> np.ndarray:
     """Flat positions [masked] of whole words in n-grams, at most budget [batch] tokens per sequence.
 
-    Each sequence tries its words in random order. The n-gram that begins there is taken if no word of it is taken yet,
-    shortened to what is left of the budget.
+    Words of a sequence are tried in random order. The n-gram that begins at a word is taken if none of its words is
+    taken yet; it is shortened to the remaining budget.
     """
     start, end = _find_words(starts, can_mask)
     num_words = len(start)
     row = start // can_mask.shape[1]
 
-    # Differs from the release: an n-gram ends with its segment. As released, it may continue in the next one.
+    # Differs from the release: an n-gram ends with its segment. In the release, it may continue in the next segment.
     follows = (end[:-1] == start[1:]) & (row[:-1] == row[1:])
     available = np.ones(num_words, dtype=np.int64)  # words from here to the end of the segment, at most max_ngram
     tokens = np.zeros((max_ngram + 1, num_words), dtype=np.int64)  # of the n-gram that begins here, for each n

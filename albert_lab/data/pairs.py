@@ -1,4 +1,4 @@
-"""Documents to segment pairs: the plan of one epoch, and the kinds of pair that an objective can mix."""
+"""From documents to segment pairs: the plan of one epoch, and the kinds of pair that an objective can mix."""
 
 import itertools
 from collections import Counter
@@ -16,17 +16,17 @@ from albert_lab.errors import ConfigError
 SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 
 # Documents are processed in blocks of about this many sentences, so that memory does not grow with the corpus.
-# Segments are exchanged within a block only: another value makes other pairs.
+# Segments are exchanged only within a block, so another value gives other pairs.
 BLOCK_SENTENCES = 1 << 18
 
 # A document is cut into chunks alternately forwards and backwards, in stretches of about this many chunks.
 STRETCH_CHUNKS = 32
 
-_Block = tuple[int, tuple[int, int]]  # its number, its first document and its end
+_Block = tuple[int, tuple[int, int]]  # number, (first document, document after the last)
 
 
 class Stream(IntEnum):
-    """What random numbers are drawn for: a part of the generator's key, so that no two uses share numbers."""
+    """Use of random numbers: a part of the generator's key, so that no two uses share random numbers."""
 
     PAIRS = 0
     ORDER = 1
@@ -34,7 +34,7 @@ class Stream(IntEnum):
 
 
 def generator(stream: Stream, seed: int, major: int, minor: int = 0) -> np.random.Generator:
-    """A random generator that depends on its arguments alone."""
+    """A random generator that depends only on its arguments."""
     return np.random.Generator(np.random.Philox(key=(seed, stream), counter=(0, 0, minor, major)))
 
 
@@ -69,7 +69,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Columns of equal length; a row is what the class is named after."""
+    """Columns of equal length; the class name says what a row is."""
 
     document: np.ndarray  # [rows] int64: the document that the row was cut from
 
@@ -87,12 +87,12 @@ class Chunks(_Rows):
 
     first: np.ndarray  # [chunks] int64: the first sentence
     end: np.ndarray  # [chunks] int64: the sentence after the last
-    target: np.ndarray  # [chunks] int64: tokens that the chunk was to reach
+    target: np.ndarray  # [chunks] int64: intended length in tokens
 
 
 @dataclass(frozen=True)
 class Stretches(Chunks):
-    """Parts of a document that are cut into chunks separately; target is that of their chunks."""
+    """Parts of a document that are cut into chunks separately; target is the target of their chunks."""
 
     backwards: np.ndarray  # [stretches] bool: cut from the last sentence to the first
 
@@ -101,7 +101,7 @@ class Stretches(Chunks):
 class Segments(_Rows):
     """Segment pairs before truncation."""
 
-    source: np.ndarray  # [pairs] int64: the source document that the document of the first segment is of
+    source: np.ndarray  # [pairs] int64: source document of the first segment
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
     a_length: np.ndarray  # [pairs] int64: tokens
     b_start: np.ndarray
@@ -133,8 +133,8 @@ def other_document(segments: Segments, rng: np.random.Generator) -> Segments:
 
     Pairs next to each other in the order of that length exchange their second segments.
     """
-    # Differs from the release: there the second segment starts anywhere in a random document. Its length and cut end
-    # reveal the label, and its text is read twice.
+    # Differs from the release: there the second segment starts anywhere in a random document, so that its length and
+    # truncated end reveal the label, and its text is read twice.
     source = segments.source.tolist()
     waiting: list[int] = []  # pairs without a partner so far, all of one source document
     partners: list[tuple[int, int]] = []
@@ -147,9 +147,9 @@ def other_document(segments: Segments, rng: np.random.Generator) -> Segments:
 
 
 def same_document(segments: Segments, rng: np.random.Generator) -> Segments:
-    """The pairs, each with the second segment of another pair of its document, the nearest in length.
+    """The pairs, each with the second segment of the pair of its document that is nearest in length.
 
-    In a document of few pairs the nearest may be far in length; then lengths reveal this kind.
+    In a document of few pairs, the nearest length may differ much; then lengths reveal this kind.
     """
     order = np.lexsort((rng.random(len(segments)), segments.b_length, segments.document))
     document = segments.document[order]
@@ -159,7 +159,7 @@ def same_document(segments: Segments, rng: np.random.Generator) -> Segments:
 
 
 def _exchange(segments: Segments, partners: np.ndarray) -> Segments:
-    """The pairs named in partners ([exchanges, 2] rows), each with the second segment of its partner."""
+    """The pairs in partners (row numbers [exchanges, 2]), each with the second segment of its partner."""
     receivers, donors = partners.ravel(), partners[:, ::-1].ravel()
     return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
 
@@ -174,10 +174,10 @@ KINDS: dict[str, Callable[[Segments, np.random.Generator], Segments]] = {
 
 
 def check_kinds(spec: InterSentenceConfig) -> None:
-    """Refuses an objective that names an unknown kind of pair.
+    """Raises an error if an objective names an unknown kind of pair.
 
     Raises:
-        ConfigError: the unknown kind, and those that are known.
+        ConfigError: an unknown kind; the message lists the known ones.
     """
     for entry in spec.labels:
         if entry.kind not in KINDS:
@@ -194,9 +194,9 @@ def make_pairs(
     epoch: int,
     most_blocks: int | None = None,
 ) -> Pairs:
-    """One epoch's segment pairs over a split, in the order of their visits: a function of (seed, epoch) alone.
+    """One epoch's segment pairs over a split, in training order; for a given text, a function of (seed, epoch) only.
 
-    With most_blocks, they are of at most so many blocks of documents, at equal distances.
+    With most_blocks, pairs come from at most this many blocks of documents, at equal distances.
 
     Source: create_pretraining_data.py, create_instances_from_document.
 
@@ -224,7 +224,7 @@ def make_pairs(
 
 
 def _blocks(document_offsets: np.ndarray) -> Iterator[tuple[int, int]]:
-    """First document and end of each block; blocks are of about equal size, so that none is too small to exchange."""
+    """First and end document of each block; blocks have about equal sizes, so that none is too small to exchange."""
     num_sentences = int(document_offsets[-1])
     num_blocks = -(-num_sentences // BLOCK_SENTENCES)
     bounds = np.searchsorted(document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks)
@@ -232,7 +232,7 @@ def _blocks(document_offsets: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def _spread(blocks: list[_Block], most: int | None) -> list[_Block]:
-    """At most so many of the blocks, at equal distances."""
+    """At most `most` of the blocks, at equal distances."""
     if most is None or len(blocks) <= most:
         return blocks
     return [blocks[place * len(blocks) // most] for place in range(most)]
@@ -247,9 +247,9 @@ def _draw_stretches(
     cutting: Literal["balanced", "released"],
     rng: np.random.Generator,
 ) -> Stretches:
-    """The documents of a block in stretches, each with the length of its chunks and the direction of cutting them.
+    """Splits the documents of a block into stretches, with the target length of their chunks and direction of cutting.
 
-    Source: create_instances_from_document, which `cutting=released` follows: one stretch a document, from the front.
+    Source: create_instances_from_document; `cutting=released` follows it: one stretch per document, from the front.
     """
     bounds = shards.document_offsets[first_document : end_document + 1]
     num_documents = len(bounds) - 1
@@ -263,7 +263,7 @@ def _draw_stretches(
     number = np.arange(len(row)) - np.repeat(np.cumsum(num_stretches) - num_stretches, num_stretches)
     num_sentences = np.diff(bounds)[row]
     # Differs from the release: half of the text is cut from the back. The sentence that reaches the target is longer
-    # than most and, cut from the front, is always in the second segment: lengths would reveal the order.
+    # than average; if all text is cut from the front, it is always in the second segment, and lengths reveal the order.
     starts_backwards = rng.random(num_documents) < (0.5 if cutting == "balanced" else 0)
     return Stretches(
         document=row + first_document,
@@ -275,11 +275,11 @@ def _draw_stretches(
 
 
 def cut_chunks(stretches: Stretches, sentence_offsets: np.ndarray) -> Chunks:
-    """The chunks of adjoining stretches: sentence after sentence up to the target, or to the last of the stretch."""
+    """The chunks of adjacent stretches: consecutive sentences up to the target length or to the end of the stretch."""
     base = stretches.first[0]
     lengths = np.diff(sentence_offsets[base : stretches.end[-1] + 1])
     first, end = stretches.first - base, stretches.end - base
-    stretch = np.repeat(np.arange(len(stretches)), end - first)  # of each sentence, in the order of cutting
+    stretch = np.repeat(np.arange(len(stretches)), end - first)  # stretch of each sentence, in the order of cutting
     sentence = np.arange(len(stretch))
     sentence = np.where(stretches.backwards[stretch], (first + end)[stretch] - 1 - sentence, sentence)
     offsets = np.concatenate([[0], np.cumsum(lengths[sentence])])
@@ -303,7 +303,7 @@ def cut_chunks(stretches: Stretches, sentence_offsets: np.ndarray) -> Chunks:
 def _make_kinds(
     shards: Shards, spec: InterSentenceConfig, chunks: Chunks, counts: Counter[str], rng: np.random.Generator
 ) -> Iterator[tuple[Segments, int, str]]:
-    """Segment pairs, their label and their kind, for each kind of the objective."""
+    """Segment pairs with their label and their kind, for each kind of the objective."""
     alone = chunks.end - chunks.first == 1
     several, single = chunks.take(~alone), chunks.take(alone)
     offsets = shards.sentence_offsets
@@ -335,22 +335,22 @@ def _make_kinds(
 
 
 def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -> np.ndarray:
-    """Labels of num_pairs pairs in exactly their shares, up to rounding: the score of chance is then known."""
-    # Differs from the release: it tosses a coin for each pair.
+    """Labels of num_pairs pairs in exactly the given shares, up to rounding, so that the chance score is known."""
+    # Differs from the release, which draws each label at random.
     upper = np.cumsum(shares)[:-1]
     return np.searchsorted(upper, (np.arange(num_pairs) + rng.random()) / max(num_pairs, 1), side="right")
 
 
 def _random_label(spec: InterSentenceConfig) -> int:
-    """The label of a sentence with random text: other-document's where the objective has that, else not in order."""
+    """The label of a sentence with random text: other-document, else the first not consecutive, else -1."""
     negatives = [label for label, entry in enumerate(spec.labels) if entry.kind != "consecutive"]
     return max(negatives, key=lambda label: spec.labels[label].kind == "other-document", default=-1)
 
 
 def _continue_elsewhere(shards: Shards, chunks: Chunks, rng: np.random.Generator) -> Segments:
-    """Chunks as first segments; the second ones run from a random sentence on to the target or its document's end.
+    """Chunks as first segments, each with a second segment from another source document.
 
-    That sentence is of a document of another source.
+    It runs from a random sentence to the target length or to the end of that sentence's document.
     """
     offsets, documents = shards.sentence_offsets, shards.document_offsets
     source = shards.source_of(chunks.document)
@@ -373,7 +373,7 @@ def _continue_elsewhere(shards: Shards, chunks: Chunks, rng: np.random.Generator
 
 
 def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths after cutting the longer segment (the second of equals), token by token, until both fit into limit."""
+    """Lengths after cutting the longer segment (the second if equal), token by token, until both fit into limit."""
     return (
         np.minimum(a_length, np.maximum(limit - b_length, limit - limit // 2)),
         np.minimum(b_length, np.maximum(limit - a_length, limit // 2)),
@@ -383,7 +383,7 @@ def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) ->
 def _truncate(
     segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: np.random.Generator
 ) -> Pairs:
-    """The pairs cut to fit, each token at the front or the back of its segment with equal probability."""
+    """The truncated pairs; each token is cut from the front or the back of its segment with equal probability."""
     a_length, b_length = truncated_lengths(segments.a_length, segments.b_length, limit)
     a_cut, b_cut = segments.a_length - a_length, segments.b_length - b_length
     counts["truncated_tokens"] += int(a_cut.sum() + b_cut.sum())
@@ -422,9 +422,9 @@ def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str])
 
 
 def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> dict[str, Any]:
-    """Statistics of an epoch; shares of text are shares of its tokens, all others of pairs or chunks.
+    """Statistics of an epoch; shares of text are shares of its tokens, all other shares are of pairs or chunks.
 
-    median_document_sequences is the length of the median document in full sequences.
+    median_document_sequences is the length of the median document, in full sequences.
     """
     document_tokens = np.diff(shards.sentence_offsets[shards.document_offsets])
     return {

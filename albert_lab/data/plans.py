@@ -1,4 +1,4 @@
-"""Plans of epochs on disk: made by one process, mapped by all that read them, for text that is large."""
+"""Plans of epochs on disk, for large texts: one process writes a plan, and all its readers map it into memory."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from albert_lab.data.build import find_or_build
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
 
-# Below, the plan of an epoch takes less than 10 MB and half a second, and an epoch little time: no file is worth it.
+# For a smaller text, a plan takes less than 10 MB and half a second, and an epoch is short: a file does not pay off.
 LARGE_TOKENS = 50_000_000
 _STATS = "stats"
 
@@ -25,13 +25,13 @@ def is_large(shards: Shards) -> bool:
 
 
 def find_or_make(name: str, make: Callable[[], Pairs]) -> Pairs:
-    """The plan of that name, mapped from disk, made first where it is not there; other processes wait for it.
+    """The plan of that name, mapped from disk; makes it first if it does not exist, while other processes wait.
 
     Args:
         name: identifies the content.
-        make: makes it.
+        make: makes the plan.
     """
-    for _ in range(2):  # another process may drop it at this very moment
+    for _ in range(2):  # another process may drop it between finding and reading
         folder = find_or_build(_folder(name), lambda partial: _write(partial, make()), "the plan of an epoch", _silent)
         with suppress(FileNotFoundError):
             return _read(folder)
@@ -39,7 +39,7 @@ def find_or_make(name: str, make: Callable[[], Pairs]) -> Pairs:
 
 
 def drop(name: str) -> None:
-    """Remove a plan that this process is through with, unless another one reads it."""
+    """Removes a plan that this process no longer needs, unless another process reads it."""
     folder = _folder(name)
     in_use.unmark(folder)
     if not in_use.is_used(folder):
@@ -67,4 +67,4 @@ def _read(folder: Path) -> Pairs:
 
 
 def _silent(_line: str) -> None:
-    """Training goes on meanwhile."""
+    """Prints nothing: training continues meanwhile."""

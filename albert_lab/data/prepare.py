@@ -1,4 +1,4 @@
-"""From text to token shards: their cost, their place in the cache, and building them in parallel and bounded memory."""
+"""From text to token shards: their cost, their path in the cache, and a parallel build in bounded memory."""
 
 import json
 import shutil
@@ -32,26 +32,26 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.machine import cores
 from albert_lab.messages import Say
 
-# Raise it with every change that writes other shards from the same text, settings and tokenizer.
+# Increment it with every change that writes other shards from the same text, settings and tokenizer.
 SHARDS_VERSION = 2
 
 _BATCH_CHARACTERS = 2**19
-# One process reads for all: more workers than this would wait for it, and use memory. On plain text it took 0.023 s of
-# a core for a MB, and encoding 0.16 s: it keeps seven workers busy.
+# One process reads for all workers; more workers than this would wait for it and use memory. For 1 MB of plain text,
+# reading takes 0.023 s of a core and encoding 0.16 s, so the reader keeps seven workers busy.
 _MAX_WORKERS = 8
 # Below this much text, one more worker takes longer to start than it saves.
 _BYTES_PER_WORKER = 2**24
 _PLAIN_PROGRESS_SECONDS = 10
-# English prose in tens of thousands of tokens; only the estimates of describe() use it.
+# For English prose and vocabularies of tens of thousands of tokens; only the estimates of describe() use it.
 _BYTES_PER_TOKEN = 4.4
 _BYTES_PER_SENTENCE = 120
 
 
 def find_shards(config: RunConfig) -> Path:
-    """Where the token shards of a run are, or will be once they are built.
+    """The folder of a run's token shards, whether they are built or not.
 
     Raises:
-        MissingDataError: the text or the model file is not there.
+        MissingDataError: the text or the model file does not exist.
     """
     content: list[Any] = [SHARDS_VERSION]
     for corpus in _corpora(config):
@@ -60,22 +60,22 @@ def find_shards(config: RunConfig) -> Path:
 
 
 def _corpora(config: RunConfig) -> list[CorpusConfig]:
-    """The corpus of a run and, where there is one, the text added to it."""
+    """The corpus of a run and, if given, its added text."""
     added = texts.added_to(config.corpus, config.added_corpus)
     return [config.corpus, *([added] if added else [])]
 
 
 def prepare(config: RunConfig, say: Say) -> Path:
-    """The folder of a run's token shards; it and the tokenizer are built first if the cache lacks them.
+    """The folder of a run's token shards; builds it and the tokenizer first if they are not in the cache.
 
     Args:
         config: The run.
-        say: Takes a line for the user.
+        say: Receives lines for the user.
 
     Raises:
-        ConfigError: text, tokenizer or split that cannot be used.
-        MissingDataError: the text or the model file is not there.
-        DiskFullError: no space for what would be written; no part of it is kept.
+        ConfigError: the text, the tokenizer or a split cannot be used.
+        MissingDataError: the text or the model file does not exist.
+        DiskFullError: no space for the shards; no part of them is kept.
     """
     fingerprints, folder = [fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
     model = find_or_train(config, say)
@@ -85,11 +85,11 @@ def prepare(config: RunConfig, say: Say) -> Path:
 
 
 def describe(config: RunConfig) -> dict[str, Any]:
-    """The sizes of a run's prepared data: nothing is written, and missing data is reported, not raised.
+    """The sizes of a run's prepared data; writes nothing, and returns missing data instead of raising an error.
 
     Returns:
-        raw_bytes (of text; None if unknown), num_tokens and disk_bytes (estimates until the shards are there; None if
-        unknown), has_tokenizer, is_prepared, missing (what is missing, or None).
+        raw_bytes (of text; None if unknown), num_tokens and disk_bytes (estimates until the shards are built; None if
+        unknown), has_tokenizer, is_prepared, missing (message about missing data, or None).
     """
     found: dict[str, Any] = {"raw_bytes": None, "num_tokens": None, "disk_bytes": None}
     found |= {"has_tokenizer": False, "is_prepared": False, "missing": None}
@@ -151,7 +151,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     seen: set[int] = set()
     batches = [_batches(corpus, counts, seen)]
     for other in added:
-        # The same hash holds documents out here: no copy of a held-out document is trained on.
+        # The split depends on a hash of the text, so no copy of a held-out document is trained on.
         batches.append(batch for batch in _batches(other, counts, seen) if batch.split == "train")
     writers, documents = {split: ShardWriter(folder, split) for split in SPLITS}, Lengths()
     results = _map_in_order(encode, chain.from_iterable(batches), workers)
@@ -228,7 +228,7 @@ def _announce(
     folder: Path,
     say: Say,
 ) -> None:
-    """Reports size and time, estimated from a sample of the text, and refuses what cannot fit on the disk."""
+    """Prints size and time, estimated from a sample of the text; raises DiskFullError if the disk is too small."""
     start = time.monotonic()
     sample = [encode(batch) for batch in islice(_batches(corpus, Counter(), set()), 2)]
     seconds = (time.monotonic() - start) / workers
@@ -265,12 +265,12 @@ def _default_workers(raw_bytes: int | None) -> int:
 
 
 def _batches(corpus: CorpusConfig, counts: Counter[str], seen: set[int]) -> Iterator[_Batch]:
-    """Batches of source documents, in order, as their distinct documents; a batch is of one split."""
+    """Batches of source documents, in order, each as its distinct documents; a batch has one split."""
     waiting: dict[Split, list[list[str]]] = {split: [] for split in SPLITS}
     characters: Counter[Split] = Counter()
     for source in texts.iterate(corpus):
         split = texts.split_of(source.text, corpus.dev_share)
-        # Document by document: a paragraph that two source documents share is not both trained on and held out.
+        # By document: a paragraph that occurs in two source documents must not be both trained on and held out.
         documents = [each.text for each in texts.distinct(texts.documents_of(source, corpus), counts, seen)]
         waiting[split].append(documents)
         characters[split] += sum(map(len, documents))
@@ -283,7 +283,7 @@ def _batches(corpus: CorpusConfig, counts: Counter[str], seen: set[int]) -> Iter
 def _map_in_order(
     function: Callable[[_Batch], _Encoded], batches: Iterable[_Batch], workers: int
 ) -> Generator[_Encoded]:
-    """Results in the order of the batches, with any number of workers; few are in flight, so memory is bounded."""
+    """Results in the order of the batches, for any number of workers; few are pending, so memory is bounded."""
     if workers == 1:
         yield from map(function, batches)
         return
@@ -324,12 +324,12 @@ def _encode(batch: _Batch, *, model: Path, digit_commas: str, fingerprint: str) 
 
 
 def _encode_document(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> list[list[int]]:
-    """Token ids of the sentences of a document, or of as many of the first ones as corpus.document_tokens allows."""
+    """Token ids of the sentences of a document, or of its first sentences up to corpus.document_tokens tokens."""
     most = corpus.document_tokens
     if most is None:
         return [sentence for sentence in tokenizer.encode(list(sentences(text, corpus))) if sentence]
     kept: list[list[int]] = []
-    # One by one: most of a long document is never split into sentences.
+    # One at a time, so that most of a long document is never split into sentences.
     for sentence in chain.from_iterable(tokenizer.encode([each]) for each in sentences(text, corpus)):
         if len(kept) >= 2 and sum(map(len, kept)) + len(sentence) > most:
             break
@@ -347,7 +347,7 @@ def _load(model: Path, digit_commas: str, fingerprint: str) -> Tokenizer:
 
 @contextmanager
 def _progress(what: str, total: int | None, say: Say) -> Iterator[Callable[[int], None]]:
-    """Takes the bytes done; shows a bar on a terminal's stderr, else a line from time to time."""
+    """Yields a function that adds bytes done; shows a bar if stderr is a terminal, else a line every few seconds."""
     if sys.stderr.isatty():
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

@@ -1,4 +1,4 @@
-"""Sentences of a raw document: split, and cleaned as the corpus asks."""
+"""Sentences of a raw document: split, and cleaned by the settings of the corpus."""
 
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore
 
 
 def clean(text: str, corpus: CorpusConfig) -> str:
-    """The text with single spaces, without accents and in lower case, as the corpus asks.
+    """The text with single spaces and, if the corpus sets it, without accents and in lower case.
 
     Source: preprocess_text in tokenization.py of the release, which drops characters that have a combining class.
     """
@@ -23,7 +23,7 @@ def clean(text: str, corpus: CorpusConfig) -> str:
 
 
 def raw_sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
-    """Sentences of a document before cleaning: the splitter reads capital letters."""
+    """Sentences of a document before cleaning, since the splitter needs capital letters."""
     lines = text.split("\n")
     if corpus.sentences == "line":
         return iter(lines)

@@ -24,11 +24,9 @@ class Shards:
 
     Attributes:
         tokens: Token ids of all sentences, one after the other, uint16 or uint32 [num_tokens].
-        sentence_offsets: Where each sentence starts in tokens, and where the last ends, int64 [num_sentences + 1].
-        document_offsets: Where each document starts among the sentences, and where the last ends,
-            int64 [num_documents + 1].
-        source_offsets: Where each source document starts among the documents, and where the last ends,
-            int64 [num_sources + 1].
+        sentence_offsets: First token of each sentence, then num_tokens, int64 [num_sentences + 1].
+        document_offsets: First sentence of each document, then num_sentences, int64 [num_documents + 1].
+        source_offsets: First document of each source document, then num_documents, int64 [num_sources + 1].
         meta: Content of meta.json in the folder: counts, fingerprints, settings.
     """
 
@@ -41,7 +39,7 @@ class Shards:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the split, without special ones."""
+        """Tokens of the split, without special tokens."""
         return len(self.tokens)
 
     @property
@@ -65,12 +63,12 @@ class Shards:
 
 
 def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) -> Shards:
-    """One split of prepared shards; they must be of the given tokenizer, if there is one.
+    """Opens one split of prepared shards and checks that they were made by the given tokenizer, if any.
 
     Raises:
         ConfigError: another tokenizer made the shards.
-        MissingDataError: the folder is not there.
-        DamagedFileError: a file in it is not whole, or does not fit the others.
+        MissingDataError: the folder does not exist.
+        DamagedFileError: a file in it is incomplete or contradicts the others.
     """
     meta = read_meta(folder)
     if tokenizer and (tokenizer.fingerprint, tokenizer.vocab_size) != (meta["model_fingerprint"], meta["vocab_size"]):
@@ -88,7 +86,7 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
         if size != length * dtype.itemsize:
             raise DamagedFileError(file, f"has {size} bytes, not {length * dtype.itemsize}", _remedy(folder))
         maps[part] = np.memmap(file, dtype, mode="r", shape=(length,))
-    inside = dict(zip(_PARTS[1:], _PARTS, strict=False))  # what the offsets of each part count
+    inside = dict(zip(_PARTS[1:], _PARTS, strict=False))  # part that the offsets of each part refer to
     for part, of in inside.items():
         if (maps[part][0], maps[part][-1]) != (0, count[of]):
             raise DamagedFileError(_file(folder, split, part), f"does not go from 0 to {count[of]}", _remedy(folder))
@@ -99,7 +97,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     """The content of meta.json of prepared shards: counts, fingerprints, settings.
 
     Raises:
-        MissingDataError: the folder is not there.
+        MissingDataError: the folder does not exist.
         DamagedFileError: its meta.json cannot be read.
     """
     file = folder / "meta.json"
@@ -109,7 +107,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def _remedy(folder: Path) -> str:
-    return f"the cached shards are damaged: remove {folder}, and the same command makes them again"
+    return f"the cached shards are damaged: remove {folder}, and the same command builds them again"
 
 
 class _Count(BaseModel):
@@ -122,7 +120,7 @@ class _Count(BaseModel):
 
 
 class _Meta(BaseModel):
-    """The part of meta.json that is read; the file has more."""
+    """The fields of meta.json that are read; the file has more."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -134,7 +132,7 @@ class _Meta(BaseModel):
 
 
 class ShardWriter:
-    """Appends tokens to the files of one split; counts has those written, by part."""
+    """Appends tokens to the files of one split; counts has the numbers written, by part."""
 
     def __init__(self, folder: Path, split: Split) -> None:
         self.counts = dict.fromkeys(_PARTS, 0)

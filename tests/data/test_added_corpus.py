@@ -12,7 +12,7 @@ from albert_lab.runs import run as runs
 
 @pytest.fixture(scope="module")
 def base_and_both(corpus, tmp_path_factory):
-    """Configurations without and with added text, which holds a copy of the whole corpus too."""
+    """Configurations without and with added text, which also contains a copy of the whole corpus."""
     added = write_corpus(tmp_path_factory.mktemp("added"), documents=40, seed=1)
     (added / "copy.txt").write_text((corpus / "toy.txt").read_text())
     base = toy_config(corpus)

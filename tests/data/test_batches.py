@@ -88,7 +88,7 @@ def epoch_plan(shards: Shards, config: RunConfig, epoch: int):
     )
 
 
-# ---- what a batch holds ----
+# ---- content of a batch ----
 
 
 def test_an_example_is_cls_a_sep_b_sep_and_padding(shards, config):
@@ -110,7 +110,7 @@ def test_an_example_is_cls_a_sep_b_sep_and_padding(shards, config):
     assert batch.num_tokens == sum(pairs.a_length[:16] + pairs.b_length[:16] + 3)
 
 
-def test_arrays_have_the_types_that_a_model_takes(shards, config):
+def test_arrays_have_the_types_that_a_model_needs(shards, config):
     batch = make_batches(shards, config).batch(0)
     assert batch.attention_mask.dtype == bool
     for name in ("input_ids", "token_type_ids", "masked_positions", "masked_labels", "pair_labels"):
@@ -140,7 +140,7 @@ def test_shares_are_measured():
 # ---- a function of seed and step ----
 
 
-def test_a_batch_depends_on_seed_and_step_alone(shards, config):
+def test_a_batch_depends_only_on_seed_and_step(shards, config):
     forward, seeking = make_batches(shards, config), make_batches(shards, config)
     in_order = [forward.batch(step) for step in range(30)]
     assert forward.stats()["pairs"] < 30 * 16  # more than one epoch
@@ -161,7 +161,7 @@ def test_epochs_follow_each_other_without_gap_or_overlap(shards, config):
     np.testing.assert_array_equal(np.concatenate([unmask(batch)[:, 1] for batch in steps]), firsts[: 16 * len(steps)])
 
 
-def test_a_batch_may_hold_several_epochs():
+def test_a_batch_may_span_several_epochs():
     tiny = make_shards([[5, 5, 5]] * 6, vocab_size=VOCAB)
     config = configure("batch_size=40", "short_sequence_probability=0")
     batches = make_batches(tiny, config)
@@ -177,7 +177,7 @@ def test_another_epoch_masks_other_tokens_of_the_same_text():
     assert set(first.masked_labels.tolist()) != set(second.masked_labels.tolist())
 
 
-# ---- made ahead ----
+# ---- prefetching ----
 
 
 def test_prefetched_batches_are_the_batches_of_their_steps(shards, config):
@@ -197,7 +197,7 @@ def wait_for_planning() -> None:
             thread.join(timeout=10)
 
 
-def test_closing_the_stream_ends_its_thread(shards, config):
+def test_closing_the_generator_ends_its_thread(shards, config):
     stream = make_batches(shards, config).prefetch(0)
     next(stream)
     assert threads()
@@ -217,7 +217,7 @@ def test_an_interrupt_of_the_consumer_ends_the_thread(shards, config):
     assert not threads()
 
 
-def test_few_batches_wait_for_their_consumer(shards, config, monkeypatch):
+def test_only_a_few_batches_are_prefetched(shards, config, monkeypatch):
     batches = make_batches(shards, config)
     made = []
     monkeypatch.setattr(batches, "batch", made.append)
@@ -227,7 +227,7 @@ def test_few_batches_wait_for_their_consumer(shards, config, monkeypatch):
     assert len(made) == module.PREFETCHED_BATCHES + 1
 
 
-def test_an_error_of_the_thread_reaches_the_consumer_at_its_batch(shards, config, monkeypatch):
+def test_an_error_in_the_thread_is_raised_at_its_batch(shards, config, monkeypatch):
     batches = make_batches(shards, config)
     make = batches.batch
 
@@ -245,13 +245,13 @@ def test_an_error_of_the_thread_reaches_the_consumer_at_its_batch(shards, config
     assert not threads()
 
 
-def test_text_without_pairs_is_a_user_error_from_the_stream_too(config):
+def test_text_without_pairs_raises_a_user_error_from_the_generator_too(config):
     stream = make_batches(make_shards([[40]] * 20, vocab_size=VOCAB), config).prefetch(0)
     with pytest.raises(ConfigError, match="has two sentences"):
         next(stream)
 
 
-def test_what_goes_on_from_a_state_plans_no_earlier_epoch(shards, config, monkeypatch):
+def test_a_restored_state_avoids_planning_earlier_epochs(shards, config, monkeypatch):
     before = make_batches(shards, config)
     step = 10 * before.stats()["pairs"] // 16
     expected = before.batch(step)
@@ -293,10 +293,10 @@ def test_the_next_epoch_is_planned_before_it_is_needed(shards, config, monkeypat
     assert planned == [0, 1]
 
 
-# ---- parts, and sets for evaluation ----
+# ---- micro-batches, and sets for evaluation ----
 
 
-def test_micro_batches_are_the_batch_cut_by_rows(shards, config):
+def test_micro_batches_split_the_batch_by_rows(shards, config):
     batch = make_batches(shards, config).batch(3)
     parts = list(micro_batches(batch, 6))
     assert [len(part) for part in parts] == [6, 6, 4]
@@ -320,7 +320,7 @@ def test_a_fixed_set_is_the_same_every_time_and_balanced(option):
         assert measure(next(micro_batches(batch, 40)))["label_balance"] == [0.5, 0.5]
 
 
-def test_a_fixed_set_has_as_many_examples_as_the_text_yields(shards, config):
+def test_a_fixed_set_is_smaller_if_the_text_yields_fewer_examples(shards, config):
     batch = make_set(shards, config, num_pairs=10**6)
     stats = make_batches(shards, configure("seed=5")).stats()
     assert len(batch) == stats["pairs"] < 10**6

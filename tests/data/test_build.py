@@ -50,7 +50,7 @@ def test_a_build_that_fails_leaves_nothing_and_can_be_repeated(tmp_path, error):
     assert left(tmp_path) == ["abc"]
 
 
-def test_a_full_disk_is_told_with_what_was_being_written(tmp_path):
+def test_a_full_disk_is_reported_with_the_data_that_was_being_written(tmp_path):
     def fill(folder):
         write(folder)
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -60,7 +60,7 @@ def test_a_full_disk_is_told_with_what_was_being_written(tmp_path):
     assert left(tmp_path) == []
 
 
-def test_what_a_killed_process_of_this_host_left_is_removed_and_other_folders_are_not(tmp_path):
+def test_only_partial_folders_of_killed_processes_of_this_host_are_removed(tmp_path):
     host = owners.own().partition("@")[2]
     kept = ["abc.partial-999999999@elsewhere", f"abcd.partial-999999999@{host}"]
     for name in (f"abc.partial-999999999@{host}", *kept):
@@ -70,7 +70,7 @@ def test_what_a_killed_process_of_this_host_left_is_removed_and_other_folders_ar
     assert left(tmp_path) == ["abc", *kept]
 
 
-def test_the_second_of_two_waits_and_finds_it_done(tmp_path):
+def test_a_second_process_waits_and_finds_the_folder_built(tmp_path):
     begun, go_on, built, said = threading.Event(), threading.Event(), [], []
 
     def build(folder):

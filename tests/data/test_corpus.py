@@ -65,7 +65,7 @@ def folder(tmp_path):
 # ---- documents ----
 
 
-def test_the_embedded_corpus_is_one_document_a_speech_in_the_order_of_the_files():
+def test_each_speech_of_the_embedded_corpus_is_a_document_in_the_order_of_the_files():
     settings = load(["scale=smoke"]).corpus
     names = [document.name for document in texts.iterate(settings)]
     assert len(names) == 249
@@ -113,7 +113,7 @@ def test_the_paragraphs_of_a_record_are_its_lines(tmp_path, folder):
         assert divide(settings.model_copy(update={"documents": "paragraph"}))[0] == paragraphs
 
 
-def test_files_are_source_documents_where_about_two_of_them_would_be_held_out(tmp_path):
+def test_files_are_source_documents_if_about_two_of_them_would_be_held_out(tmp_path):
     for number in range(10):
         (tmp_path / f"{number}.txt").write_text(TWO_DOCUMENTS)
     by_file, by_block = (list(texts.iterate(corpus(tmp_path, dev_share=share))) for share in (0.2, 0.19))
@@ -132,13 +132,13 @@ PACK = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": pack_zstd}
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_compressed_files_read_as_their_text(tmp_path, suffix):
+def test_compressed_files_give_their_text(tmp_path, suffix):
     (tmp_path / f"a.txt{suffix}").write_bytes(PACK[suffix](TWO_DOCUMENTS.encode()))
     assert read(corpus(tmp_path)) == ["One line.\nAnother, naïve one.", "A second document."]
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_a_compressed_file_that_was_cut_short_is_refused(tmp_path, suffix):
+def test_a_truncated_compressed_file_is_refused(tmp_path, suffix):
     content = PACK[suffix](os.urandom(5000).hex().encode())
     (tmp_path / f"a.txt{suffix}").write_bytes(content[:-1000])
     with pytest.raises(ConfigError, match=f"a.txt{suffix}: damaged, or not {suffix}"):
@@ -146,40 +146,40 @@ def test_a_compressed_file_that_was_cut_short_is_refused(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", PACK)
-def test_a_file_that_only_claims_to_be_compressed_is_refused(tmp_path, suffix):
+def test_an_uncompressed_file_with_the_suffix_of_a_compressed_one_is_refused(tmp_path, suffix):
     (tmp_path / f"a.txt{suffix}").write_text(TWO_DOCUMENTS)
     with pytest.raises(ConfigError, match=f"a.txt{suffix}: damaged, or not {suffix}"):
         read(corpus(tmp_path))
 
 
 @pytest.mark.parametrize("documents", ["blank-line", "file"])
-def test_wikiextractor_sections_are_documents_blank_lines_and_all(tmp_path, documents):
+def test_wikiextractor_sections_are_documents_including_blank_lines(tmp_path, documents):
     section = '<doc id="{0}" url="u" title="T{0}">\nT{0}\n\nText {0}.\n</doc>\n'
     (tmp_path / "AA").mkdir()
     (tmp_path / "AA" / "wiki_00").write_text(section.format(1) + section.format(2))
     assert read(corpus(tmp_path, documents=documents)) == ["T1\nText 1.", "T2\nText 2."]
 
 
-def test_a_record_is_a_document_as_it_stands(tmp_path):
+def test_a_record_is_an_unchanged_document(tmp_path):
     records = [{"text": "One.\n\nStill one.", "id": 1}, {"text": "", "id": 2}]
     (tmp_path / "a.jsonl").write_text("\n\n".join(json.dumps(record) for record in records))
     found = list(texts.iterate(corpus(tmp_path)))
     assert found == [texts.Document("a.jsonl:1", ("One.\n\nStill one.",)), texts.Document("a.jsonl:3", ("",))]
 
 
-def test_a_byte_order_mark_and_carriage_returns_are_no_text(tmp_path):
+def test_byte_order_marks_and_carriage_returns_are_removed(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfOne.\r\n\r\nTwo.\r\n")
     assert read(corpus(tmp_path)) == ["One.", "Two."]
 
 
-def test_a_folder_gives_its_text_files_by_name_and_no_others(tmp_path):
+def test_a_folder_gives_only_its_text_files_sorted_by_name(tmp_path):
     for name in ("b.txt", "a/z.txt", "wiki_00", ".hidden/x.txt", ".DS_Store", "README.md", "t.csv.gz"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"In {name}.")
     assert read(corpus(tmp_path)) == ["In a/z.txt.", "In b.txt.", "In wiki_00."]
 
 
-def test_a_glob_gives_whatever_it_matches(tmp_path):
+def test_a_glob_gives_every_file_that_it_matches(tmp_path):
     for name in ("b.md", "a.md", "c.txt"):
         (tmp_path / name).write_text(f"In {name}.")
     assert read(corpus(tmp_path / "*.md")) == ["In a.md.", "In b.md."]
@@ -198,7 +198,7 @@ def test_a_glob_gives_whatever_it_matches(tmp_path):
         ("a.jsonl", b'{"text": "fine"}\n{"text": ', "a.jsonl:2: not a line of JSON"),
         ("a.jsonl", b'{"body": "x", "id": 1}', "a.jsonl:1: corpus.text_field=text is missing; fields: body, id"),
         ("a.jsonl", b'{"text": 3}', "a.jsonl:1: corpus.text_field=text has 3, not text"),
-        ("a.jsonl", b'["text"]', "a.jsonl:1: not a record but a list"),
+        ("a.jsonl", b'["text"]', "a.jsonl:1: a list, not a record"),
         ("a.jsonl", b'{"text": "\\ud800"}', "a.jsonl:1: the text is badly encoded"),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_file_that_cannot_be_used_is_named_with_its_line(tmp_path, name, conte
         read(corpus(tmp_path))
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_missing_data_is_named(tmp_path):
     (tmp_path / "only.pdf").write_bytes(b"x")
     with pytest.raises(MissingDataError, match="there is no .*nowhere"):
         fingerprint(corpus(tmp_path / "nowhere"))
@@ -248,7 +248,7 @@ def test_a_data_set_that_does_not_fit_is_explained(folder):
         read(corpus(source="hub"))
 
 
-def test_a_data_set_out_of_reach_is_missing_data(folder, monkeypatch):
+def test_an_unreachable_data_set_is_missing_data(folder, monkeypatch):
     far = hub("someone/nowhere-at-all")
     for use in (read, fingerprint):
         with pytest.raises(MissingDataError, match="someone/nowhere-at-all cannot be reached"):
@@ -266,7 +266,7 @@ def test_the_split_of_a_document_never_changes():
     assert [texts.split_of(text, 0.5) for text in ("one", "two", "three", "four")] == ["train", "dev", "train", "dev"]
 
 
-def test_the_dev_split_has_its_share_and_a_larger_one_only_adds_to_it():
+def test_the_dev_split_has_its_share_and_a_larger_share_only_adds_documents():
     documents = [f"document {number}" for number in range(20_000)]
     held_out = {share: {text for text in documents if texts.split_of(text, share) == "dev"} for share in (0.02, 0.2)}
     for share, found in held_out.items():
@@ -298,7 +298,7 @@ def test_cleaning_is_the_released_rule(text):
     assert clean(text, corpus()) == "".join(c for c in decomposed if not unicodedata.combining(c)).lower()
 
 
-def test_a_line_is_split_into_sentences_by_what_capitals_tell():
+def test_capital_letters_decide_where_a_line_is_split_into_sentences():
     text = "He met Mr. Smith in the U.S. in May. Then he left.\n\n \nA new paragraph"
     assert list(sentences(text, corpus())) == [
         "he met mr. smith in the u.s. in may.",
@@ -330,7 +330,7 @@ def files(tmp_path):
     return folder
 
 
-def test_the_fingerprint_tells_names_and_contents_apart_and_nothing_else(files):
+def test_the_fingerprint_depends_only_on_names_and_contents(files):
     first = fingerprint(corpus(files))
     assert len(first) == 12
     moved = files.rename(files.parent / "moved")
@@ -369,7 +369,7 @@ def test_a_local_data_set_has_the_fingerprint_of_its_files_and_split(folder):
     assert fingerprint(hub(folder)) != first
 
 
-def test_the_hub_is_asked_once_for_its_revision_and_can_then_be_out_of_reach(tmp_path, monkeypatch):
+def test_the_revision_is_requested_once_and_the_hub_may_then_be_unreachable(tmp_path, monkeypatch):
     asked = []
 
     class Api:
@@ -389,7 +389,7 @@ def test_the_hub_is_asked_once_for_its_revision_and_can_then_be_out_of_reach(tmp
     assert asked == ["someone/texts"]
 
 
-def test_raw_bytes_are_those_of_the_text(files, folder):
+def test_raw_bytes_count_the_uncompressed_text(files, folder):
     assert texts.raw_bytes(corpus(files)) == 8
     assert texts.raw_bytes(hub(folder)) == sum(file.stat().st_size for file in folder.glob("*.jsonl"))
     shutil.rmtree(files)

@@ -19,7 +19,7 @@ TOKENS += [f"[unused{number}]" for number in range(20)]
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    """A tokenizer.json of WordPiece that cuts and pads, as published ones do."""
+    """A WordPiece tokenizer.json that truncates and pads, like published ones."""
     made = tokenizers.Tokenizer(
         tokenizers.models.WordPiece({token: number for number, token in enumerate(TOKENS)}, unk_token="[UNK]")
     )
@@ -33,7 +33,7 @@ def file(tmp_path_factory):
     return path
 
 
-def test_it_is_told_by_its_suffix_and_neither_cuts_nor_pads_nor_adds(file):
+def test_it_is_recognized_by_its_suffix_and_adds_and_truncates_nothing(file):
     tokenizer = load_model(file)
     assert isinstance(tokenizer, JsonTokenizer)
     assert tokenizer.encode(["Red cats, red CAFÉ", ""]) == [[7, 5, 6, 8, 7, 9], []]
@@ -43,19 +43,19 @@ def test_it_is_told_by_its_suffix_and_neither_cuts_nor_pads_nor_adds(file):
     assert tokenizer.decode([7, 5, 6]) == "red cats"
 
 
-def test_offsets_are_those_of_the_raw_text(file):
+def test_offsets_refer_to_the_raw_text(file):
     text = "Red cats, café"
     ids, offsets = load_model(file).encode_with_offsets(text)
     assert [text[first:end] for first, end in offsets] == ["Red", "cat", "s", ",", "café"]
     assert ids == [7, 5, 6, 8, 9]
 
 
-def test_pieces_of_wordpiece_that_continue_a_word_bear_the_mark(file):
+def test_wordpieces_with_the_prefix_continue_a_word(file):
     starts = load_model(file).word_starts
     assert [token for token, start in zip(TOKENS, starts, strict=True) if not start] == ["##s", "##a", "##ido"]
 
 
-def test_text_is_prepared_with_it_as_with_sentencepiece(file, corpus, own_home):
+def test_text_is_prepared_as_with_sentencepiece(file, corpus, own_home):
     config = toy_config(
         corpus,
         "tokenizer=model-file",
@@ -68,7 +68,7 @@ def test_text_is_prepared_with_it_as_with_sentencepiece(file, corpus, own_home):
     assert len(shards.tokens) > 1000
 
 
-def test_a_file_that_is_no_tokenizer_or_lacks_a_special_token_is_refused(file, tmp_path):
+def test_a_file_without_a_tokenizer_or_a_special_token_is_refused(file, tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"bad\.json is not a tokenizer\.json"):
         load_model(tmp_path / "bad.json")

@@ -24,7 +24,7 @@ def text(corpus):
     return config, open_shards(folder, "train"), open_shards(folder, "dev")
 
 
-def test_a_bag_counts_the_tokens_of_each_segment_by_itself():
+def test_a_bag_counts_the_tokens_of_each_segment_separately():
     shards = make_shards([[3, 4, 2], [5, 6]])
     pairs = fixed_pairs(
         shards,
@@ -50,21 +50,21 @@ def one_hot(columns: np.ndarray, width: int):
     return csr_matrix(np.eye(width)[columns].sum(1))
 
 
-def test_what_one_token_of_one_segment_tells_is_learnt():
+def test_a_label_that_one_token_of_one_segment_determines_is_learnt():
     rng = np.random.default_rng(0)
     tokens = rng.integers(8, size=(600, 2))
     features, labels = one_hot(tokens + np.array([0, 8]), 16), (tokens[:, 1] < 4).astype(int)
     assert accuracy(features[:400], labels[:400], features[400:], labels[400:]) > 0.95
 
 
-def test_what_only_the_relation_of_both_segments_tells_is_not_learnt():
+def test_a_label_that_only_the_relation_of_both_segments_determines_is_not_learnt():
     rng = np.random.default_rng(0)
     tokens = rng.integers(8, size=(4000, 2))
     features, labels = one_hot(tokens + np.array([0, 8]), 16), ((tokens[:, 0] < 4) == (tokens[:, 1] < 4)).astype(int)
     assert accuracy(features[:3000], labels[:3000], features[3000:], labels[3000:]) < 0.56
 
 
-def test_the_floor_is_fitted_once_for_a_text_whatever_the_seed_and_the_objective(text, monkeypatch):
+def test_the_floor_is_fitted_once_per_text_for_all_seeds_and_objectives(text, monkeypatch):
     config, train, dev = text
     found = find_or_fit(config, train, dev, ["nsp", "sop"], silent)
     assert found.keys() == {"nsp", "sop"}

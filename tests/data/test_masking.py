@@ -111,8 +111,8 @@ def test_masked_words_are_distributed_as_by_the_released_algorithm(large):
     np.testing.assert_allclose(distribution(ngrams)[:3], [0.58, 0.26, 0.16], atol=0.015)
 
 
-def test_ngrams_have_the_shares_of_one_over_n():
-    """Where words are single tokens and n-grams are far apart, runs are the n-grams drawn."""
+def test_the_share_of_ngrams_is_proportional_to_one_over_n():
+    """If words are single tokens and n-grams are far apart, runs of masked words are the n-grams drawn."""
     input_ids = np.full((1500, 1000), 5)
     everywhere = np.ones(input_ids.shape, dtype=bool)
     masking = configure(max_predictions=4)
@@ -121,7 +121,7 @@ def test_ngrams_have_the_shares_of_one_over_n():
     runs = [len(run) for row in columns for run in np.split(row, np.flatnonzero(np.diff(row) > 1) + 1)]
 
     def expect(left: int) -> np.ndarray:
-        """How many 1-, 2- and 3-grams fill what is left of a budget: one that is too long is shortened."""
+        """Expected numbers of 1-, 2- and 3-grams that fill a remaining budget; a too long n-gram is shortened."""
         counts = np.zeros(3)
         for n, share in zip((1, 2, 3), np.array([6, 3, 2]) / 11, strict=True):
             counts += share * (np.eye(3)[min(n, left) - 1] + expect(left - min(n, left))) if left else 0
@@ -140,7 +140,7 @@ def test_fifteen_percent_are_masked_when_described_and_at_most_twenty_tokens_whe
     assert round(20 / 512, 3) == 0.039
 
 
-def test_most_masked_tokens_become_the_mask_some_a_random_token_and_some_stay(large):
+def test_most_masked_tokens_become_the_mask_some_a_random_token_and_some_are_kept(large):
     masked_ids, positions, labels = mask_batch(large, configure())
     read = masked_ids.ravel()[positions]
     n = len(positions)
@@ -172,7 +172,7 @@ def test_whole_words_of_text_are_masked_and_nothing_else_changes(large):
 
 
 def test_a_word_does_not_reach_into_the_next_segment():
-    text = np.array([[CLS, 5, 8, 8, SEP, 8, 8, 5, SEP, PAD]])  # 8 continues a word, yet it opens the second segment
+    text = np.array([[CLS, 5, 8, 8, SEP, 8, 8, 5, SEP, PAD]])  # 8 continues a word, but starts the second segment
     starts = np.arange(VOCAB) != 8
     batch = (text, text != PAD, text > SEP)
     seen = {tuple(mask_batch(batch, configure(probability=0.33, max_ngram=1), seed, starts)[1]) for seed in range(50)}
@@ -180,7 +180,7 @@ def test_a_word_does_not_reach_into_the_next_segment():
 
 
 @pytest.mark.parametrize("ngram", [1, 2, 3, 5])
-def test_ngrams_have_at_most_so_many_words(ngram):
+def test_ngrams_have_at_most_max_ngram_words(ngram):
     input_ids = np.full((500, 400), 5)
     everywhere = np.ones(input_ids.shape, dtype=bool)
     batch = (input_ids, everywhere, everywhere)
@@ -211,14 +211,14 @@ def test_the_budget_is_never_exceeded(rows, length, padding, probability, cap, m
         assert masked > 0 or shortest > budget
 
 
-def test_what_is_masked_depends_on_the_generator_alone(large):
+def test_the_mask_depends_only_on_the_generator(large):
     one, other, another = (mask_batch(large, configure(), seed) for seed in (7, 7, 8))
     for first, second in zip(one, other, strict=True):
         np.testing.assert_array_equal(first, second)
     assert not np.array_equal(one[1], another[1])
 
 
-def test_a_batch_without_text_is_left_alone():
+def test_a_batch_without_text_is_unchanged():
     nothing = np.zeros((2, 8), dtype=bool)
     input_ids = np.full((2, 8), PAD)
     masked_ids, positions, labels = mask_batch((input_ids, nothing, nothing), configure())

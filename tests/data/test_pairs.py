@@ -74,7 +74,7 @@ def prose() -> Shards:
 
 @pytest.fixture(scope="module")
 def even() -> Shards:
-    """Sentences of 5 tokens, of which a chunk of 60 holds 12: nothing is ever truncated at length 63."""
+    """Sentences of 5 tokens, so that a chunk of 60 tokens has 12: nothing is truncated at length 63."""
     return make_shards([[5] * (3 + number % 40) for number in range(200)])
 
 
@@ -135,7 +135,7 @@ def test_segments_are_cut_at_the_front_as_often_as_at_the_back():
     back = 50 - front - pairs.a_length
     assert set((front + back).tolist()) == {19}  # 31 + 30 of 61 are left
     assert abs(front.mean() - 9.5) < 4 * np.sqrt(19 / 4 / len(pairs))
-    assert 4 < front.var() < 5.5  # a toss for each token, not one for all
+    assert 4 < front.var() < 5.5  # drawn for each token separately
 
 
 def test_some_documents_are_cut_into_short_chunks():
@@ -161,7 +161,7 @@ def test_the_share_of_chunks_that_begin_a_document_and_the_median_document_are_c
 # ---- kinds ----
 
 
-def test_consecutive_pairs_adjoin_in_the_text_and_swapped_pairs_the_other_way_round(even):
+def test_consecutive_pairs_are_adjacent_in_the_text_and_swapped_pairs_in_reverse_order(even):
     pairs = plan(even, load_spec("sop"), length=63)
     kept, reversed_ = of_kind(pairs, "consecutive"), of_kind(pairs, "swapped")
     assert min(len(kept), len(reversed_)) > 100
@@ -204,7 +204,7 @@ def test_pairs_of_two_documents_are_of_two_source_documents(sources, seed):
     objective = mix("consecutive", "other-document", single_sentence_chunks="other-document")
     try:
         pairs = plan(shards, objective, length=32, seed=seed)
-    except ConfigError:  # too little text for the kind
+    except ConfigError:  # the text is too small for the kind
         reject()
     crossing = of_kind(pairs, "other-document")
     first, second = (shards.source_of(documents_of(shards, start)) for start, _ in segments_of(crossing))
@@ -221,7 +221,7 @@ def test_random_text_is_drawn_from_all_documents_of_other_sources():
     assert drawn == {(one, other) for one in range(9) for other in range(9) if source[one] != source[other]}
 
 
-def test_one_source_document_is_refused_for_pairs_of_two_however_many_paragraphs_it_has():
+def test_one_source_document_is_refused_for_pairs_of_two_even_with_many_paragraphs():
     with pytest.raises(ConfigError, match="different source documents: it needs at least 2, the corpus has 1"):
         plan(make_shards([[5] * 10] * 50, sources=[50]), load_spec("nsp"))
 
@@ -233,7 +233,7 @@ def test_a_same_document_pair_stays_in_its_document_but_not_in_its_chunk(even):
     assert np.all(pairs.a_start + pairs.a_length != pairs.b_start)
 
 
-def test_same_document_drops_the_pairs_that_stand_alone_in_their_document():
+def test_same_document_drops_the_only_pair_of_a_document():
     column = np.arange(6)
     made = same_document(
         Segments(np.array([0, 0, 1, 2, 2, 2]), column, column, column, column, column), np.random.default_rng(0)
@@ -252,7 +252,7 @@ def test_every_label_has_its_share(prose):
 
 @pytest.mark.parametrize("option", ["none", "sop", "nsp", "three-way"])
 @pytest.mark.parametrize("block_sentences", [module.BLOCK_SENTENCES, 1000])
-def test_an_epoch_visits_each_token_of_text_once_but_for_what_is_counted(even, option, block_sentences, monkeypatch):
+def test_an_epoch_visits_each_token_once_except_the_counted_ones(even, option, block_sentences, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_SENTENCES", block_sentences)
     pairs = plan(even, load_spec(option), length=63)
     found = spans(pairs)
@@ -263,18 +263,18 @@ def test_an_epoch_visits_each_token_of_text_once_but_for_what_is_counted(even, o
     assert visited > 0.95
 
 
-def test_no_pair_loss_means_the_chunks_of_sop_unswapped(even):
+def test_without_a_pair_loss_the_pairs_are_those_of_sop_unswapped(even):
     unlabelled, ordered = (plan(even, load_spec(option), length=63) for option in ("none", "sop"))
     assert spans(unlabelled) == spans(ordered)
     np.testing.assert_array_equal(unlabelled.a_start + unlabelled.a_length, unlabelled.b_start)
     assert set(unlabelled.label.tolist()) == {-1}
 
 
-# ---- what must not give the label away ----
+# ---- features that must not reveal the label ----
 
 
 def score(features: list[np.ndarray], labels: np.ndarray) -> tuple[float, float]:
-    """Balanced accuracy of a classifier on other pairs than its own, less chance; and its standard error at chance."""
+    """Held-out balanced accuracy of a classifier minus chance, and its standard error at chance."""
     classifier = HistGradientBoostingClassifier(max_iter=40, class_weight="balanced", random_state=0)
     found = cross_val_score(classifier, np.stack(features, axis=1), labels, cv=3, scoring="balanced_accuracy").mean()
     chance = 1 / len(np.unique(labels))
@@ -282,7 +282,7 @@ def score(features: list[np.ndarray], labels: np.ndarray) -> tuple[float, float]
 
 
 def features_of(shards: Shards, pairs: Pairs) -> list[np.ndarray]:
-    """Lengths of both segments, and whether they begin and end where sentences do."""
+    """Lengths of both segments, and whether they begin and end at sentence boundaries."""
     edges = [edge for start, length in segments_of(pairs) for edge in (start, start + length)]
     return [pairs.a_length, pairs.b_length, *(np.isin(edge, shards.sentence_offsets) for edge in edges)]
 
@@ -292,7 +292,7 @@ def test_there_are_five_objectives():
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_lengths_and_sentence_ends_do_not_give_the_label_away(prose, option):
+def test_lengths_and_sentence_ends_do_not_reveal_the_label(prose, option):
     spec = load_spec(option)
     pairs = plan(prose, spec)
     assert len(pairs) >= 20_000
@@ -302,11 +302,11 @@ def test_lengths_and_sentence_ends_do_not_give_the_label_away(prose, option):
     above_chance, error = score(features_of(prose, pairs), pairs.label)
     if spec.single_sentence_chunks == "drop":
         assert above_chance < 3 * error
-    else:  # random text is labelled as swapped, and has lengths of its own
+    else:  # random text is labelled as swapped, and has other lengths
         assert above_chance > 5 * error, (above_chance, error)
 
 
-def test_lengths_do_not_give_the_label_away_in_a_corpus_of_few_documents():
+def test_lengths_do_not_reveal_the_label_in_a_corpus_of_few_documents():
     shards = make_prose(12, sentences=9000, seed=1)
     for option in ("nsp", "sop"):
         pairs = plan(shards, load_spec(option))
@@ -315,7 +315,7 @@ def test_lengths_do_not_give_the_label_away_in_a_corpus_of_few_documents():
         assert above_chance < 3 * error
 
 
-def test_lengths_give_the_order_away_where_all_chunks_are_cut_from_the_front_as_released(prose):
+def test_lengths_reveal_the_order_if_all_chunks_are_cut_from_the_front_as_released(prose):
     pairs = plan(prose, load_spec("sop").model_copy(update={"cutting": "released"}))
     above_chance, error = score([pairs.a_length, pairs.b_length], pairs.label)
     assert above_chance > 10 * error
@@ -342,7 +342,7 @@ def test_sop_as_released_has_the_chunks_of_a_loop_from_the_front(prose):
 
 
 def random_share(shards: Shards, length: int) -> float:
-    """Mean over epochs: whole documents are cut short or not, so that one epoch says little."""
+    """Mean over epochs: whole documents have short chunks or not, so that one epoch is a small sample."""
     stats = [plan(shards, load_spec("sop-release"), length=length, epoch=epoch).stats for epoch in range(4)]
     for epoch in stats:
         assert epoch["label_balance"][1] == pytest.approx(0.5 + epoch["cross_document_share"] / 2, abs=1e-3)
@@ -378,7 +378,7 @@ def same(one: Pairs, other: Pairs) -> bool:
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_a_plan_depends_on_seed_and_epoch_alone(even, option):
+def test_a_plan_depends_only_on_seed_and_epoch(even, option):
     spec = load_spec(option)
     first = plan(even, spec, seed=3, epoch=2)
     assert same(first, plan(even, spec, seed=3, epoch=2))
@@ -392,7 +392,7 @@ def test_another_epoch_visits_the_same_text_in_another_order(even):
     assert abs(np.corrcoef(np.arange(len(first)), first.a_start)[0, 1]) < 0.2
 
 
-# ---- what bad input gets ----
+# ---- errors ----
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones(even):

@@ -61,7 +61,7 @@ def test_a_plan_is_made_once_mapped_and_dropped_when_its_epoch_is_over(shards, t
     assert second.batch(1) is not None, "what is mapped can still be read"
 
 
-def test_a_fixed_set_of_much_text_is_made_of_a_sample_and_of_less_text_of_all(monkeypatch):
+def test_a_fixed_set_is_made_from_a_sample_of_a_large_text_and_all_of_a_small_text(monkeypatch):
     shards = make_prose(200, sentences=20, tokens=8)
     monkeypatch.setattr(pairs, "BLOCK_SENTENCES", 100)
     spec = configure().inter_sentence

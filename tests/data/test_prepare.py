@@ -51,7 +51,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, model):
-    """A function that gives the configuration of a run on the toy text, with a cache of its own."""
+    """A function that returns the configuration of a run on the toy text, with a separate cache."""
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "text.txt"
     file.write_text("\n\n".join(toy_documents()))
@@ -69,7 +69,7 @@ def contents(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "meta.json"}
 
 
-def test_the_shards_hold_every_sentence_of_every_document_of_their_split(run, model):
+def test_the_shards_contain_every_sentence_of_every_document_of_their_split(run, model):
     config = run()
     folder, tokenizer = prepare(config, silent), load_model(model)
     for split in ("train", "dev"):
@@ -156,7 +156,7 @@ def sentence_lengths(shards, document):
 
 
 @pytest.mark.parametrize("most", [1, 12, 1000])
-def test_a_lead_is_as_many_first_sentences_as_fit_but_two_at_least(run, most):
+def test_a_document_is_cut_to_the_first_sentences_that_fit_but_at_least_two(run, most):
     whole, cut = (
         open_shards(prepare(run(*given), silent), "train") for given in ([], [f"corpus.document_tokens={most}"])
     )
@@ -187,7 +187,7 @@ def test_repeated_and_empty_documents_are_dropped_and_counted(run, tmp_path):
     assert meta["train"]["unknown_share"] == 0
 
 
-def test_size_and_time_are_said_before_building_and_the_throughput_after(run):
+def test_size_and_time_are_printed_before_building_and_the_throughput_after(run):
     said = []
     prepare(run(), said.append)
     assert "of text: about" in said[0]
@@ -199,7 +199,7 @@ def test_size_and_time_are_said_before_building_and_the_throughput_after(run):
     assert not again
 
 
-def test_each_setting_that_changes_the_tokens_has_shards_of_its_own(run, tmp_path):
+def test_each_setting_that_changes_the_tokens_has_separate_shards(run, tmp_path):
     settings = ["corpus.dev_share=0.3", "corpus.lower_case=false", "corpus.sentences=line", "corpus.documents=file"]
     settings += ["corpus.documents=paragraph", "corpus.document_tokens=9", "corpus.source_documents=file"]
     folders = [find_shards(run(setting)) for setting in (*settings, "seed=3", "machine.workers=2")]
@@ -248,7 +248,7 @@ def test_shards_of_another_tokenizer_are_refused(run, tmp_path):
         open_shards(folder, "dev", load_model(tmp_path / "other.model"))
 
 
-def test_a_disk_too_small_is_told_before_and_a_full_one_while_writing(run, monkeypatch):
+def test_a_too_small_disk_is_reported_before_writing_and_a_full_disk_while_writing(run, monkeypatch):
     usage = namedtuple("Usage", "total used free")
     with monkeypatch.context() as patch:
         patch.setattr("shutil.disk_usage", lambda _: usage(0, 0, 1000))
@@ -281,7 +281,7 @@ def test_describing_writes_nothing_and_becomes_exact(run, tmp_path):
     assert 0.1 < guess["disk_bytes"] / known["disk_bytes"] < 10
 
 
-def test_describing_tells_what_is_missing(run, tmp_path):
+def test_describing_names_missing_data(run, tmp_path):
     (tmp_path / "text.txt").unlink()
     found = describe(run())
     assert "there is no" in found["missing"]
@@ -313,7 +313,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_build_that_is_killed_leaves_nothing_that_looks_finished(run, tmp_path, monkeypatch):
+def test_a_killed_build_leaves_nothing_that_looks_finished(run, tmp_path, monkeypatch):
     whole = contents(prepare(run(), silent))
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "second"))
     (tmp_path / "slow.py").write_text(SLOW)
@@ -354,7 +354,7 @@ def books(folder, number, paragraphs=60):
         ("file", 10, []),
     ],
 )
-def test_lengths_are_said_and_what_nobody_may_have_asked_for(documents, number, expected, tmp_path):
+def test_lengths_are_printed_with_warnings_about_probably_unintended_settings(documents, number, expected, tmp_path):
     text = [f"corpus.path={books(tmp_path / 'books', number)}", f"corpus.documents={documents}", "corpus.dev_share=0.3"]
     said = []
     config = load(["scale=smoke", "corpus=files", *text, "tokenizer.vocab_size=40"])
@@ -367,7 +367,7 @@ def test_lengths_are_said_and_what_nobody_may_have_asked_for(documents, number, 
     assert all(words in line for words, line in zip(expected, warned, strict=True))
 
 
-def test_files_are_held_out_as_a_whole_where_about_two_of_them_are(tmp_path):
+def test_whole_files_are_held_out_if_they_are_about_two(tmp_path):
     config = load(
         ["scale=smoke", "corpus=files", f"corpus.path={books(tmp_path / 'books', 10)}", "corpus.dev_share=0.3"]
     )

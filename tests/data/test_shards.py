@@ -36,7 +36,7 @@ def write(folder, batches, vocab_size=60):
 
 
 @given(batches=BATCHES)
-def test_what_is_written_in_batches_is_read_back_whole(tmp_path_factory, batches):
+def test_tokens_written_in_batches_are_read_back_completely(tmp_path_factory, batches):
     batches = [*batches, [[1, 2]]]  # an empty file cannot be mapped, and no prepared split is empty
     folder = tmp_path_factory.mktemp("shards")
     written = write(folder, batches)
@@ -54,7 +54,7 @@ def test_what_is_written_in_batches_is_read_back_whole(tmp_path_factory, batches
 
 
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(60, np.uint16), (2**16, np.uint16), (2**16 + 1, np.uint32)])
-def test_more_tokens_than_two_bytes_hold_take_four(tmp_path, vocab_size, dtype):
+def test_large_vocabularies_use_four_bytes_per_token(tmp_path, vocab_size, dtype):
     written = write(tmp_path, [[[1000]]], vocab_size)
     found = open_shards(tmp_path, "train")
     assert found.tokens.dtype == dtype
@@ -62,7 +62,7 @@ def test_more_tokens_than_two_bytes_hold_take_four(tmp_path, vocab_size, dtype):
     assert (tmp_path / "train.tokens").stat().st_size == 1000 * np.dtype(dtype).itemsize
 
 
-def test_shards_that_are_not_whole_are_refused(tmp_path):
+def test_incomplete_shards_are_refused(tmp_path):
     write(tmp_path, [[[3, 4], [5]]])
     file = tmp_path / "dev.sentences"
     file.write_bytes(file.read_bytes()[:-8])
@@ -71,6 +71,6 @@ def test_shards_that_are_not_whole_are_refused(tmp_path):
     assert open_shards(tmp_path, "train").num_documents == 2
 
 
-def test_a_folder_without_shards_is_told(tmp_path):
+def test_a_folder_without_shards_is_reported(tmp_path):
     with pytest.raises(MissingDataError, match="has no token shards; albert-lab data prepare"):
         read_meta(tmp_path)

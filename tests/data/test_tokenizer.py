@@ -57,7 +57,7 @@ def toy(toy_model):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """A function that gives the configuration of a run on the toy text, with a cache of its own."""
+    """A function that returns the configuration of a run on the toy text, with a separate cache."""
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("\n\n".join(toy_sentences()))
@@ -72,7 +72,7 @@ def test_the_ids_of_the_special_tokens_are_those_of_the_release(toy):
     assert toy.tokens()[:13] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", *'()"-.–£€']
 
 
-def test_the_released_model_gives_the_ids_known_of_it(shared_data):
+def test_the_released_model_gives_its_known_ids(shared_data):
     released = load_model(shared_data / "sentencepiece" / "30k-clean.model")
     assert released.vocab_size == 30000
     assert released.special_ids == (0, 1, 2, 3, 4)
@@ -86,7 +86,7 @@ def test_special_tokens_never_come_from_text(toy, text):
     assert not {toy.pad_id, toy.cls_id, toy.sep_id, toy.mask_id} & set(toy.encode([text])[0])
 
 
-def test_decoding_gives_the_text_back(toy):
+def test_decoding_restores_the_text(toy):
     sentences = toy_sentences(20)
     encoded = toy.encode(sentences)
     assert [toy.decode(ids) for ids in encoded] == sentences
@@ -122,10 +122,10 @@ def test_the_smallest_vocabulary_that_the_error_names_works(tmp_path):
     ("control", "user_defined", "message"),
     [
         (["[CLS]", "[SEP]"], [], r"has no token \[MASK\]"),
-        (["[CLS]", "[SEP]"], ["[MASK]"], r"\[MASK\] is no control symbol, so it could come from text"),
+        (["[CLS]", "[SEP]"], ["[MASK]"], r"\[MASK\] is not a control symbol, so it could come from text"),
     ],
 )
-def test_a_model_whose_special_tokens_do_not_fit_is_refused(tmp_path, control, user_defined, message):
+def test_a_model_with_unsuitable_special_tokens_is_refused(tmp_path, control, user_defined, message):
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(toy_sentences(50)),
         model_prefix=str(tmp_path / "odd"),
@@ -142,7 +142,7 @@ def test_a_model_whose_special_tokens_do_not_fit_is_refused(tmp_path, control, u
         load_model(tmp_path / "odd.model")
 
 
-def test_a_model_file_must_be_there_and_fit(toy_model, tmp_path, run):
+def test_a_model_file_must_exist_and_match_the_settings(toy_model, tmp_path, run):
     for content in (b"", b"garbage"):
         (tmp_path / "bad.model").write_bytes(content)
         with pytest.raises(ConfigError, match="bad.model is not a SentencePiece model"):
@@ -164,7 +164,7 @@ def test_letters_of_english_join_the_word_before_them(token):
     assert not base._starts_word(token)
 
 
-def test_there_is_one_word_start_a_token(toy):
+def test_word_starts_has_one_flag_per_token(toy):
     assert toy.word_starts.shape == (50,)
     assert toy.word_starts.dtype == bool
     by_token = dict(zip(toy.tokens(), toy.word_starts, strict=True))
@@ -172,7 +172,7 @@ def test_there_is_one_word_start_a_token(toy):
     assert not by_token["n"]
 
 
-def test_a_sample_has_every_item_with_the_same_chance(monkeypatch):
+def test_a_sample_is_uniform(monkeypatch):
     chosen = Counter()
     for seed in range(400):
         monkeypatch.setattr(training, "_SEED", seed)
@@ -188,7 +188,7 @@ def test_a_sample_of_few_items_is_all_of_them():
     assert sample(iter(""), 10) == []
 
 
-def test_a_tokenizer_is_trained_once_in_a_process_of_its_own(run, monkeypatch):
+def test_a_tokenizer_is_trained_once_in_a_separate_process(run, monkeypatch):
     said = []
     file = find_or_train(run(), said.append)
     assert file.is_relative_to(paths.cache() / "tokenizers")
@@ -201,7 +201,7 @@ def test_a_tokenizer_is_trained_once_in_a_process_of_its_own(run, monkeypatch):
     assert len(said) == 2
 
 
-def test_a_tokenizer_sees_no_held_out_document(run, tmp_path):
+def test_a_tokenizer_is_trained_without_held_out_documents(run, tmp_path):
     documents = [f"{'zyx' * number}." for number in range(1, 40)]
     held_out = [text for text in documents if texts.split_of(text, 0.2) == "dev"]
     (tmp_path / "text" / "b.txt").write_text("\n\n".join(held_out))
@@ -222,7 +222,7 @@ def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tm
     assert tokenizer_fingerprint(from_file) == load_model(toy_model).fingerprint
 
 
-def test_how_source_documents_are_split_changes_no_tokenizer(run):
+def test_the_splitting_of_source_documents_does_not_change_the_tokenizer(run):
     settings = ("corpus.documents=paragraph", "corpus.document_tokens=30")
     assert {tokenizer_fingerprint(run(setting)) for setting in settings} == {tokenizer_fingerprint(run())}
     assert tokenizer_fingerprint(run("corpus.documents=file")) != tokenizer_fingerprint(run())
@@ -238,7 +238,7 @@ def test_training_needs_text_and_its_settings(run, tmp_path):
     assert not list((tmp_path / "cache" / "tokenizers").glob("*/"))
 
 
-def test_a_comma_after_a_digit_stays_or_is_cut_off_as_in_the_release(shared_data):
+def test_a_comma_after_a_digit_is_kept_or_split_off_as_in_the_release(shared_data):
     file = shared_data / "sentencepiece" / "30k-clean.model"
     keep, split = load_model(file), load_model(file, "split")
 
@@ -246,7 +246,7 @@ def test_a_comma_after_a_digit_stays_or_is_cut_off_as_in_the_release(shared_data
         return [tokenizer.tokens()[token] for token in tokenizer.encode([text])[0]]
 
     assert tokens(keep, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2,", "▁2006,"]
-    # encode_pieces of the release, run by hand on the tokens above.
+    # encode_pieces of the release, applied by hand to the tokens above.
     assert tokens(split, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2", ",", "▁2006", ","]
     assert keep.fingerprint != split.fingerprint
     ids, offsets = split.encode_with_offsets("may 2, 2006,")

@@ -1,4 +1,4 @@
-"""Token shards made up on the spot: their lengths are those of prose, their tokens tell where they stand."""
+"""Synthetic token shards: with the lengths of prose, and with token ids that encode positions."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ FIRST_TEXT_ID = 5  # ids below stand for special tokens
 def make_shards(
     documents: Sequence[Sequence[int]], vocab_size: int = 60_000, sources: Sequence[int] | None = None
 ) -> Shards:
-    """Shards of documents given by the lengths of their sentences; ids count up, so that each tells its neighbour.
+    """Shards of documents given by the lengths of their sentences; ids count up, so that neighbours are known.
 
     sources gives the number of documents of each source document; None: one each.
     """
@@ -30,7 +30,7 @@ def make_shards(
 def make_prose(
     num_documents: int, *, sentences: float = 30, tokens: float = 27, vocab_size: int = 60_000, seed: int = 0
 ) -> Shards:
-    """Shards of documents of about so many sentences (geometric) of about so many tokens each (log-normal)."""
+    """Shards of documents with about these numbers of sentences (geometric) and tokens per sentence (log-normal)."""
     rng = np.random.default_rng(seed)
     spread = 0.6
     documents = [

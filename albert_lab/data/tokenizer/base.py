@@ -1,4 +1,4 @@
-"""The interface of every tokenizer, and which tokens start a word."""
+"""The interface of all tokenizers, and the rule for tokens that start a word."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ import numpy as np
 from albert_lab.errors import MissingDataError
 
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
-# _is_start_piece_sp of the release: the ASCII punctuation it lists (not all there is) and the letters.
+# From _is_start_piece_sp of the release: the ASCII punctuation that it lists (not all) and the letters.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
 
@@ -20,7 +20,7 @@ class Tokenizer(ABC):
     """Text to token ids and back. Special tokens are looked up by name and never come from text.
 
     Attributes:
-        fingerprint: short hash of what decides the tokens.
+        fingerprint: short hash of everything that determines the tokens.
         vocab_size: number of tokens.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
     """
@@ -44,11 +44,11 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Token ids of a text and, for each, its first character in the text and the one after its last."""
+        """Token ids of a text and, for each token, its character range [start, end) in the text."""
 
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids; special tokens leave none."""
+        """The text of token ids; special tokens give no text."""
 
     @abstractmethod
     def tokens(self) -> list[str]:
@@ -58,8 +58,8 @@ class Tokenizer(ABC):
     def word_starts(self) -> np.ndarray:
         """Which tokens start a word, bool [vocab]; all others join the token before them.
 
-        Source: _is_start_piece_sp in create_pretraining_data.py of the release. Punctuation is a word of its own, and
-        so is every token with a character that is neither punctuation nor an English letter.
+        Source: _is_start_piece_sp in create_pretraining_data.py of the release. Each punctuation mark is a separate
+        word, and so is every token with a character that is neither punctuation nor an English letter.
         """
         return np.array([_starts_word(token) for token in self.tokens()])
 
@@ -72,7 +72,7 @@ def read_model(file: Path) -> bytes:
     """The content of a model file.
 
     Raises:
-        MissingDataError: it cannot be read.
+        MissingDataError: the file cannot be read.
     """
     try:
         return file.read_bytes()

@@ -1,4 +1,4 @@
-"""The tokenizer of a run: which model file it uses, where that is, and training one if the cache lacks it."""
+"""The tokenizer of a run: its model file, which is trained if it is not in the cache."""
 
 import json
 import time
@@ -16,7 +16,7 @@ from albert_lab.data.tokenizer.train import train_on_corpus, training_seconds
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.messages import Say
 
-# Raise it with every change that gives other models from the same text and settings.
+# Increment it with every change that gives other models from the same text and settings.
 TOKENIZER_VERSION = 1
 
 MODEL_FILE = "spiece.model"
@@ -24,12 +24,12 @@ RECORD = "tokenizer.json"
 
 
 def load(file: Path, digit_commas: str = "keep") -> Tokenizer:
-    """The tokenizer of a model file: SentencePiece's, or a tokenizer.json by its suffix.
+    """The tokenizer of a model file: a tokenizer.json (by its suffix) or a SentencePiece model.
 
     Raises:
-        MissingDataError: the file, or the package that reads a tokenizer.json, is not there.
-        ConfigError: it is no such model, a special token is missing or could come from text, or digit_commas=split of
-            a tokenizer.json.
+        MissingDataError: the file does not exist, or the package that reads a tokenizer.json is not installed.
+        ConfigError: the file is not such a model, a special token is missing or could come from text, or
+            digit_commas=split for a tokenizer.json.
     """
     model = read_model(file)
     if file.suffix != ".json":
@@ -37,15 +37,15 @@ def load(file: Path, digit_commas: str = "keep") -> Tokenizer:
     from albert_lab.data.tokenizer.tokenizer_json import JsonTokenizer
 
     if digit_commas != "keep":
-        raise ConfigError(f"tokenizer.digit_commas={digit_commas}: {file} takes keep alone")
+        raise ConfigError(f"tokenizer.digit_commas={digit_commas}: {file} allows only keep")
     return JsonTokenizer(model, str(file))
 
 
 def tokenizer_fingerprint(config: RunConfig) -> str:
-    """Short hash of what decides the tokens: a model file's content, or text and settings of one that is trained.
+    """Short hash of what determines the tokens: the model file, or the text and settings from which it is trained.
 
     Raises:
-        MissingDataError: the model file or the text is not there.
+        MissingDataError: the model file or the text does not exist.
     """
     how = config.tokenizer.digit_commas
     if config.tokenizer.model_file is not None:
@@ -56,10 +56,10 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
 
 
 def find_tokenizer(config: RunConfig) -> Path:
-    """Where the model file of a run's tokenizer is, or will be once it is trained.
+    """The path of the model file of a run's tokenizer, whether it is trained or not.
 
     Raises:
-        MissingDataError: the text to train on is not there.
+        MissingDataError: the training text does not exist.
     """
     if config.tokenizer.model_file is not None:
         return Path(config.tokenizer.model_file).expanduser()
@@ -76,13 +76,13 @@ def load_tokenizer(config: RunConfig) -> Tokenizer:
 
 
 def find_or_train(config: RunConfig, say: Say) -> Path:
-    """The model file of a run's tokenizer, trained first if it is to be trained and the cache lacks it.
+    """The model file of a run's tokenizer; trains it first if no file is given and the cache has none.
 
     Raises:
-        ConfigError: the file is no fitting SentencePiece model, its size is not tokenizer.vocab_size, or the corpus
-            does not give that many tokens.
-        DamagedFileError: the model in the cache is not the one that was trained.
-        MissingDataError: the model file or the text is not there.
+        ConfigError: the file is not a suitable model, its size is not tokenizer.vocab_size, or the corpus does not
+            yield that many tokens.
+        DamagedFileError: the model in the cache changed after training.
+        MissingDataError: the model file or the text does not exist.
         DiskFullError: no space for the model.
     """
     settings = config.tokenizer
@@ -97,7 +97,7 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
 
 
 class _Record(BaseModel):
-    """The part that is read of the record next to a model that was trained here."""
+    """The fields that are read from the record next to a trained model."""
 
     model_fingerprint: str
 
@@ -106,21 +106,21 @@ def _check_cached(file: Path) -> None:
     remedy = f"the cached tokenizer is damaged: remove {file.parent}, and the same command trains it again"
     record = files.read_json(file.with_name(RECORD), _Record, remedy)
     if digest_model(files.read_bytes(file, remedy)) != record.model_fingerprint:
-        raise DamagedFileError(file, f"is not what was trained, as {RECORD} says", remedy)
+        raise DamagedFileError(file, f"is not the trained model that {RECORD} describes", remedy)
 
 
 def _build(config: RunConfig, folder: Path, say: Say) -> None:
     corpus, settings = config.corpus, config.tokenizer
     for key in ("training_sentences", "character_coverage"):
         if getattr(settings, key) is None:
-            raise ConfigError(f"tokenizer.{key}=null: a number must be given where there is no tokenizer.model_file")
+            raise ConfigError(f"tokenizer.{key}=null: a number must be given if there is no tokenizer.model_file")
     say(
         f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences,"
         f" about {training_seconds(corpus, settings):.0f} s"
     )
     start = time.monotonic()
     file = folder / MODEL_FILE
-    with worker_pool(1) as pool:  # its hundreds of megabytes are freed with the process
+    with worker_pool(1) as pool:  # the end of the process frees hundreds of megabytes
         pool.submit(train_on_corpus, corpus, settings, file).result()
     record = {
         "tokenizer": settings.model_dump(mode="json"),

@@ -16,7 +16,7 @@ class SentencePieceTokenizer(Tokenizer):
         """Takes a serialized SentencePiece model; origin names it in errors, digit_commas is as in TokenizerConfig.
 
         Raises:
-            ConfigError: it is no SentencePiece model, or a special token is missing or could come from text.
+            ConfigError: not a SentencePiece model, or a special token is missing or could come from text.
         """
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -39,19 +39,19 @@ class SentencePieceTokenizer(Tokenizer):
                 f"{origin} has no token {token}; all of <pad>, <unk>, {', '.join(CONTROL_SYMBOLS)} must be"
             )
         if not (self._processor.IsUnknown(found) if token == "<unk>" else self._processor.IsControl(found)):
-            raise ConfigError(f"{origin}: {token} is no control symbol, so it could come from text; train it as one")
+            raise ConfigError(f"{origin}: {token} is not a control symbol, so it could come from text; train it as one")
         return found
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Token ids of each sentence, without special tokens."""
-        # Differs from the release: with digit_commas=keep a token such as "2," stays; encode_pieces cuts its comma off.
+        # Differs from the release: digit_commas=keep keeps a token such as "2,"; encode_pieces splits off its comma.
         found = self._processor.Encode(list(sentences), out_type=int, num_threads=1)
         if not self._split:
             return found
         return [[part for token in ids for part in self._split.get(token, (token,))] for ids in found]
 
     def _split_tokens(self) -> dict[int, list[int]]:
-        """For each token that ends in a digit and a comma, the tokens that the release puts in its place."""
+        """For each token that ends in a digit and a comma, the tokens by which the release replaces it."""
         split = {}
         for token, text in enumerate(self.tokens()):
             if len(text) > 1 and text.endswith(",") and text[-2].isdigit():
@@ -62,10 +62,10 @@ class SentencePieceTokenizer(Tokenizer):
         return split
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Token ids of a text and, for each, its first character in the text and the one after its last.
+        """Token ids of a text and, for each token, its character range [start, end) in the text.
 
-        The space before a word belongs to its first token. A token has no character of its own if
-        normalization makes two tokens of one character.
+        The space before a word belongs to its first token. A range is empty if normalization makes two tokens of one
+        character.
         """
         found = self._processor.Encode(text, return_type="offset_mapping")
         if not self._split:
@@ -74,7 +74,7 @@ class SentencePieceTokenizer(Tokenizer):
         offsets: list[tuple[int, int]] = []
         for token, (first, end) in zip(found["ids"], found["offsets"], strict=True):
             parts = self._split.get(token, [token])
-            # From the back: the first part keeps the rest, including the space before it.
+            # From the back, so that the first part gets the remainder, including the space before it.
             ends = [end]
             for part in reversed(parts[1:]):
                 ends.append(max(first, ends[-1] - len(self._processor.IdToPiece(part).lstrip("▁"))))
@@ -83,7 +83,7 @@ class SentencePieceTokenizer(Tokenizer):
         return ids, offsets
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids; special tokens leave none, but the unknown token shows."""
+        """The text of token ids; special tokens give no text, except the unknown token."""
         return self._processor.Decode([int(token) for token in ids])
 
     def tokens(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A tokenizer of a tokenizer.json, the file of Hugging Face, such as a WordPiece vocabulary of BERT."""
+"""A tokenizer of a tokenizer.json, the file format of Hugging Face, such as BERT's WordPiece."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,9 +14,9 @@ _CONTINUATION = "##"
 
 
 class JsonTokenizer(Tokenizer):
-    """Text to token ids and back by a tokenizer.json, without its special tokens, cutting and padding.
+    """Text to token ids and back by a tokenizer.json, without its special tokens, truncation and padding.
 
-    Its own cleaning (BERT's lower case, accents, punctuation) follows that of the corpus.
+    Its cleaning (in BERT: lower case, accents, punctuation) is applied after that of the corpus.
     """
 
     def __init__(self, model: bytes, origin: str) -> None:
@@ -24,7 +24,7 @@ class JsonTokenizer(Tokenizer):
 
         Raises:
             MissingDataError: the package that reads it is not installed.
-            ConfigError: it is no such file, or a special token is missing.
+            ConfigError: not a tokenizer.json, or a special token is missing.
         """
         try:
             import tokenizers
@@ -52,12 +52,12 @@ class JsonTokenizer(Tokenizer):
         return [found.ids for found in self._model.encode_batch(list(sentences), add_special_tokens=False)]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Token ids of a text and, for each, its first character in the text and the one after its last."""
+        """Token ids of a text and, for each token, its character range [start, end) in the text."""
         found = self._model.encode(text, add_special_tokens=False)
         return found.ids, found.offsets
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids; special tokens leave none."""
+        """The text of token ids; special tokens give no text."""
         return self._model.decode([int(token) for token in ids])
 
     def tokens(self) -> list[str]:
@@ -68,7 +68,8 @@ class JsonTokenizer(Tokenizer):
     def word_starts(self) -> np.ndarray:
         """Which tokens start a word, bool [vocab]; all others join the token before them.
 
-        Of WordPiece, all without `##` (create_pretraining_data.py of BERT, whole word masking); else as in Tokenizer.
+        In WordPiece, every token without `##` (create_pretraining_data.py of BERT, whole word masking); otherwise as
+        in Tokenizer.
         """
         tokens = self.tokens()
         if not any(token.startswith(_CONTINUATION) for token in tokens):

@@ -1,4 +1,4 @@
-"""Training of a SentencePiece model with the flags of the released one."""
+"""Training of a SentencePiece model with the flags of the released model."""
 
 import io
 import math
@@ -19,7 +19,7 @@ from albert_lab.errors import ConfigError
 
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 _SEED = 149
-# The threads divide sums over sentences among them: another number of threads gives another model.
+# Sums over sentences are divided among the threads, so another number of threads gives another model.
 _TRAINING_THREADS = 4
 # English prose on two cores; only the expected time uses these.
 _BYTES_PER_SENTENCE = 130
@@ -28,7 +28,7 @@ _TRAINED_BYTES_PER_SECOND = 8e5
 
 
 def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path) -> None:
-    """Writes a model of the training documents of a corpus; raises as train() does."""
+    """Trains a model on the training documents of a corpus and writes it; raises the errors of train()."""
     assert settings.training_sentences is not None
     counts: Counter[str] = Counter()
     documents = texts.distinct(texts.iterate(corpus), counts)
@@ -41,12 +41,12 @@ def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path)
 
 
 def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> None:
-    """Writes a SentencePiece unigram model of cleaned sentences; the same sentences always give the same model.
+    """Trains a SentencePiece unigram model on cleaned sentences and writes it; the same sentences give the same model.
 
     Source: the flags of the released model (google-research/albert#149).
 
     Raises:
-        ConfigError: tokenizer.vocab_size is more than the sentences give, or less than their characters need.
+        ConfigError: tokenizer.vocab_size is more than the sentences yield, or less than their characters need.
     """
     model = io.BytesIO()
     sentencepiece.set_random_generator_seed(_SEED)
@@ -74,7 +74,7 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
 
 
 def sample(items: Iterable[str], size: int) -> list[str]:
-    """At most `size` of the items, each as likely as any other, in one pass (Li 1994, Algorithm L)."""
+    """A uniform random sample of at most `size` items, in one pass (Li 1994, Algorithm L)."""
     random = np.random.Generator(np.random.Philox(key=_SEED))
     stream = iter(items)
     kept = list(islice(stream, size))
@@ -89,11 +89,11 @@ def sample(items: Iterable[str], size: int) -> list[str]:
 
 
 def training_seconds(corpus: CorpusConfig, settings: TokenizerConfig) -> float:
-    """About how long the training takes on two cores."""
+    """Estimated training time on two cores."""
     assert settings.training_sentences is not None
     raw_bytes = texts.raw_bytes(corpus)
     sampled = settings.training_sentences * _BYTES_PER_SENTENCE
-    if raw_bytes is None:  # plus the time to read it, which is unknown
+    if raw_bytes is None:  # without the time to read the text, which is unknown
         return sampled / _TRAINED_BYTES_PER_SECOND
     return raw_bytes / _READ_BYTES_PER_SECOND + min(raw_bytes, sampled) / _TRAINED_BYTES_PER_SECOND
 
@@ -103,7 +103,7 @@ def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:
     if largest := re.search(r"Vocabulary size too high .* <= (\d+)", str(error)):
         if int(largest.group(1)) < MIN_VOCAB_SIZE:
             return (
-                f"this corpus is too small for a tokenizer: it gives {largest.group(1)} tokens at most, and"
+                f"this corpus is too small for a tokenizer: it yields at most {largest.group(1)} tokens, and"
                 f" tokenizer.vocab_size must be {MIN_VOCAB_SIZE} or more: give more text"
             )
         return f"{vocab_size} is too large for this corpus: the largest that works is {largest.group(1)}"
