@@ -28,7 +28,7 @@ CPU = torch.device("cpu")
 def pretrainer(config: RunConfig, folder, is_stopped=lambda: False, processes: Processes | None = None) -> Pretrainer:
     """A pre-training in a folder."""
     processes = processes or Processes()
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     shards = prepare(config, lambda line: None)
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
@@ -56,6 +56,21 @@ def pretrainer(config: RunConfig, folder, is_stopped=lambda: False, processes: P
 def weights(trainer: Pretrainer) -> dict[str, torch.Tensor]:
     """A copy of its weights by name."""
     return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+
+
+def train(processes: Processes, configs: dict[str, RunConfig], folder) -> dict[str, Any]:
+    """Train each configuration to its end; its losses by step, final weights, and scores, under its name."""
+    found = {}
+    for name, config in configs.items():
+        trainer = pretrainer(config, folder / name, processes=processes)
+        losses: list[float] = []
+        trainer._end_interval = lambda interval, losses=losses: losses.extend(map(float, interval.losses))
+        trainer.last_losses = [0.0]
+        done = trainer.run()
+        assert done is not None
+        scores = {key: score.value for key, score in done.scores.items()}
+        found[name] = (losses, {key: tensor.numpy() for key, tensor in weights(trainer).items()}, scores)
+    return found
 
 
 SECONDS = 240  # after which processes that wait for each other are given up

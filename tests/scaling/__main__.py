@@ -1,6 +1,7 @@
-"""`python tests/scaling [TOKENS...]`: what a step costs against processes, and a resumed run against text and epoch.
+"""`python tests/scaling [TOKENS...]`: processes against one, and resuming against text and epoch.
 
-Prints two tables in Markdown, with the load of the machine, since other work makes all times longer.
+Prints three tables in Markdown: the cost of a step, the difference of the results, and the cost of resuming. It prints
+the load of the machine too, since other work makes all times longer.
 """
 
 import sys

@@ -15,11 +15,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from toy_training import CPU, in_processes
+from toy_training import CPU, in_processes, train
 
 from albert_lab.config.compose import load
 from albert_lab.cost.throughput import synthetic_batch
 from albert_lab.data.batches import Batches
+from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import Shards
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training.memory import peak_memory_bytes
@@ -28,11 +29,12 @@ from albert_lab.training.step import Step
 
 STEPS = 12
 EPOCHS = (0, 10, 40)
+EQUAL_STEPS = 300
 CONFIG = ["batch_size=64", "optimizer=lamb", "dropout=0.1", "machine.micro_batch_size=16", "machine.precision=fp32"]
 
 
 def main(sizes: list[int]) -> None:
-    """Print both tables."""
+    """Print the three tables."""
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start\n")
     print("| processes | seconds a step | of it adding up | over one process |\n|---|---|---|---|")
     first = None
@@ -40,6 +42,7 @@ def main(sizes: list[int]) -> None:
         step, adding = in_processes(size, steps)[0]
         first = first or step
         print(f"| {size} | {step:.3f} | {adding:.4f} | {step / first:.2f} |", flush=True)
+    print_differences()
     print("\n| tokens | plan | epoch | first batch, s | over epoch 0 | peak MiB | of it text and Python |")
     print("|---|---|---|---|---|---|---|")
     for size in sizes:
@@ -66,6 +69,25 @@ def steps(processes) -> tuple[float, float]:
     gradients = [parameter.detach().clone() for parameter in model.parameters()]
     added = [timed(lambda: processes.add_up(gradients)) for _ in range(STEPS)]
     return statistics.median(taken[2:]), statistics.median(added[2:])
+
+
+def print_differences() -> None:
+    """Print how far a training by several processes ends from the same training by one."""
+    short = [f"budget.value={EQUAL_STEPS}", "machine.log_every_steps=1", "evaluation.num_curve_points=1"]
+    small = ["evaluation.num_pairs=64", "evaluation.num_probe_pairs=64", "evaluation.num_curve_pairs=64"]
+    config = load(["scale=laptop", *CONFIG, *short, *small])
+    prepare(config, lambda line: None)
+    print(
+        f"\n| processes | largest difference of a loss in {EQUAL_STEPS} steps | of a weight after them |\n|---|---|---|"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        alone, *several = (
+            in_processes(size, train, {"run": config}, Path(folder) / f"{size}")[0]["run"] for size in (1, 2, 4)
+        )
+    for size, (losses, weights, _) in zip((2, 4), several, strict=True):
+        loss = np.abs(np.subtract(losses, alone[0]) / alone[0]).max()
+        weight = max(np.abs(tensor - alone[1][name]).max() for name, tensor in weights.items())
+        print(f"| {size} | {loss:.1e} | {weight:.1e} |", flush=True)
 
 
 def timed(work) -> float:

@@ -4,7 +4,7 @@ import signal
 import pytest
 import torch
 from toy import toy_config
-from toy_training import in_processes, pretrainer, weights
+from toy_training import in_processes, pretrainer, train, weights
 
 from albert_lab.errors import LostProcessError
 from albert_lab.training.processes import Processes
@@ -16,20 +16,6 @@ CASES = {
     "smaller micro-batches": ["dropout=0.1", "machine.micro_batch_size=2", "inter_sentence=three-way"],
 }
 COMMON = ["budget.value=8", "machine.log_every_steps=1", "evaluation.num_curve_points=1"]
-
-
-def train(processes, configs, folder):
-    found = {}
-    for name, config in configs.items():
-        trainer = pretrainer(config, folder / name, processes=processes)
-        losses = []
-        trainer._end_interval = lambda interval, losses=losses: losses.extend(map(float, interval.losses))
-        trainer.last_losses = [0.0]
-        done = trainer.run()
-        assert done is not None
-        scores = {key: score.value for key, score in done.scores.items()}
-        found[name] = (losses, {key: tensor.numpy() for key, tensor in weights(trainer).items()}, scores)
-    return found
 
 
 @pytest.fixture(scope="module")
