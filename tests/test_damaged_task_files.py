@@ -1,4 +1,4 @@
-"""Whatever is done to the data of a task, to predictions or to a record: it is read, or refused by its name."""
+"""Damaged data of a task, predictions and records are either read or refused by an error that names the file."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def lines(*rows: dict) -> bytes:
 
 
 def refused_at_most(name: str, read: Callable[[], object]) -> None:
-    """It is read, or ends in an error of ours that says which file it is."""
+    """Reading succeeds, or raises one of our errors with the name of the file."""
     said = name
     try:
         read()

@@ -56,7 +56,7 @@ def toy_start(folder: Path, *overrides: str, weights: Path | None = None, name: 
 
 
 def toy_task(name: str, data: Path, *overrides: str) -> TaskConfig:
-    """A task of the project with a few toy examples in place of its data, written under `data`."""
+    """A task of the project with a few toy examples instead of its data, written below `data`."""
     task = load_task(name, [*_settings(*overrides)])
     examples = {"glue": text_examples, "squad": span_examples, "race": choice_examples}[task.format.name](task)
     for split in ("train", "dev"):

@@ -12,9 +12,9 @@ from albert_lab.data.tokenizer.base import Tokenizer
 
 @dataclass(frozen=True)
 class AlignedText:
-    """A raw text and its tokens; token i covers text[starts[i]:ends[i]], without space around it.
+    """A raw text and its tokens; token i covers text[starts[i]:ends[i]], without surrounding spaces.
 
-    Both ascend. A token of nothing but space has an empty stretch; a comma after a digit has no token.
+    starts and ends ascend. A token that consists of spaces covers an empty range; a comma after a digit has no token.
     """
 
     text: str
@@ -23,7 +23,7 @@ class AlignedText:
     ends: list[int]
 
     def tokens_of(self, start: int, end: int) -> tuple[int, int] | None:
-        """First and last token of the shortest stretch of tokens that covers text[start:end]; None where none does."""
+        """First and last of the fewest consecutive tokens that cover text[start:end]; None if no tokens cover it."""
         first = bisect_right(self.ends, start)
         last = bisect_left(self.starts, end) - 1
         while last > first and self.starts[last] == self.ends[last]:
@@ -32,7 +32,7 @@ class AlignedText:
 
 
 def align(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> AlignedText:
-    """The tokens of a text, cleaned as the corpus is, with the raw characters that they cover."""
+    """The tokens of a text, cleaned like the corpus, with the raw characters that they cover."""
     cleaned = clean(text, corpus)
     begins, ends = _origins(text, corpus)
     assert len(begins) == len(cleaned), "cleaning and its map disagree"
@@ -44,7 +44,7 @@ def align(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> AlignedText:
             first += 1
         while first < end and cleaned[end - 1].isspace():
             end -= 1
-        # Where the release cuts the comma off a token such as "2006,", an answer here ends before it.
+        # The release splits the comma off a token such as "2006,"; here an answer ends before the comma.
         if end - first > 1 and cleaned[end - 1] == "," and cleaned[end - 2].isdigit():
             end -= 1
         start = max(reached, begins[first] if first < len(begins) else len(text))
@@ -55,9 +55,9 @@ def align(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> AlignedText:
 
 
 def _origins(text: str, corpus: CorpusConfig) -> tuple[list[int], list[int]]:
-    """For each character of the cleaned text, where in the raw text it begins and ends; see corpus.clean.
+    """Start and end in the raw text of each character of the cleaned text; see sentences.clean.
 
-    What cleaning drops, an accent, belongs to the character before it, or to the next one at the start of a word.
+    A dropped character (an accent) belongs to the previous character, or to the next one at the start of a word.
     """
     begins: list[int] = []
     ends: list[int] = []

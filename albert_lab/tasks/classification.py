@@ -1,4 +1,4 @@
-"""One text or two to a class or a number: GLUE's kind of task."""
+"""Classification of or regression on one or two texts: the kind of the GLUE tasks."""
 
 import math
 from collections import Counter
@@ -28,7 +28,7 @@ class ClassificationHead(nn.Module):
         self.output = nn.Linear(hidden_size, num_labels)
 
     def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        """Cross-entropy of the labels; squared error where they are numbers."""
+        """Cross-entropy of the labels; mean squared error if they are numbers."""
         logits = self._logits(pooled)
         labels = batch.targets["labels"]
         if labels.is_floating_point():
@@ -36,7 +36,7 @@ class ClassificationHead(nn.Module):
         return F.cross_entropy(logits, labels)
 
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """values [items, labels]: probabilities of the labels, or [items, 1], the number."""
+        """values: probabilities of the labels [items, labels], or the predicted number [items, 1]."""
         logits = self._logits(pooled)
         return {"values": logits if batch.targets["labels"].is_floating_point() else logits.softmax(-1)}
 
@@ -45,7 +45,7 @@ class ClassificationHead(nn.Module):
 
 
 class Kind:
-    """Classification, or regression where the task's format has no labels."""
+    """Classification, or regression if the task's format has no labels."""
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
         if not isinstance(task.format, GlueFormat):
@@ -54,7 +54,7 @@ class Kind:
         self.settings = settings
 
     def make_features(self, examples: Sequence[TextExample], encoder: TextEncoder, *, training: bool) -> Features:
-        """A row an example: `[CLS] a [SEP] b [SEP]`, the longer of two texts cut first."""
+        """One row per example: `[CLS] a [SEP] b [SEP]`; the longer of two texts is truncated first."""
         length = self.settings.max_sequence_length
         firsts = encoder.encode([example.text_a for example in examples])
         seconds = encoder.encode([example.text_b or "" for example in examples])
@@ -80,7 +80,7 @@ class Kind:
         return np.array([number[example.label] for example in examples], dtype=np.int64)  # pyright: ignore[reportArgumentType]
 
     def build_head(self, shape: EncoderShape) -> ClassificationHead:
-        """A head with an output a label, or one."""
+        """A head with one output per label, or a single output for regression."""
         return ClassificationHead(shape.hidden_size, len(self.labels or "1"), self.settings.classifier_dropout)
 
     def chance_loss(self, features: Features) -> float:
@@ -92,7 +92,7 @@ class Kind:
         return float(-sum(share * math.log(share) for share in shares if share))
 
     def collect(self, examples: Sequence[TextExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
-        """values [examples, labels], as the head gives them."""
+        """values [examples, labels], as returned by the head."""
         return {"ids": np.array([example.id for example in examples]), "values": found["values"]}
 
     def average(self, members: Sequence[Scores]) -> Scores:

@@ -1,4 +1,4 @@
-"""The examples of tasks that a corpus brings: made of its held-out documents."""
+"""Examples of the tasks that are made from the held-out documents of a corpus."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ import numpy as np
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.formats.race import BLANK, LETTERS
 
-# Short texts: most of them fit the short sequences of small scales.
+# The texts are short, so that most of them fit the short sequences of small scales.
 _PASSAGE_WORDS = 48
 _SENTENCE_WORDS = range(6, 31)
 _LONGEST_SPAN_WORDS = 3
@@ -21,32 +21,32 @@ _LONGEST_SPAN_WORDS = 3
 
 @dataclass(frozen=True)
 class HeldOutDocument:
-    """A held-out source document, in the split of the tasks that it belongs to."""
+    """A held-out source document and the split of the tasks to which it belongs."""
 
     name: str
     text: str
     split: str
-    paragraphs: list[list[str]]  # sentences as they are written
+    paragraphs: list[list[str]]  # uncleaned sentences
 
     @cached_property
     def sentences(self) -> list[str]:
-        """Of all paragraphs, in their order."""
+        """The sentences of all paragraphs, in order."""
         return list(chain.from_iterable(self.paragraphs))
 
     @property
     def year(self) -> int | None:
-        """The year that its name begins with, if any."""
+        """The year at the start of its name, or None."""
         return year_of(self.name)
 
 
 def year_of(name: str) -> int | None:
-    """The year that a name such as 1790-Washington-1.txt begins with."""
+    """The year at the start of a name such as 1790-Washington-1.txt, or None."""
     found = re.match(r"(\d{4})\b", name.rpartition("/")[2])
     return int(found.group(1)) if found else None
 
 
 def passages_of(sentences: Sequence[str]) -> Iterator[list[str]]:
-    """Sentences in their order, a passage's words at a time."""
+    """Groups consecutive sentences into passages."""
     passage: list[str] = []
     for sentence in sentences:
         passage.append(sentence)
@@ -58,7 +58,7 @@ def passages_of(sentences: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _before(sentences: Sequence[str], end: int) -> list[str]:
-    """The sentences up to one, as many as fit a passage."""
+    """The sentences before number `end`, as many as fit into a passage."""
     first, num_words = end, 0
     while first > 0 and num_words + len(sentences[first - 1].split()) <= _PASSAGE_WORDS:
         first -= 1
@@ -81,7 +81,7 @@ def _fits(sentence: str) -> bool:
 def cloze_spans(
     documents: Sequence[HeldOutDocument], frequencies: Counter[str], frequent: set[str]
 ) -> Iterator[SpanExample]:
-    """A sentence with a gap, and the passage before it, which contains the words of the gap."""
+    """Questions: a sentence with a gap, and as context the passage before it, which contains the words of the gap."""
     for document in documents:
         for number, sentence in enumerate(document.sentences):
             context = " ".join(_before(document.sentences, number))
@@ -93,11 +93,11 @@ def cloze_spans(
 
 
 def _gap(sentence: str, context: str, frequencies: Counter[str], frequent: set[str]) -> re.Match[str] | None:
-    """The rarest word of the sentence that its context has too, with the words after it that occur there as well."""
+    """The sentence's rarest word that also occurs in the context, with the following words that occur there too."""
     given = {word.lower() for word in words_of(context)}
     shared = [word for word in map(str.lower, words_of(sentence)) if word in given - frequent and len(word) > 3]
     for word in sorted(shared, key=lambda word: (frequencies[word], word)):
-        # Where a letter becomes two in lower case (İ), the word is not found again.
+        # If lower case makes two letters of one (İ), the word is not found again.
         if _occurrences(word, context) and (found := _occurrences(word, sentence)):
             gap = found[0]
             break
@@ -112,12 +112,12 @@ def _gap(sentence: str, context: str, frequencies: Counter[str], frequent: set[s
 
 
 def _occurrences(words: str, text: str) -> list[re.Match[str]]:
-    """Where words occur in a text, capital letters or not."""
+    """Occurrences of words in a text, ignoring case."""
     return list(re.finditer(rf"\b{re.escape(words)}\b", text, re.IGNORECASE))
 
 
 def unanswerable(examples: Iterator[SpanExample], rng: np.random.Generator) -> Iterator[SpanExample]:
-    """Half of the questions on another passage of their document, one without any word of the answer."""
+    """Replaces the context of half of the questions by another passage of the document without a word of the answer."""
     by_document: dict[str, list[SpanExample]] = {}
     for example in examples:
         by_document.setdefault(example.title, []).append(example)
@@ -136,7 +136,7 @@ def unanswerable(examples: Iterator[SpanExample], rng: np.random.Generator) -> I
 
 
 def next_paragraphs(documents: Sequence[HeldOutDocument], rng: np.random.Generator) -> Iterator[ChoiceExample]:
-    """Which of four sentences opens the next paragraph; the others open other paragraphs of the document."""
+    """Questions: which of four sentences begins the next paragraph? The others begin other paragraphs."""
     for document in documents:
         openings = [paragraph[0] for paragraph in document.paragraphs]
         fitting = [number for number, opening in enumerate(openings) if _fits(opening)]
@@ -156,7 +156,7 @@ def next_paragraphs(documents: Sequence[HeldOutDocument], rng: np.random.Generat
 
 
 def pair_relations(documents: Sequence[HeldOutDocument], rng: np.random.Generator) -> Iterator[TextExample]:
-    """Whether a sentence follows another, is elsewhere in its document, or in another document."""
+    """Pairs of sentences with the label: consecutive, same document, or different documents."""
     fitting = [[n for n, sentence in enumerate(document.sentences) if _fits(sentence)] for document in documents]
     for index, document in enumerate(documents):
         for number in fitting[index]:
@@ -173,7 +173,7 @@ def pair_relations(documents: Sequence[HeldOutDocument], rng: np.random.Generato
 
 
 def eras(documents: Sequence[HeldOutDocument], boundary: int | None) -> Iterator[TextExample]:
-    """Whether a passage is from the earlier or the later of the documents, where their names begin with a year."""
+    """Passages labelled as from earlier or later documents, if the names of the documents begin with a year."""
     if boundary is None:
         return iter(())
     return _balanced(
@@ -185,7 +185,7 @@ def eras(documents: Sequence[HeldOutDocument], boundary: int | None) -> Iterator
 
 
 def halves(documents: Sequence[HeldOutDocument]) -> Iterator[TextExample]:
-    """Whether a passage is from the first or the second half of its document."""
+    """Passages labelled with the half of their document, first or second."""
     return _balanced(
         TextExample(
             f"{document.name}:{number}", " ".join(passage), None, "second" if 2 * number >= len(passages) else "first"
@@ -198,7 +198,7 @@ def halves(documents: Sequence[HeldOutDocument]) -> Iterator[TextExample]:
 
 
 def _balanced(examples: Iterator[TextExample]) -> Iterator[TextExample]:
-    """As many examples of each label, evenly from all of them."""
+    """The same number of examples for each label, evenly spaced among all examples of the label."""
     by_label: dict[Any, list[TextExample]] = {}
     for example in examples:
         by_label.setdefault(example.label, []).append(example)

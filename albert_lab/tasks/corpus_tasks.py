@@ -1,4 +1,4 @@
-"""Tasks that any corpus brings: made of its held-out documents, in the official file forms, under their own names."""
+"""Tasks made from the held-out documents of any corpus, in the official file formats but with other names."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,10 +30,10 @@ from albert_lab.tasks.corpus_examples import (
 )
 from albert_lab.tasks.task import TaskConfig, load_task
 
-# Raise it with every change that makes other examples of the same text.
+# Increment it with every change that makes other examples from the same text.
 TASKS_VERSION = 1
 
-# The official task whose column each can fill, under its own name; of several, the first that a corpus gives.
+# The official task whose column each task can replace; if several can, the first that a corpus yields.
 STANDS_FOR = {
     "cloze-span": "squad1",
     "cloze-span-unanswerable": "squad2",
@@ -44,13 +44,13 @@ STANDS_FOR = {
 }
 _SEED = 1912
 _DEV_SHARE = 0.3
-_WORDS_READ = 500_000  # of held-out text: enough, where finding more would mean reading a large corpus to its end
+_WORDS_READ = 500_000  # enough held-out text; more would require reading a large corpus to its end
 _MOST_EXAMPLES = {"train": 6400, "dev": 1000}
 _FREQUENT_WORDS = 300
 
 
 def stand_in(column: str, corpus: CorpusConfig) -> str | None:
-    """The task that a corpus is expected to bring in the place of an official one; None where there is none.
+    """The task of a corpus that is expected to replace an official task; None if there is none.
 
     Raises:
         ConfigError, MissingDataError: the corpus cannot be read.
@@ -64,19 +64,19 @@ def stand_in(column: str, corpus: CorpusConfig) -> str | None:
 
 
 def data_folder(task: TaskConfig, config: RunConfig, say: Say) -> Path:
-    """The tasks folder in which a task's data is: the user's, or for a task of this module the corpus's in the cache.
+    """The tasks folder with a task's data: the user's folder, or the corpus's in the cache for a task of this module.
 
     Raises:
-        ConfigError, MissingDataError: the corpus cannot be read, or its tasks not be made of it.
+        ConfigError, MissingDataError: the corpus cannot be read, or the task cannot be made from it.
     """
     return find_or_make(config, say) if task.is_made_of_corpus else paths.tasks_data()
 
 
 def find_or_make(config: RunConfig, say: Say) -> Path:
-    """The folder of the corpus's own tasks in the cache, made first where it is not there.
+    """The folder in the cache with the tasks made from the corpus; makes it first if it does not exist.
 
     Raises:
-        ConfigError, MissingDataError: the corpus cannot be read, or no task be made of it.
+        ConfigError, MissingDataError: the corpus cannot be read, or no task can be made from it.
     """
     corpus = config.corpus
     content = [TASKS_VERSION, source_settings(corpus), fingerprint(corpus)]
@@ -90,14 +90,14 @@ def _make_and_say(config: RunConfig, folder: Path, say: Say) -> None:
 
 
 def make_tasks(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
-    """Number of examples by task and split, written under a tasks folder; none for a task the corpus does not give.
+    """Writes the tasks below a tasks folder; returns the number of examples by task and split, if any.
 
-    All text is of held-out source documents, whatever corpus.documents splits them into; those of a train set give
-    nothing to a dev set. The same text and settings give the same files.
+    All text is from held-out source documents, for any corpus.documents; no document is used for both train and dev.
+    The same text and settings give the same files.
 
     Raises:
         ConfigError: there is no held-out document, or too little text for any task.
-        MissingDataError: the text is not there.
+        MissingDataError: the text does not exist.
     """
     documents = _read(config.corpus)
     frequencies = Counter(word.lower() for document in documents for word in words_of(document.text))
@@ -141,7 +141,7 @@ def _read(corpus: CorpusConfig) -> list[HeldOutDocument]:
     for document in texts.distinct(texts.iterate(corpus), counts):
         if texts.split_of(document.text, corpus.dev_share) != "dev":
             continue
-        # Salted: the same hash has put all of these into one split already.
+        # Salted, since all of these documents are in one split of the corpus by the unsalted hash.
         split = texts.split_of(f"tasks\n{document.text}", _DEV_SHARE)
         documents.append(HeldOutDocument(document.name, document.text, split, _paragraphs(document.text, corpus)))
         num_words += len(document.text.split())
@@ -153,7 +153,7 @@ def _read(corpus: CorpusConfig) -> list[HeldOutDocument]:
 
 
 def _paragraphs(text: str, corpus: CorpusConfig) -> list[list[str]]:
-    """Sentences by paragraph: a line, or where lines are sentences, so many that they fill a passage."""
+    """Sentences by paragraph: a line or, if lines are sentences, a passage of them."""
     if corpus.sentences == "line":
         return list(passages_of([_in_one_line(line) for line in text.split("\n") if line.strip()]))
     lines = (raw_sentences(line, corpus) for line in text.split("\n") if line.strip())
@@ -165,5 +165,5 @@ def _in_one_line(text: str) -> str:
 
 
 def _choose(examples: list[Any], most: int, rng: np.random.Generator) -> list[Any]:
-    """At most so many of the examples, in their order."""
+    """A random choice of at most `most` examples, in their order."""
     return [examples[index] for index in np.sort(rng.permutation(len(examples))[:most])]

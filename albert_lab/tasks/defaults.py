@@ -1,4 +1,4 @@
-"""What the file of a task leaves out, and where the kinds of task are."""
+"""Default settings for the files of tasks, and the modules of the kinds of task."""
 
 from functools import cache
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from albert_lab import paths
 
 DEFAULTS = paths.CONF / "task_defaults.yaml"
-# The scale whose settings are written out; the other scales write what differs.
+# The scale whose settings are complete; other scales list only the differences.
 FULL_SCALE = "paper"
 EVERY_KIND = "every_kind"
 
@@ -25,15 +25,15 @@ def kind_module(kind: str) -> str:
 
 
 def is_kind(kind: str) -> bool:
-    """Whether there is such a module."""
+    """Whether the kind has a module."""
     return kind.isidentifier() and find_spec(kind_module(kind)) is not None
 
 
 def filled(content: dict[str, Any]) -> dict[str, Any]:
-    """A task's content with what it leaves out: its own, else the kind's, else that of every kind.
+    """A task's content completed by defaults: the task's value, else the kind's, else that of all kinds.
 
-    The title is the name. Metrics follow from the format, the main ones are the first of them, or SQuAD's both. The
-    settings of a scale are the task's, else the kind's, else those of the full scale.
+    The default title is the name. Default metrics depend on the format; the main metric is the first, for SQuAD both.
+    The settings of a scale are the task's, else the kind's, else those of the full scale.
     """
     default = _defaults().get(str(content.get("kind")), {})
     found = {"title": content["name"]} | _defaults()[EVERY_KIND] | content
@@ -71,7 +71,7 @@ def _with_settings(content: dict[str, Any], default: dict[str, Any]) -> dict[str
     for scale in [*default, *(scale for scale in own if scale not in default)]:
         given = own.get(scale, {})
         settings[scale] = full | default.get(scale, {}) | given
-        if "learning_rate" in given and "rate_hidden_size" not in given:  # a rate is used as given
+        if "learning_rate" in given and "rate_hidden_size" not in given:  # then the rate is not scaled
             settings[scale]["rate_hidden_size"] = None
     return content | {"settings": settings}
 

@@ -1,24 +1,24 @@
-"""Divergence of a fine-tuning: it ends near chance."""
+"""Detection of diverged fine-tunings: those that end near chance."""
 
 import math
 
 from albert_lab.score import Score
 
-# The end of a training whose loss is looked at, and the share of the chance loss from which on it is near chance.
+# Share of the steps over which the final loss is averaged; share of the chance loss above which it is near chance.
 END_SHARE, NEAR_CHANCE = 0.1, 0.97
 _Z = 1.96
 
 
 def signs_of(end_loss: float, chance_loss: float, last: Score, is_constant: bool) -> tuple[str, ...]:
-    """Why a fine-tuning counts as diverged; nothing where it does not.
+    """The reasons why a fine-tuning counts as diverged; empty if it does not.
 
-    It does where it gives every dev example the same answer, or where both its training loss and its score end near
-    those of a model that does not look at the example.
+    It diverged if it gives every dev example the same answer, or if both its training loss and its score end near
+    those of a model that ignores the example.
 
     Args:
         end_loss: mean training loss of the last END_SHARE of the steps.
-        chance_loss: the lowest training loss without looking at the example.
-        last: the main score after the last step; its floor is that of constant answers.
+        chance_loss: the lowest training loss of a model that ignores the example.
+        last: the main score after the last step; its floor is the score of constant answers.
         is_constant: whether every dev example has the same answer after the last step.
     """
     found = ["it gives every dev example the same answer"] if is_constant else []

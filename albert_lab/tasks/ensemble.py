@@ -1,4 +1,4 @@
-"""Several fine-tunings as one: their scores of the same examples, averaged (the ensembles of Tables 9 and 10)."""
+"""Ensembles: averaged scores of several fine-tunings on the same examples (Tables 9 and 10)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from albert_lab.tasks.task import TaskConfig
 
 @dataclass(frozen=True)
 class Ensemble:
-    """What an ensemble says, and the main score of each of its members by its file, where there are labels."""
+    """Answers of an ensemble, and the main score of each member by its file, if there are labels."""
 
     outcome: Answers
     main: float | None
@@ -31,22 +31,22 @@ def ensemble(
     split: str = "dev",
     best: int | None = None,
 ) -> Ensemble:
-    """Answers of an ensemble: averaged probabilities, or averaged span and no-answer scores.
+    """Answers of an ensemble by averaged probabilities, or averaged span and no-answer scores.
 
-    Members may be of different runs, seeds and checkpoints, and for spans even of different tokenizers.
+    Members may have different runs, seeds and checkpoints, and for spans even different tokenizers.
 
     Args:
-        task: The task that all have been fine-tuned on.
-        files: Scores of the members, as fine-tunings leave them (best.npz, last.npz).
+        task: The task on which all members were fine-tuned.
+        files: Scores of the members, as written by fine-tunings (best.npz, last.npz).
         data: The tasks folder.
-        say: Takes lines on what is left out.
+        say: Receives lines about examples that are left out.
         scale: The scale of the fine-tunings.
-        split: The split they have scored.
-        best: Takes only so many members, those with the highest main score on this split.
+        split: The scored split.
+        best: Number of members to use, those with the highest main score on this split; None: all.
 
     Raises:
-        MissingDataError: a file or the task's data is not there.
-        ConfigError: no member, members that have scored different examples, or examples that are not in the data.
+        MissingDataError: a file or the task's data does not exist.
+        ConfigError: no members, members with scores of different examples, or examples that are not in the data.
     """
     if not files:
         raise ConfigError("an ensemble needs at least one file of scores")
@@ -68,14 +68,14 @@ def ensemble(
     predictions = kind.predict(examples, kind.average(list(members.values())))
     if not labelled:
         if predictions.na_probs is not None:
-            raise ConfigError(f"when {task.name} has no answer is decided by a threshold; {split} has no labels for it")
+            raise ConfigError(f"{task.name} needs a no-answer threshold; {split} has no labels to choose it")
         return Ensemble(decide(predictions, None), None, {})
     outcome = judge(task, examples, predictions, say)
     return Ensemble(outcome, task.main_score(outcome.scores), mains)
 
 
 def _examples(task: TaskConfig, members: dict[Path, Scores], data: Path, split: str) -> list[Any]:
-    """The examples that the members have scored, in the order of their scores."""
+    """The examples that the members scored, in the order of the scores."""
     (first, scores), *others = members.items()
     ids = scores["ids"].tolist()
     for file, other in others:

@@ -23,7 +23,7 @@ _BY = "fine-tuned"
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The final answers, their Scores, and how right each answer is (see FinetuningRecord).
+    """The final answers, their Scores, and the score of each answer (see FinetuningRecord).
 
     is_constant says whether every example has the same answer, no-answer thresholds aside.
     """
@@ -41,7 +41,7 @@ def score_split(
     device: torch.device,
     precision: Callable[[], AbstractContextManager],
 ) -> Scores:
-    """The scores of a split's examples by a model, which is left in training mode."""
+    """The scores of a split's examples by a model; leaves the model in training mode."""
     order, found = forward_all(model, split.features, device, precision)
     parts = [{name: values.cpu().numpy() for name, values in each.items()} for each in found]
     places = np.argsort(np.concatenate(order))
@@ -52,7 +52,7 @@ def score_split(
 def forward_all(
     model: TaskModel, features: Features, device: torch.device, precision: Callable[[], AbstractContextManager]
 ) -> tuple[list[np.ndarray], list[dict[str, torch.Tensor]]]:
-    """The items of each batch, and their scores on the device, which is not waited for."""
+    """The items of each batch, and their scores on the device, without waiting for the device."""
     model.eval()
     order, found = [], []
     with torch.no_grad():
@@ -67,7 +67,7 @@ def forward_all(
 def floors_of(
     task: TaskConfig, kind: TaskKind, train: Sequence[Any], examples: Sequence[Any], say: Callable[[str], None]
 ) -> dict[str, float]:
-    """The scores of the best constant answer on examples, by metric, in percent."""
+    """The scores of the best constant answer, by metric, in percent."""
     return judge(task, examples, kind.constant(train, examples), say).scores
 
 
@@ -87,12 +87,12 @@ def evaluate_scores(
     Args:
         task: the task of the examples.
         kind: its kind.
-        examples: of any split with labels.
-        scores: of these examples, in their order.
+        examples: examples of any split with labels.
+        scores: scores of these examples, in the same order.
         floors: see floors_of.
-        say: takes lines on what the official scores leave out.
+        say: receives lines about examples that the official scores leave out.
         step: the training step of the scores.
-        threshold: of no answer; None: the one that makes the F1 of these very examples highest.
+        threshold: no-answer threshold; None: the one that maximizes the F1 of these examples.
     """
     predictions = kind.predict(examples, scores)
     outcome = judge(task, examples, predictions, say, threshold)
@@ -122,14 +122,14 @@ def _score(value: float, shares: Sequence[float] | None, n: int, floor: float, l
 
 
 def _loss(log_likelihoods: np.ndarray | None) -> float | None:
-    """Their negated mean; None where no right answer has any."""
+    """Minus the mean of the log-likelihoods; None if there are none."""
     if log_likelihoods is None or np.isnan(log_likelihoods).all():
         return None
     return -float(np.nanmean(log_likelihoods))
 
 
 def join_rows(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays [items, ...] one after the other; where rows differ in length, shorter ones are filled with -inf."""
+    """Concatenates arrays [items, ...]; if rows differ in length, shorter ones are padded with -inf."""
     width = max((part.shape[1] for part in parts if part.ndim > 1), default=0)
     if width:
         fill = -np.inf if parts[0].dtype.kind == "f" else 0

@@ -1,4 +1,4 @@
-"""The examples in the files of a task: one dataclass per kind of example, and the problems that some have."""
+"""The examples in the files of a task: one dataclass per kind of example, and the problems of examples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class TextExample:
-    """One text or two, and the label: a class by its name, a number to regress on, or None where the file has none."""
+    """One or two texts and the label: the name of a class, a number for regression, or None if the file has none."""
 
     id: str
     text_a: str
@@ -16,7 +16,7 @@ class TextExample:
 
 
 class Answer(NamedTuple):
-    """A gold answer and the character of the context it starts at; None where it is not found there."""
+    """A gold answer and its first character in the context; None if the answer is not there."""
 
     text: str
     start: int | None
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SpanExample:
-    """A question on a context. No answers: it is impossible to answer, or the file does not say."""
+    """A question about a context. Without answers, it is unanswerable or the file has no labels."""
 
     id: str
     question: str
@@ -36,7 +36,7 @@ class SpanExample:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceExample:
-    """A question on a passage, its options, and the index of the right one; None where the file does not give it."""
+    """A question about a passage, its options, and the index of the right one; None if the file has no labels."""
 
     id: str
     passage: str
@@ -46,14 +46,14 @@ class ChoiceExample:
 
 
 class Issue(NamedTuple):
-    """Something wrong with an example: which (its id, or file:line where it has none of its own) and what."""
+    """A problem of an example: the example (its id, or file:line if it has none) and the reason."""
 
     example: str
     reason: str
 
 
 def enumerate_few(names: Sequence[str]) -> str:
-    """How many names there are, and the first of them: `5 (a, b, c, ...)`."""
+    """The number of names and the first of them: `5 (a, b, c, ...)`."""
     return f"{len(names)} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
 
 

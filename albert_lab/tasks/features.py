@@ -1,4 +1,4 @@
-"""Examples as sequences of tokens, and batches of them with little padding."""
+"""Examples as sequences of tokens, and batches of these with little padding."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.tasks.alignment import AlignedText, align
 from albert_lab.training.transfer import tensor_on
 
-# Batches are cut from this many batches' worth of items sorted by length: few lengths in a batch, and still shuffled.
+# Items are sorted by length within groups of this many batches: similar lengths in a batch, and still shuffled.
 POOLED_BATCHES = 50
 
 
 class TextEncoder:
-    """Text to tokens as in pre-training: cleaned like the corpus, then by the run's own tokenizer."""
+    """Text to tokens as in pre-training: cleaned like the corpus, then encoded by the run's tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer, corpus: CorpusConfig) -> None:
         self._tokenizer = tokenizer
@@ -34,7 +34,7 @@ class TextEncoder:
         return align(text, self._corpus, self._tokenizer)
 
     def join(self, first: Sequence[int], second: Sequence[int] | None) -> tuple[list[int], int]:
-        """`[CLS] first [SEP] second [SEP]`, or without a second part, and how many tokens have token type 0."""
+        """`[CLS] first [SEP] second [SEP]` (second is optional), and the number of tokens with token type 0."""
         ids = [self._tokenizer.cls_id, *first, self._tokenizer.sep_id]
         if second is None:
             return ids, len(ids)
@@ -42,7 +42,7 @@ class TextEncoder:
 
 
 def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Both parts cut at their ends to fit together into so many tokens: always the longer, and the second of equals.
+    """Truncates both parts at their ends to `room` tokens in total: always the longer one, the second if equal.
 
     Source: _truncate_seq_pair in classifier_utils.py of the release.
     """
@@ -53,9 +53,9 @@ def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Se
 
 @dataclass(frozen=True)
 class Features:
-    """The sequences (rows) of examples. Items are what batches count: an item is rows_per_item rows in a row.
+    """The sequences (rows) of examples. Batch sizes count items: an item is rows_per_item consecutive rows.
 
-    counts: how many examples were cut, windowed or could not be used.
+    counts: numbers of examples that were truncated, windowed or unusable.
     """
 
     input_ids: list[list[int]]
@@ -96,7 +96,7 @@ class Features:
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Rows padded to the right, and what is known of each item."""
+    """Rows padded to the right, and the targets of each item."""
 
     input_ids: torch.Tensor  # [rows, sequence] int64
     token_type_ids: torch.Tensor  # [rows, sequence] int64
@@ -106,15 +106,15 @@ class TaskBatch:
 
     @property
     def mask_of_padding(self) -> torch.Tensor | None:
-        """The attention mask; None where no row is padded, off the CPU (see training/transfer.py)."""
+        """The attention mask; None if no row is padded and the device is not the CPU (see training/transfer.py)."""
         is_full = self.num_tokens == self.input_ids.numel() and self.input_ids.device.type != "cpu"
         return None if is_full else self.attention_mask
 
 
 def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[np.ndarray]:
-    """The items of each training batch, epoch after epoch without end; a function of (seed, epoch) alone.
+    """The items of each training batch, in endless epochs; an epoch depends only on (seed, epoch).
 
-    Items of similar length share a batch, so that little of it is padding. The last batch of an epoch may be small.
+    Items of similar length share a batch, so that padding is small. The last batch of an epoch may be smaller.
     """
     epoch = 0
     while True:
@@ -123,7 +123,7 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
         pools = [
             order[at : at + POOLED_BATCHES * batch_size] for at in range(0, len(order), POOLED_BATCHES * batch_size)
         ]
-        # Differs from the release: it shuffles examples, padded to the longest length that the settings allow.
+        # Differs from the release, which shuffles examples that are padded to the maximal length of the settings.
         by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
         batches = [pool[at : at + batch_size] for pool in by_length for at in range(0, len(pool), batch_size)]
         for index in rng.permutation(len(batches)):
@@ -132,7 +132,7 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
 
 
 def evaluation_items(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Every item once, the shortest first, in batches."""
+    """Batches with every item once, the shortest first."""
     order = np.argsort(lengths, kind="stable")
     for at in range(0, len(order), batch_size):
         yield order[at : at + batch_size]

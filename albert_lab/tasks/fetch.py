@@ -1,4 +1,4 @@
-"""The real data of the tasks: brought from the Hugging Face Hub into the official file formats, and what is there."""
+"""Official task data: fetched from the Hugging Face Hub into the official file formats, and its status."""
 
 import re
 import shutil
@@ -23,18 +23,18 @@ from albert_lab.tasks.task import HubSource, TaskConfig, load_task, task_names
 
 
 def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> list[Path]:
-    """The files written for a family of tasks (glue, squad, race) or for one task; what is there is not fetched again.
+    """Fetches a family of tasks (glue, squad, race) or one task, except existing files; returns the files written.
 
-    A corpus of the Hub (wikipedia-books) is only tried out and nothing is written: it is streamed where it is used.
+    For a corpus of the Hub (wikipedia-books), only access is tested and nothing is written: its text is streamed.
 
     Args:
         name: The family, the task or the corpus.
         folder: The tasks folder.
-        say: Takes lines on what is written and what is there already.
-        overrides: Of every task, such as hub.path=FOLDER for a local copy of its data set.
+        say: Receives lines about written and existing files.
+        overrides: Settings of every task, such as hub.path=FOLDER for a local copy of its data set.
 
     Raises:
-        ConfigError: no such name, or a data set of another form.
+        ConfigError: unknown name, or a data set of another form.
         MissingDataError: the data set cannot be reached, or `datasets` is not installed.
     """
     if name in _hub_corpora():
@@ -48,17 +48,17 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
 
 
 def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """A row a task: name, title, examples by split that is there, missing files by split, problems by split, folder.
+    """One row per task: name, title, examples by existing split, missing files by split, problems by split, folder.
 
-    Every file that is there is read: the counts are those of usable examples. Tasks that a corpus brings are made of it
-    and not looked for.
+    Every existing file is read, and the counts are those of usable examples. Tasks that are made from a corpus are left
+    out.
 
     Args:
         folder: the tasks folder.
-        names: tasks by name or file; None: all of the project.
+        names: tasks by name or file; None: all tasks of the project.
 
     Raises:
-        ConfigError: no such task.
+        ConfigError: unknown task.
     """
     rows = []
     tasks = [load_task(name) for name in (task_names() if names is None else names)]
@@ -137,16 +137,16 @@ def _fetch_task(task: TaskConfig, folder: Path, say: Say) -> list[Path]:
 
 
 def _load(task: TaskConfig, hub: HubSource, split: str, file: Path) -> tuple[list[dict[str, Any]], list[str] | None]:
-    """The rows of a split, and the names behind the numbers of their labels."""
+    """The rows of a split, and the names of the numeric labels."""
     try:
         from datasets import config as datasets_config
         from datasets import load_dataset
     except ImportError as error:
         raise MissingDataError(f"{hub.path} needs the package datasets: pip install 'albert-lab[hub]'") from error
-    # With torch at hand it would import it, and make a stream a data set of torch.
+    # Otherwise `datasets` imports torch if it is installed, and makes a stream a data set of torch.
     datasets_config.TORCH_AVAILABLE = False
     try:
-        # Streamed, since the rows are stored once, in the official form.
+        # Streamed, so that the rows are stored only once, in the official form.
         stream = load_dataset(hub.path, hub.name, split=split, streaming=True)
         rows = list(stream)
     except OSError as error:
@@ -180,17 +180,17 @@ def _examples(task: TaskConfig, rows: list[dict[str, Any]], label_names: list[st
         case RaceFormat():
             return _choice_examples(rows)
         case ChoicesFormat():
-            raise ValueError("no data set of the Hub is brought into the form of choices")
+            raise ValueError("no data set of the Hub can be converted to the format choices")
 
 
 def _text_examples(form: GlueFormat, rows: list[dict[str, Any]], label_names: list[str] | None) -> list[TextExample]:
-    """The texts are the columns of text, in their order; a label of -1 is none."""
+    """Examples whose texts are the text columns, in order; a label of -1 means no label."""
 
     def as_label(value: Any) -> str | float | None:
         if value is None or value == -1:
             return None
         if form.labels is None:
-            return float(f"{value:.7g}")  # stored in 32 bits: 3.8 comes as 3.799999952316284
+            return float(f"{value:.7g}")  # stored in 32 bits: 3.8 is read as 3.799999952316284
         name = label_names[value] if label_names else None
         label = name if name in form.labels else str(value)
         if label not in form.labels:
@@ -207,7 +207,7 @@ def _text_examples(form: GlueFormat, rows: list[dict[str, Any]], label_names: li
 
 
 def _choice_examples(rows: list[dict[str, Any]]) -> list[ChoiceExample]:
-    """A row is a question; its passage is named like the official file in its level's folder: high10024.txt."""
+    """One question per row; its passage is named like the official file in its level's folder: high10024.txt."""
     by_passage: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         path = re.sub(r"^(\D+)", r"\1/", row["example_id"])
@@ -226,7 +226,7 @@ def _choice_examples(rows: list[dict[str, Any]]) -> list[ChoiceExample]:
 
 
 def _write_whole(task: TaskConfig, examples: Sequence[Any], file: Path) -> None:
-    """Writes beside the place and renames: what lies there is never half of it."""
+    """Writes a temporary file and renames it, so that an incomplete file never has the final name."""
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.{owners.own()}")
     try:

@@ -1,4 +1,4 @@
-"""One fine-tuning: a pre-trained encoder, a task and a seed to predictions, scores and a record."""
+"""One fine-tuning: from a pre-trained encoder, a task and a seed to predictions, scores and a record."""
 
 import math
 import shutil
@@ -59,24 +59,25 @@ def finetune(
     splits: Sequence[str] = (),
     keep_weights: bool = False,
 ) -> FinetuningRecord | None:
-    """The record of a fine-tuning, made first where it is not there; None when stopped before the end.
+    """The record of a fine-tuning; runs it first if it is not finished. None if stopped before the end.
 
-    A stopped one resumes from its last checkpoint. What the task starts from is fine-tuned before, with the same seed.
+    A stopped fine-tuning resumes from its last checkpoint. If the task has start_from, that task is fine-tuned first,
+    with the same seed.
 
     Args:
-        start: What is fine-tuned.
+        start: The model to fine-tune.
         task: The task; its settings are those of the run's scale, its lengths at most the run's.
-        seed: Of the head's weights, the order of the examples and dropout.
+        seed: Seed of the head's weights, the order of the examples and dropout.
         data: The tasks folder.
-        say: Takes lines on retries, problems and what is remade.
-        is_stopped: Asked before every step.
+        say: Receives lines about retries, problems and repeated fine-tunings.
+        is_stopped: Called before every step; True stops.
         splits: Further splits to predict with the best weights: test files, MNLI's mismatched dev set.
-        keep_weights: Keeps the best weights, for other tasks to start from.
+        keep_weights: Whether to keep the best weights, so that other tasks can start from them.
 
     Raises:
-        MissingDataError: the task's data is not there.
-        ConfigError: it cannot be used, or the weights are not those of the configuration.
-        DivergedError: the loss was not a finite number, in the last of the attempts that the settings allow.
+        MissingDataError: the task's data does not exist.
+        ConfigError: the data cannot be used, or the weights do not fit the configuration.
+        DivergedError: the loss was not a finite number in the last of the attempts that the settings allow.
         checkpoint.CheckpointError: a file cannot be written, or the weights are damaged.
     """
     settings = task.fitted(start.config)
@@ -103,7 +104,7 @@ def finetune(
 def take_step(
     model: TaskModel, optimizer: Optimizer, batch: TaskBatch, autocast: Callable[[], AbstractContextManager[object]]
 ) -> torch.Tensor:
-    """Update the weights by one batch; returns its loss, on the device, which is not waited for."""
+    """Updates the weights by one batch; returns its loss on the device, without waiting for the device."""
     with autocast():
         loss = model.loss(batch)
     loss.backward()
@@ -115,7 +116,7 @@ def take_step(
 
 @dataclass
 class _Progress:
-    """How far a fine-tuning is; what a checkpoint keeps besides weights and moments."""
+    """Progress of a fine-tuning: the content of a checkpoint besides weights and moments."""
 
     step: int = 0
     examples: int = 0
@@ -123,7 +124,7 @@ class _Progress:
     places: int = 0
     end_losses: list[float] = field(default_factory=list)
     evaluations: list[dict[str, Any]] = field(default_factory=list)
-    attempts: list[dict[str, Any]] = field(default_factory=list)  # the ones before
+    attempts: list[dict[str, Any]] = field(default_factory=list)  # earlier attempts
 
     def restart(self, attempt: Attempt) -> "_Progress":
         return _Progress(attempts=[*self.attempts, attempt.model_dump()])
@@ -152,7 +153,7 @@ class _Finetuning:
         self.say = say
         self.is_stopped = is_stopped
         self.outputs = output_folder(start.folder, task.name, seed)
-        # Under its identity: no resuming from a checkpoint of other settings.
+        # Named by identity, so that no checkpoint of other settings is resumed.
         self.checkpoints = self.outputs / CHECKPOINTS / identity
         self.kind = load_kind(task, settings)
         self.encoder = TextEncoder(start.tokenizer, start.config.corpus)
@@ -170,7 +171,7 @@ class _Finetuning:
         keeps_best = keep_weights or bool(splits)
         attempt = self._train(train, dev, keeps_best)
         while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
-            # Differs from the paper: it says nothing of fine-tunings that diverge.
+            # Differs from the paper, which does not mention diverged fine-tunings.
             self.say(f"{self._name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
             shutil.rmtree(self.checkpoints, ignore_errors=True)
             self.progress = self.progress.restart(attempt)
@@ -210,7 +211,7 @@ class _Finetuning:
         return model.to(self.device)
 
     def _train(self, train: Split, dev: Split, keeps_best: bool) -> Attempt | None:
-        """One attempt, or the rest of it; None when stopped."""
+        """One attempt or its remaining steps; None if stopped."""
         model = self._build()
         optimizer = build_optimizer(model, self.settings.optimizer, self._learning_rate)
         state = checkpoint.load_latest(self.checkpoints, model, optimizer, self.identity, self.say)
@@ -250,7 +251,7 @@ class _Finetuning:
         return bool(step) and (step % self.settings.checkpoint_steps == 0 or step == self.settings.steps)
 
     def _train_interval(self, model: TaskModel, optimizer: Optimizer, features: Features, stream: Any) -> float:
-        """Steps up to the next evaluation or stop; their mean loss."""
+        """Trains up to the next evaluation or stop; returns the mean loss of these steps."""
         progress, settings = self.progress, self.settings
         losses = []
         while not self.is_stopped():
@@ -258,7 +259,7 @@ class _Finetuning:
             for group in optimizer.param_groups:
                 group["lr"] = self._learning_rate * rate
             batch = features.batch(next(stream), self.device)
-            # Dropout depends on seed and step alone, so that a resumed fine-tuning needs no generator state.
+            # Dropout depends only on seed and step, so that a resumed fine-tuning needs no generator state.
             torch.manual_seed(int(np.random.SeedSequence([self.seed, progress.step]).generate_state(1)[0]))
             losses.append(take_step(model, optimizer, batch, self.autocast))
             progress.step += 1
@@ -337,7 +338,7 @@ class _Finetuning:
         )
 
     def _predict_split(self, name: str, best: Evaluation, train: Split) -> Evaluation | None:
-        """Predictions of a further split with the best weights, and its scores where it has labels."""
+        """Predictions for a further split with the best weights, and its scores if it has labels."""
         model = self._build()
         checkpoint.load_weights(self.outputs / WEIGHTS, model)
         split = self._read(name, self.settings.dev_examples if name.startswith("dev") else None)

@@ -23,21 +23,21 @@ UNLABELLED = -1
 
 @dataclass(frozen=True)
 class Predictions:
-    """Answers by example id: label, text or index; where questions may be unanswerable, how probable that is."""
+    """Answers by example id: label, text or index; also no-answer probabilities if questions may be unanswerable."""
 
     answers: Mapping[str, Any]
     na_probs: Mapping[str, float] | None = None
 
 
 class Head(Protocol):
-    """What goes on the encoder: a module that gives a loss, and scores to decide by."""
+    """The module on top of the encoder: it returns a loss, and scores for predictions."""
 
     def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         """Mean loss of a batch from hidden states [rows, sequence, hidden] and pooled output [rows, hidden]."""
         ...
 
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> Mapping[str, torch.Tensor]:
-        """Whatever the kind decides by, [items, ...]."""
+        """The scores from which the kind makes predictions, [items, ...]."""
         ...
 
 
@@ -47,23 +47,23 @@ class TaskKind(Protocol):
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None: ...
 
     def make_features(self, examples: Sequence[Any], encoder: TextEncoder, *, training: bool) -> Features:
-        """The sequences of examples, to train on or to predict; one without a label has the target -1 or NaN."""
+        """The sequences of examples for training or prediction; without a label, the target is -1 or NaN."""
         ...
 
     def build_head(self, shape: EncoderShape) -> torch.nn.Module:
-        """A head, with weights still to be drawn."""
+        """A head whose weights are not initialised yet."""
         ...
 
     def chance_loss(self, features: Features) -> float:
-        """The lowest loss that a model reaches which does not look at the example."""
+        """The lowest possible loss of a model that ignores the example."""
         ...
 
     def collect(self, examples: Sequence[Any], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
-        """Scores of each example, as they are saved and averaged, from those of each item."""
+        """Scores of each example, in the form that is saved and averaged, from the scores of each item."""
         ...
 
     def average(self, members: Sequence[Scores]) -> Scores:
-        """Scores of an ensemble; all members have scored the same examples."""
+        """Scores of an ensemble from the scores of its members on the same examples."""
         ...
 
     def predict(self, examples: Sequence[Any], scores: Scores) -> Predictions:
@@ -71,14 +71,14 @@ class TaskKind(Protocol):
         ...
 
     def log_likelihoods(self, examples: Sequence[Any], scores: Scores) -> np.ndarray | None:
-        """Log-probabilities of the right answers [examples], in nats; None where answers have none.
+        """Log-probabilities of the right answers [examples], in nats; None if answers have no probabilities.
 
-        NaN where the right answer is not known or cannot be given.
+        NaN if the right answer is unknown or cannot be given.
         """
         ...
 
     def constant(self, train: Sequence[Any], examples: Sequence[Any]) -> Predictions:
-        """The best answers that do not look at the example: its score is the baseline."""
+        """The best answers that ignore the example; their score is the baseline."""
         ...
 
 
@@ -112,7 +112,7 @@ class Answers:
 
 
 def decide(predictions: Predictions, threshold: float | None) -> Answers:
-    """Final answers, without scores: none above the threshold, where questions may be unanswerable."""
+    """Final answers without scores; above the threshold, questions that may be unanswerable get no answer."""
     answers, na_probs = predictions.answers, predictions.na_probs
     if na_probs is not None:
         assert threshold is not None
@@ -129,8 +129,8 @@ def judge(
 ) -> Answers:
     """Final answers and scores.
 
-    Where a question may be unanswerable, it is given no answer above the threshold; where None is given, above the
-    one that makes the F1 of these very examples highest (the release chooses it on dev).
+    Above the threshold, a question that may be unanswerable gets no answer. None: the threshold that maximizes the F1
+    of these examples (the release chooses it on dev).
     """
     answers, na_probs = predictions.answers, predictions.na_probs
     if na_probs is not None and threshold is None:
@@ -140,5 +140,5 @@ def judge(
 
 
 def has_gold(examples: Sequence[Any]) -> bool:
-    """Whether the examples can be scored: test files come without labels."""
+    """Whether the examples can be scored; official test files have no labels."""
     return any(e.answers or e.is_impossible if isinstance(e, SpanExample) else e.label is not None for e in examples)

@@ -1,7 +1,7 @@
-"""Scores of predictions, in percent: GLUE's by scikit-learn and scipy, SQuAD's as the official scripts have them.
+"""Scores of predictions, in percent: GLUE's by scikit-learn and scipy, SQuAD's as in the official scripts.
 
-An undefined score is 0, never NaN: a correlation where one side is constant, like scikit-learn's Matthews correlation
-and F1 there. A model that answers everything alike so counts as knowing nothing, and not as missing.
+An undefined score is 0, never NaN: a correlation with a constant side, like scikit-learn's Matthews correlation and F1
+in this case. So a model with constant answers scores 0, and its score is not missing.
 """
 
 import re
@@ -18,21 +18,21 @@ Numbers = Sequence[float]
 
 
 def accuracy(labels: Classes, predictions: Classes) -> float:
-    """Share of the predictions that are right."""
+    """Share of right predictions."""
     from sklearn.metrics import accuracy_score
 
     return 100 * float(accuracy_score(labels, predictions))
 
 
 def f1(labels: Classes, predictions: Classes) -> float:
-    """F1 of class 1 of two; 0 where it occurs on neither side."""
+    """F1 of class 1 of two classes; 0 if it occurs on neither side."""
     from sklearn.metrics import f1_score
 
     return 100 * float(f1_score(labels, predictions, pos_label=1, zero_division=0.0))  # pyright: ignore[reportArgumentType]
 
 
 def matthews(labels: Classes, predictions: Classes) -> float:
-    """Matthews correlation; 0 where one side has a single class."""
+    """Matthews correlation; 0 if one side has a single class."""
     from sklearn.metrics import matthews_corrcoef
 
     if len({*labels, *predictions}) == 1:  # scikit-learn gives 0 too, with a warning
@@ -41,14 +41,14 @@ def matthews(labels: Classes, predictions: Classes) -> float:
 
 
 def pearson(labels: Numbers, predictions: Numbers) -> float:
-    """Pearson correlation; 0 where one side is constant."""
+    """Pearson correlation; 0 if one side is constant."""
     from scipy.stats import pearsonr
 
     return _correlation(pearsonr, labels, predictions)
 
 
 def spearman(labels: Numbers, predictions: Numbers) -> float:
-    """Spearman correlation; 0 where one side is constant."""
+    """Spearman correlation; 0 if one side is constant."""
     from scipy.stats import spearmanr
 
     return _correlation(spearmanr, labels, predictions)
@@ -82,28 +82,28 @@ Matches = dict[str, tuple[float, float]]  # exact match and F1 of each question,
 
 
 def match_squad1(answers: Answers, predictions: Mapping[str, str]) -> Matches:
-    """Exact match and F1 of each question, as evaluate-v1.1.py has them. One without a prediction counts as wrong."""
+    """Exact match and F1 of each question, as in evaluate-v1.1.py. A question without a prediction counts as wrong."""
     return {id: _match(texts, predictions.get(id), f1_of_nothing=0.0) for id, texts in answers.items()}
 
 
 def score_squad1(answers: Answers, predictions: Mapping[str, str]) -> dict[str, float]:
-    """exact_match and f1, as evaluate-v1.1.py gives them: the means of match_squad1."""
+    """exact_match and f1, as in evaluate-v1.1.py: the means of match_squad1."""
     matches = match_squad1(answers, predictions).values()
     return {"exact_match": _percent([exact for exact, _ in matches]), "f1": _percent([f1 for _, f1 in matches])}
 
 
 def match_squad2(answers: Answers, predictions: Mapping[str, str]) -> Matches:
-    """Exact match and F1 of each question, as evaluate-v2.0.py has them. One without a prediction counts as wrong."""
+    """Exact match and F1 of each question, as in evaluate-v2.0.py. A question without a prediction counts as wrong."""
     matches = {}
     for id, texts in answers.items():
-        # A gold text of nothing but articles and punctuation is none.
+        # A gold text that consists of articles and punctuation is ignored.
         texts = [text for text in texts if normalize_answer(text)] or [""]
         matches[id] = _match(texts, predictions.get(id), f1_of_nothing=1.0)
     return matches
 
 
 def parts_of_squad2(answers: Answers) -> dict[str, set[str]]:
-    """The questions of each part with scores of its own, by the prefix of their names: all, with and without answer."""
+    """The questions of each scored part, by the prefix of its scores: all, with and without answer."""
     has_answer = {id for id, texts in answers.items() if texts}
     return {"": set(answers), "HasAns_": has_answer, "NoAns_": answers.keys() - has_answer}
 
@@ -114,16 +114,16 @@ def score_squad2(
     na_probs: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> dict[str, float]:
-    """exact, f1 and their break-down, as evaluate-v2.0.py gives them.
+    """exact, f1 and their break-down, as in evaluate-v2.0.py.
 
-    A question without a prediction counts as wrong; the official script stops there.
+    A question without a prediction counts as wrong; the official script fails in this case.
 
     Args:
-        answers: Gold texts; none where a question is impossible to answer.
-        predictions: Texts; empty where there is no answer.
-        na_probs: How probable it is that there is no answer, or any other score of it. With it come best_exact and
-            best_f1, and the thresholds that give them on these very questions.
-        threshold: A question whose na_probs lies above it counts as unanswered.
+        answers: Gold texts; none for an unanswerable question.
+        predictions: Texts; empty for no answer.
+        na_probs: No-answer probabilities or other scores. If given, best_exact and best_f1 are added, and the
+            thresholds that give them on these questions.
+        threshold: A question with na_probs above it counts as unanswered.
     """
     matches = match_squad2(answers, predictions)
     unanswered = {id for id in answers if na_probs is not None and na_probs[id] > threshold}
@@ -144,7 +144,7 @@ def score_squad2(
 
 
 def _match(texts: Sequence[str], prediction: str | None, f1_of_nothing: float) -> tuple[float, float]:
-    """Exact match and F1 of words with the gold text that fits best; f1_of_nothing where both texts have no word."""
+    """Exact match and word F1 with the best gold text; f1_of_nothing if both texts have no word."""
     if prediction is None:
         return 0.0, 0.0
     predicted = normalize_answer(prediction).split()
@@ -165,7 +165,7 @@ def _match(texts: Sequence[str], prediction: str | None, f1_of_nothing: float) -
 def _best_threshold(
     answers: Answers, predictions: Mapping[str, str], values: Mapping[str, float], na_probs: Mapping[str, float]
 ) -> tuple[float, float]:
-    """The best score that any threshold gives, and the threshold: questions are answered in the order of na_probs."""
+    """The best score over all thresholds, and its threshold; questions are answered in the order of na_probs."""
     score = best = float(sum(not texts for texts in answers.values()))
     threshold = 0.0
     for id in sorted(na_probs, key=na_probs.__getitem__):
@@ -178,5 +178,5 @@ def _best_threshold(
 
 
 def _percent(values: Sequence[float]) -> float:
-    # Added up one by one like the official scripts: the built-in sum rounds otherwise from Python 3.12 on.
+    # Added in a loop like in the official scripts: the built-in sum rounds differently since Python 3.12.
     return 100.0 * reduce(add, values) / len(values)

@@ -1,4 +1,4 @@
-"""What is fine-tuned: the encoder and pooler of a run, or random ones, under the head of a task."""
+"""The model to fine-tune: the encoder and pooler of a run (or random ones) with the head of a task."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +18,9 @@ from albert_lab.training import checkpoint
 
 @dataclass(frozen=True)
 class InitialModel:
-    """What is fine-tuned: a run's configuration and tokenizer, its weights (None: random ones), and where records go.
+    """The start of a fine-tuning: a run's configuration and tokenizer, its weights (None: random), and the folder.
 
-    name identifies it: a record under another name is not taken for this one's.
+    Records are written below the folder. name identifies the start: records with another name are ignored.
     """
 
     name: str
@@ -44,7 +44,7 @@ class TaskModel(nn.Module):
         return self._head.loss(*self._encode(batch), batch)
 
     def scores(self, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """What the kind decides by, [items, ...]."""
+        """The scores from which the kind makes predictions, [items, ...]."""
         return dict(self._head.scores(*self._encode(batch), batch))
 
     @property
@@ -57,7 +57,7 @@ class TaskModel(nn.Module):
 
 
 def build_model(start: InitialModel, kind: TaskKind, dropout: float, seed: int) -> TaskModel:
-    """A model to fine-tune: the encoder and pooler of a run, or random ones, and a random head.
+    """Builds a model to fine-tune: the encoder and pooler of a run (or random ones) and a random head.
 
     Raises:
         MissingDataError, ConfigError, checkpoint.CheckpointError: see checkpoint.load_weights.

@@ -1,4 +1,4 @@
-"""A passage, a question and some options of which one is right: RACE's kind of task."""
+"""Multiple choice: a passage, a question and options of which one is right; the kind of RACE."""
 
 import math
 from collections import Counter
@@ -21,7 +21,7 @@ from albert_lab.tasks.task import TaskConfig
 
 
 class ChoiceHead(nn.Module):
-    """Dropout and one linear layer to one score an option (race_utils.py of the release)."""
+    """Dropout and one linear layer with one score per option (race_utils.py of the release)."""
 
     def __init__(self, hidden_size: int, dropout: float) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class ChoiceHead(nn.Module):
         return F.cross_entropy(self._logits(pooled, batch), batch.targets["labels"])
 
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """values [items, options]: probabilities of the options, 0 of what an item has not."""
+        """values [items, options]: probabilities of the options; 0 for options that an item does not have."""
         return {"values": self._logits(pooled, batch).softmax(-1)}
 
     def _logits(self, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
@@ -44,7 +44,7 @@ class ChoiceHead(nn.Module):
 
 
 class Kind:
-    """Multiple choice; an item is a question with its options, a row each."""
+    """Multiple choice; an item is a question with one row per option."""
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
         if not isinstance(task.format, RaceFormat | ChoicesFormat):
@@ -54,10 +54,10 @@ class Kind:
         self.settings = settings
 
     def make_features(self, examples: Sequence[ChoiceExample], encoder: TextEncoder, *, training: bool) -> Features:
-        """A row an option: `[CLS] passage [SEP] question and option [SEP]`; every item has as many rows.
+        """One row per option: `[CLS] passage [SEP] question and option [SEP]`; all items have the same number of rows.
 
-        The question with its option keeps its last tokens, the passage its first. A row without an option is
-        empty, and its score is left out.
+        Truncation keeps the last tokens of question and option, and the first tokens of the passage. A row without an
+        option is empty, and its score is ignored.
         """
         length, longest = self.settings.max_sequence_length, self.settings.question_length
         assert longest is not None
@@ -92,12 +92,12 @@ class Kind:
         return ChoiceHead(shape.hidden_size, self.settings.classifier_dropout)
 
     def chance_loss(self, features: Features) -> float:
-        """That of options that all look alike, in nats."""
+        """The loss of equally probable options, in nats."""
         counts = Counter(features.targets["options"].tolist())
         return sum(math.log(count) * (number / counts.total()) for count, number in counts.items())
 
     def collect(self, examples: Sequence[ChoiceExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
-        """values [examples, options], as the head gives them."""
+        """values [examples, options], as returned by the head."""
         return {"ids": np.array([example.id for example in examples]), "values": found["values"]}
 
     def average(self, members: Sequence[Scores]) -> Scores:
@@ -114,13 +114,13 @@ class Kind:
         return log_of_right(scores["values"], _labels(examples))
 
     def constant(self, train: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]) -> Predictions:
-        """The option that is right most often in training, or the last where there are not so many."""
+        """The option that is right most often in training, or the last option if a question has fewer."""
         answer = Counter(example.label for example in train if example.label is not None).most_common(1)[0][0]
         return Predictions({example.id: min(answer, len(example.options) - 1) for example in examples})
 
 
 def fill_in(question: str, option: str) -> str:
-    """The question with its option: in its blank, or after it (race_utils.py of the release)."""
+    """The question with the option in its blank, or after the question (race_utils.py of the release)."""
     if not question:
         return option
     return question.replace(BLANK, option) if BLANK in question else f"{question} {option}"

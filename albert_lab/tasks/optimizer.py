@@ -1,4 +1,4 @@
-"""The optimizer of a fine-tuning: torch's AdamW, or Adam as released."""
+"""The optimizer of a fine-tuning: torch's AdamW, or the release's Adam."""
 
 from torch import nn
 from torch.optim import AdamW, Optimizer
@@ -14,14 +14,14 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
     """An optimizer over a model's parameters, without weight decay for LayerNorm and biases.
 
     Args:
-        model: what is fine-tuned.
-        name: adamw, or adam-release, whose moments are not corrected for their start at zero: its first steps are
-            up to 6.6 times as long.
-        learning_rate: at the peak of the schedule.
+        model: the model to fine-tune.
+        name: adamw, or adam-release, which has no bias correction of the moments: its first steps are up to 6.6 times
+            as long.
+        learning_rate: the peak learning rate of the schedule.
     """
     adapted, excluded = split_parameters(model)
     groups = [{"params": adapted}, {"params": excluded, "weight_decay": 0.0}]
     if name == "adam-release":
         return Lamb(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, trust_ratio=False)
-    # Differs from the release: moments are corrected for their start at zero.
+    # Differs from the release: AdamW corrects the bias of the moments.
     return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=can_fuse(model))

@@ -1,4 +1,4 @@
-"""Files of scores and predictions: scores as they are averaged (npz), predictions in the official form."""
+"""Files of scores, in the form that ensembles average (npz), and of predictions, in the official form."""
 
 import io
 from pathlib import Path
@@ -14,22 +14,22 @@ from albert_lab.tasks.task import TaskConfig
 
 
 def save_scores(scores: Scores, file: Path) -> None:
-    """Writes the scores of examples, whole or not at all."""
+    """Writes the scores of examples atomically."""
     content = io.BytesIO()
     np.savez_compressed(content, **scores)  # pyright: ignore[reportArgumentType]
     write_atomically(file, content.getvalue())
 
 
 def load_scores(file: Path) -> Scores:
-    """The scores of examples.
+    """Reads the scores of examples.
 
     Raises:
-        MissingDataError: there is no such file.
+        MissingDataError: the file does not exist.
         DamagedFileError: it has no scores.
     """
     if not file.exists():
-        raise MissingDataError(f"{file} is not there")
-    remedy = "remove its folder and the record next to that, and the same fine-tuning recreates it"
+        raise MissingDataError(f"{file} does not exist")
+    remedy = "remove its folder and the record next to the folder, and the same fine-tuning recreates it"
     scores = files.read_arrays(file, remedy)
     if "ids" not in scores:
         raise DamagedFileError(file, "has no scores of examples: ids are missing", remedy)
@@ -37,12 +37,12 @@ def load_scores(file: Path) -> Scores:
 
 
 def predictions_file(task: TaskConfig, folder: Path, name: str) -> Path:
-    """Where predictions of that name are."""
+    """The file of the predictions with this name."""
     return folder / f"{name}.{'tsv' if task.format.name == 'glue' else 'json'}"
 
 
 def save_predictions(task: TaskConfig, outcome: Answers, folder: Path, name: str) -> Path:
-    """The file of the answers, written in the task's official form, and one of no-answer probabilities, if any."""
+    """Writes the answers in the task's official form, and no-answer probabilities, if any; returns the first file."""
     file = predictions_file(task, folder, name)
     task.format.write_predictions(outcome.answers, file)  # pyright: ignore[reportArgumentType]
     if outcome.na_probs is not None:

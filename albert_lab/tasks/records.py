@@ -1,4 +1,4 @@
-"""The record of one fine-tuning, written last, so that its file means done; and medians over several seeds."""
+"""The record of one fine-tuning, written last, so that its file marks the end; and medians over several seeds."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import TaskConfig
 
 FOLDER = "finetuning"
-# Raise it with every change that moves numbers: older records are then remade.
+# Increment it with every change of results: older fine-tunings are then repeated.
 FINETUNING_VERSION = 2
 
 
@@ -25,9 +25,9 @@ class _Part(BaseModel):
 
 
 class ExampleSet(_Part):
-    """The examples of a split: used, of how many usable ones in its files, what is wrong with some, and what was cut.
+    """The examples of a split: numbers of used and usable examples, problems in its files, and truncations.
 
-    fingerprint is of the used examples.
+    fingerprint identifies the used examples.
     """
 
     used: int
@@ -38,9 +38,9 @@ class ExampleSet(_Part):
 
 
 class Evaluation(_Part):
-    """Scores on a split after so many steps: the task's main one, which carries the loss, and one a metric.
+    """Scores on a split after `step` steps: the task's main score, which includes the loss, and one score per metric.
 
-    threshold is the no-answer threshold where the task has one.
+    threshold is the no-answer threshold, if the task has one.
     """
 
     step: int
@@ -50,7 +50,7 @@ class Evaluation(_Part):
 
 
 class Attempt(_Part):
-    """One training: its rate, its final loss, the loss of a blind model, and the signs of divergence."""
+    """One training: learning rate, final loss, chance loss, and signs of divergence."""
 
     learning_rate: float
     end_loss: float | None
@@ -59,12 +59,12 @@ class Attempt(_Part):
 
 
 class FinetuningRecord(_Part):
-    """One fine-tuning. best is the best of all evaluations on dev, last that of the last step; never mix them.
+    """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
 
-    weights are pre-trained or random. other_splits has None where a split has no labels. example_scores are the shares
-    whose mean is the main score of best, in the order of the dev examples; None where it is no such mean, as a
-    correlation. threshold_from says on which examples a
-    no-answer threshold was chosen. training_seconds leaves reading and evaluation out.
+    weights are pre-trained or random. other_splits has None for a split without labels. example_scores are the shares
+    whose mean is the main score of best, in the order of the dev examples; None if it is not a mean, such as a
+    correlation. threshold_from says on which examples a no-answer threshold was chosen. training_seconds excludes
+    reading and evaluation.
     """
 
     task: str
@@ -96,7 +96,7 @@ class FinetuningRecord(_Part):
 
 @dataclass(frozen=True)
 class Summary:
-    """Several seeds of one task: their medians, and all values by seed, in percent."""
+    """Medians over the seeds of one task, and all values by seed, in percent."""
 
     best: Score
     last: Score
@@ -116,7 +116,7 @@ def summarize(records: Sequence[FinetuningRecord]) -> Summary:
 
 
 def median_score(scores: Sequence[Score]) -> Score:
-    """The median of several fine-tunings' scores of the same examples; its interval is over those examples alone."""
+    """The median of several fine-tunings' scores on the same examples; its interval covers only those examples."""
     value, first = median(score.value for score in scores), scores[0]
     low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
     losses = [score.loss for score in scores if score.loss is not None]
@@ -136,20 +136,20 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
 
 
 def record_file(folder: Path, task: str, seed: int) -> Path:
-    """Where the record of a fine-tuning is, under the folder of its run."""
+    """The path of a fine-tuning's record, below the folder of its run."""
     return folder / FOLDER / f"{task}-seed{seed}.json"
 
 
 def output_folder(folder: Path, task: str, seed: int) -> Path:
-    """Where predictions, scores and weights of a fine-tuning are, under the folder of its run."""
+    """The folder of a fine-tuning's predictions, scores and weights, below the folder of its run."""
     return record_file(folder, task, seed).with_suffix("")
 
 
 def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
-    """The record of a fine-tuning; None where it is not finished.
+    """The record of a fine-tuning; None if it is not finished.
 
     Raises:
-        DamagedFileError: a file that is no record.
+        DamagedFileError: the file is not a record.
     """
     file = record_file(folder, task, seed)
     if not file.exists():
@@ -158,6 +158,6 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
 
 
 def write_record(folder: Path, record: FinetuningRecord) -> None:
-    """Writes a record under the folder of its run, whole or not at all: JSON with a line a field."""
+    """Writes a record atomically below the folder of its run: JSON with one line per field."""
     fields = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in record.model_dump(mode="json").items())
     write_atomically(record_file(folder, record.task, record.seed), "{\n" + ",\n".join(fields) + "\n}\n")

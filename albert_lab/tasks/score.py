@@ -1,4 +1,4 @@
-"""Official scores of predictions, from memory or from anybody's prediction file."""
+"""Official scores of predictions, from memory or from any prediction file."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,21 +24,21 @@ def score(
     threshold: float = 1.0,
     partial: bool = False,
 ) -> dict[str, float]:
-    """Scores by name, in percent, of a prediction file in the official form; the task's main scores are among them.
+    """Scores by name, in percent, of a prediction file in the official form, including the task's main scores.
 
     Args:
-        task: The task that the predictions are for.
+        task: The task of the predictions.
         predictions: `index<TAB>prediction` (GLUE), JSON of id -> text (SQuAD), JSON of id -> letter (RACE).
         folder: The tasks folder.
-        say: Takes lines on what the scores leave out or count as wrong.
-        split: The split that was predicted.
-        na_probs: SQuAD 2.0 alone: JSON of id -> how probable it is that there is no answer.
-        threshold: SQuAD 2.0 alone: above it a question counts as unanswered.
-        partial: Scores what is predicted, where the file covers a part of the split.
+        say: Receives lines about examples that are left out or count as wrong.
+        split: The predicted split.
+        na_probs: Only for SQuAD 2.0: JSON of id -> no-answer probability.
+        threshold: Only for SQuAD 2.0: a question above it counts as unanswered.
+        partial: Whether the file may cover only a part of the split, which is then scored.
 
     Raises:
-        MissingDataError: the data or the prediction file is not there.
-        ConfigError: a file of another form, the split has no labels, or the predictions are not for its examples.
+        MissingDataError: the data or the prediction file does not exist.
+        ConfigError: a file of another form, the split has no labels, or the predictions do not match its examples.
     """
     examples, issues = task.read(folder, split)
     if issues:
@@ -66,7 +66,7 @@ def evaluate(
     """Scores by name, in percent, of predictions by example id: label (GLUE), text (SQuAD), index of an option (RACE).
 
     Raises:
-        ConfigError: no example has a label, or the predictions are not for these examples.
+        ConfigError: no example has a label, or the predictions do not match these examples.
     """
     if isinstance(task.format, SquadFormat):
         return _score_spans(task.format, examples, predictions, say, na_probs, threshold)
@@ -83,10 +83,10 @@ def evaluate(
 def shares_by_example(
     task: TaskConfig, examples: Sequence[Any], predictions: Mapping[str, Any]
 ) -> dict[str, dict[str, float]]:
-    """How right each answer is, from 0 to 1, by score and example id, in the order of the examples.
+    """The score of each answer, from 0 to 1, by name of the score and example id, in the order of the examples.
 
-    Only of scores that are means over examples: a correlation or GLUE's F1 is none. Examples without a label are left
-    out, and so is each example that a score is not about.
+    Only scores that are means over examples are included, not correlations or GLUE's F1. Examples without a label are
+    left out, and so are examples to which a score does not apply.
     """
     if isinstance(task.format, SquadFormat):
         answers = _gold_texts(task.format, examples)
@@ -104,7 +104,7 @@ def shares_by_example(
 def _by_score(
     names: Sequence[str], matches: Mapping[str, tuple[float, ...]], parts: Mapping[str, set[str]]
 ) -> dict[str, dict[str, float]]:
-    """The matches of each score and part; parts are named as in the scores, before or behind the name."""
+    """The matches by score and part; the part is a prefix or suffix of the name, as in the scores."""
     found = {}
     for part, ids in parts.items():
         for column, name in enumerate(names):
@@ -132,7 +132,7 @@ def _score_labels(task: TaskConfig, form: GlueFormat, gold: list[Any], predicted
 
 
 def _score_choices(gold: dict[str, int], predicted: dict[str, int]) -> dict[str, float]:
-    """Accuracy of all questions, and of each level where there are several."""
+    """Accuracy of all questions, and of each level if there are several."""
     return {
         f"accuracy{part}": metrics.accuracy([gold[id] for id in ids], [predicted[id] for id in ids])
         for part, ids in _levels(gold).items()
@@ -140,7 +140,7 @@ def _score_choices(gold: dict[str, int], predicted: dict[str, int]) -> dict[str,
 
 
 def _levels(ids: Iterable[str]) -> dict[str, set[str]]:
-    """The questions of each level where there are several, by the end of its scores' names, behind all of them."""
+    """All questions and, if there are several levels, those of each level, by the suffix of the scores' names."""
     levels = sorted({level(id) for id in ids})
     found = {"": set(ids)}
     if len(levels) > 1:

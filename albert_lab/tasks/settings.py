@@ -1,4 +1,4 @@
-"""How a model is fine-tuned on a task: the settings of one scale."""
+"""Settings of the fine-tuning on a task at one scale."""
 
 from typing import Literal
 
@@ -10,15 +10,15 @@ NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
 
 
 class TaskSettings(Section):
-    """How a model is fine-tuned on the task; what has a default is left out where the kind of task has no such thing.
+    """Settings of the fine-tuning on a task; a key with a default is left out if it does not apply to the kind of task.
 
     optimizer is torch's AdamW, or the release's Adam, which has no bias correction. learning_rate is for a model of
-    rate_hidden_size, and smaller for a wider one (see TaskConfig.fitted); where rate_hidden_size is null, it is used
-    for every model. Lengths count tokens.
-    checkpoint_steps is the distance of evaluations on the dev set; train_examples and dev_examples subsample.
-    retries: how often a diverged fine-tuning is repeated, each time at half the learning rate.
-    question_length bounds the question (span) or the question with its option (multiple choice). empty_windows is the
-    share of the training windows without the answer that are kept (span).
+    rate_hidden_size, and is reduced for a wider one (see TaskConfig.fitted); if rate_hidden_size is null, it is used
+    for every model. Lengths are in tokens.
+    checkpoint_steps is the number of steps between evaluations on the dev set. train_examples and dev_examples are the
+    sizes of subsamples. retries is the maximal number of repetitions of a diverged fine-tuning, each at half the
+    learning rate. question_length limits the question (span) or the question with its option (multiple choice).
+    empty_windows is the share of the training windows without the answer that are kept (span).
     """
 
     optimizer: Literal["adamw", "adam-release"]

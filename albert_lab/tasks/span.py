@@ -1,4 +1,4 @@
-"""A question on a context, answered by a span of it or by nothing: SQuAD's kind of task."""
+"""Span extraction: a question is answered by a span of a context or has no answer; the kind of the SQuAD tasks."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,12 +20,12 @@ from albert_lab.tasks.span_heads import NO_SPAN, SpanHead, SpanOrNothingHead
 from albert_lab.tasks.task import TaskConfig
 
 _THINNING_SEED = 1606
-# By row: its example, and the places in it of what the window shows; see Window and SpanFeatures.
+# By row: its example, and positions of the window; see Window and SpanFeatures.
 _TARGETS = ("example", "shift", "context_first", "context_end", "best_first", "best_end", "start", "end")
 
 
 class Window(NamedTuple):
-    """A stretch of the tokens of a context, and that part of it which has more context around it than elsewhere."""
+    """A range of the tokens of a context, and its part that has more context here than in other windows."""
 
     first: int
     end: int
@@ -33,13 +33,13 @@ class Window(NamedTuple):
     best_end: int
 
     def contains(self, answer: tuple[int, int] | None) -> bool:
-        """Whether all of an answer, from its first to its last token, is in the window."""
+        """Whether the whole answer (first and last token) is in the window."""
         return answer is not None and self.first <= answer[0] and answer[1] < self.end
 
 
 @cache
 def windows(num_tokens: int, size: int, stride: int) -> list[Window]:
-    """Windows over a context: each a stride on, the last one up to its end (run_squad_v1.py of the release)."""
+    """Windows over a context, one per stride; the last one ends with the context (run_squad_v1.py of the release)."""
     firsts = [0]
     while firsts[-1] + size < num_tokens:
         firsts.append(firsts[-1] + min(size, stride))
@@ -54,7 +54,7 @@ def windows(num_tokens: int, size: int, stride: int) -> list[Window]:
 
 
 class Kind:
-    """Span extraction; an item is a window of a context with the question before it."""
+    """Span extraction; an item is a window of a context after the question."""
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
         if not isinstance(task.format, SquadFormat):
@@ -65,9 +65,9 @@ class Kind:
         self.settings = settings
 
     def make_features(self, examples: Sequence[SpanExample], encoder: TextEncoder, *, training: bool) -> Features:
-        """A row a window: `[CLS] question [SEP] context [SEP]`; the question keeps its first tokens.
+        """One row per window: `[CLS] question [SEP] context [SEP]`; truncation keeps the question's first tokens.
 
-        To train on, windows without the answer are thinned out where the settings say so.
+        For training, only the share empty_windows of the windows without the answer is kept, if set.
         """
         settings = self.settings
         assert settings.question_length is not None
@@ -105,11 +105,11 @@ class Kind:
         )
 
     def build_head(self, shape: EncoderShape) -> SpanHead | SpanOrNothingHead:
-        """The head of SQuAD 2.0 where questions may be unanswerable, else that of 1.1."""
+        """The head of SQuAD 2.0 if questions may be unanswerable, else that of 1.1."""
         return (SpanOrNothingHead if self.unanswerable else SpanHead)(shape, self.settings)
 
     def chance_loss(self, features: Features) -> float:
-        """That of a model that knows how often a window contains the answer, and nothing of where, in nats."""
+        """The loss of a model that knows only how often a window contains the answer, not where, in nats."""
         targets = features.targets
         lengths = targets["context_end"] - targets["context_first"]
         found = targets["start"] != NO_SPAN
@@ -119,16 +119,16 @@ class Kind:
         return entropy + position + (entropy / 2 if self.unanswerable else 0.0)
 
     def collect(self, examples: Sequence[SpanExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
-        """The n best spans of each example in characters of its context, and the logit that there is none.
+        """The n best spans of each example, in characters of its context, and the logit of no answer.
 
-        Those of example i are in rows offsets[i] to offsets[i + 1] of starts, ends and scores, the best first.
-        scores are log-probabilities; no_answer is the lowest over the windows. right has the log-probability of the
-        right answer, in the window that gives it the highest.
+        Rows offsets[i] to offsets[i + 1] of starts, ends and scores are the spans of example i, the best first.
+        scores are log-probabilities; no_answer is the minimum over the windows. right has the log-probability of the
+        right answer, the maximum over the windows.
         """
         assert isinstance(features, SpanFeatures)
         assert self.settings.n_best is not None
         targets = features.targets
-        # One constant an example keeps the order of logits between its windows, which the release compares.
+        # One constant per example keeps the order of logits between its windows, which the release compares.
         norms = np.zeros((len(examples), 2))
         if "norms" in found:
             norms.fill(-np.inf)
@@ -180,9 +180,9 @@ class Kind:
         return packed | ({"no_answer": no_answer} if self.unanswerable else {})
 
     def average(self, members: Sequence[Scores]) -> Scores:
-        """The mean of the spans' probabilities, where one that a member does not list has none; of no_answer, the mean.
+        """The means of the spans' probabilities (0 for a member that does not list the span) and of no_answer.
 
-        Members may differ in windows and tokenizer: spans are those of characters.
+        Members may differ in windows and tokenizer, since spans count characters.
         """
         merged: list[list[tuple[tuple[int, int], float]]] = []
         for listed in zip(*(_spans(member) for member in members), strict=True):
@@ -196,7 +196,7 @@ class Kind:
         return self._pack(members[0]["ids"], merged, no_answer)
 
     def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
-        """The text of the most probable span, empty where there is none, and how probable it is that none answers."""
+        """The text of the most probable span (empty if there is none) and the probability of no answer."""
         answers = {}
         for example, spans in zip(examples, _spans(scores), strict=True):
             start, end = spans[0][0] if spans else (0, 0)
@@ -207,23 +207,23 @@ class Kind:
         return Predictions(answers, {e.id: float(p) for e, p in zip(examples, probabilities, strict=True)})
 
     def log_likelihoods(self, examples: Sequence[SpanExample], scores: Scores) -> np.ndarray | None:
-        """Log-probabilities of the true spans [examples], or of there being no answer where none is true."""
+        """Log-probabilities of the true spans, or of no answer for unanswerable questions [examples]."""
         return scores["right"]
 
     def constant(self, train: Sequence[SpanExample], examples: Sequence[SpanExample]) -> Predictions:
-        """The whole context; where questions may be unanswerable, no answer."""
+        """The whole context, or no answer if questions may be unanswerable."""
         return Predictions({example.id: "" if self.unanswerable else example.context for example in examples})
 
 
 @dataclass(frozen=True)
 class SpanFeatures(Features):
-    """Windows of contexts. A token at a position of a row is that of its context at position + shift."""
+    """Windows of contexts. The token at a position of a row is the context's token at position + shift."""
 
     contexts: Sequence[AlignedText] = ()  # by example
 
 
 def _answer_tokens(example: SpanExample, context: AlignedText) -> tuple[int, int] | None:
-    """First and last token of the first gold answer that is where it says."""
+    """First and last token of the first gold answer whose start is correct."""
     for answer in example.answers:
         if answer.start is not None:
             return context.tokens_of(answer.start, answer.start + len(answer.text))
@@ -238,7 +238,7 @@ def _row_targets(window: Window, offset: int, answer: tuple[int, int] | None) ->
 
 
 def _spans(scores: Scores) -> Iterator[list[tuple[tuple[int, int], float]]]:
-    """The spans of each example with their scores."""
+    """The spans of each example, with scores."""
     starts, ends, values = (scores[name].tolist() for name in ("starts", "ends", "scores"))
     for first, end in zip(scores["offsets"][:-1], scores["offsets"][1:], strict=True):
         yield [((starts[i], ends[i]), values[i]) for i in range(first, end)]

@@ -1,4 +1,4 @@
-"""The heads of span extraction: start and end of an answer in the tokens of a row, and whether there is one."""
+"""The heads of span extraction: start and end of an answer in the tokens of a row, and answerability."""
 
 import math
 
@@ -15,7 +15,7 @@ _MASKED = -1e30
 
 
 class SpanHead(nn.Module):
-    """A linear layer to the start and the end of the span (run_squad_v1.py of the release)."""
+    """A linear layer for the start and the end of the span (run_squad_v1.py of the release)."""
 
     def __init__(self, shape: EncoderShape, settings: TaskSettings) -> None:
         super().__init__()
@@ -31,8 +31,8 @@ class SpanHead(nn.Module):
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their logits).
 
-        right [rows] is that score of the true span, minus infinity where the row does not contain it. norms [rows, 2]:
-        the logarithms of the sums that make probabilities of start and end logits.
+        right [rows] is the score of the true span, minus infinity if the row does not contain it. norms [rows, 2] are
+        the logarithms of the normalizers of start and end probabilities.
         """
         logits = self._logits(hidden_states, batch)
         assert self.settings.n_best is not None
@@ -52,20 +52,20 @@ class SpanHead(nn.Module):
         return found | {"right": _where_held(right, batch), "norms": norms}
 
     def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
-        # Differs from the release: padding cannot be chosen, or a loss would depend on how much of it there is.
+        # Differs from the release: padding cannot be chosen, since the loss would depend on its length.
         logits = self.output(hidden_states).float()
         return [values.masked_fill(~batch.attention_mask, _MASKED) for values in logits.unbind(-1)]
 
 
 class SpanOrNothingHead(nn.Module):
-    """The start, the end given the start, and whether there is an answer (XLNet's head, run_squad_v2.py)."""
+    """Start, end given the start, and answerability (XLNet's head, run_squad_v2.py)."""
 
     def __init__(self, shape: EncoderShape, settings: TaskSettings) -> None:
         super().__init__()
         size = shape.hidden_size
         self.settings = settings
         self.start = nn.Linear(size, 1)
-        # One layer on [token, start token], kept as its halves: the first is computed once for all starts.
+        # One layer on [token, start token], stored as two halves: the first is computed once for all starts.
         self.end_of_token = nn.Linear(size, size)
         self.end_of_start = nn.Linear(size, size, bias=False)
         self.end_layer_norm = nn.LayerNorm(size, eps=shape.layer_norm_eps)
@@ -86,8 +86,8 @@ class SpanOrNothingHead(nn.Module):
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their log-probabilities).
 
-        right [rows] is the log-probability of the true span and of there being an answer, minus infinity where the row
-        does not contain it; no_answer [rows] is the logit that there is none.
+        right [rows] is the log-probability of the true span and of answerability, minus infinity if the row does not
+        contain the span; no_answer [rows] is the logit of no answer.
         """
         start_logits = self._start_logits(hidden_states, batch)
         assert self.settings.beam_size is not None
@@ -120,7 +120,7 @@ class SpanOrNothingHead(nn.Module):
 
 
 def _in_context(batch: TaskBatch) -> torch.Tensor:
-    """[rows, sequence]: the tokens of the context, which are between the two last [SEP]."""
+    """[rows, sequence] bool: True at tokens of the context, which are between the last two [SEP]."""
     positions = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
     first, end = (batch.targets[name][:, None] for name in ("context_first", "context_end"))
     return (positions >= first) & (positions < end)
@@ -138,17 +138,17 @@ def _at(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
 
 
 def _where_held(values: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-    """Values [rows], minus infinity where the row does not contain the answer."""
+    """Values [rows], or minus infinity for rows without the answer."""
     return values.masked_fill(batch.targets["start"] == NO_SPAN, -math.inf)
 
 
 def _best_spans(
     starts: torch.Tensor, ends: torch.Tensor, scores: torch.Tensor, batch: TaskBatch, settings: TaskSettings
 ) -> dict[str, torch.Tensor]:
-    """The highest of the spans [rows, starts, ends] that can be answers; what cannot has a score of minus infinity."""
+    """The best spans of [rows, starts, ends]; spans that cannot be answers have a score of minus infinity."""
     assert settings.answer_length is not None
     assert settings.n_best is not None
-    # A token that two windows show counts where more of the context is around it.
+    # A token of two windows counts in the window where it has more context.
     first, end = (batch.targets[name][:, None, None] for name in ("best_first", "best_end"))
     context_end = batch.targets["context_end"][:, None, None]
     lengths = ends - starts + 1

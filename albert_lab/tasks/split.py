@@ -12,12 +12,12 @@ from albert_lab.tasks.features import Features, TextEncoder
 from albert_lab.tasks.kind import TaskKind
 from albert_lab.tasks.records import ExampleSet
 
-# Which examples are taken does not depend on the seed of a fine-tuning: seeds differ in nothing but chance.
+# The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by chance.
 _SUBSAMPLE_SEED = 2020
 
 
 def subsample(examples: Sequence[Any], size: int | None) -> list[Any]:
-    """So many of the examples, always the same, in their order; all of them where size is None."""
+    """A fixed subsample of `size` examples, in order; all examples if size is None."""
     if size is None or size >= len(examples):
         return list(examples)
     rng = np.random.Generator(np.random.Philox(key=_SUBSAMPLE_SEED))
@@ -25,7 +25,7 @@ def subsample(examples: Sequence[Any], size: int | None) -> list[Any]:
 
 
 class Split:
-    """The examples that are used, in their order, with their sequences; record describes both."""
+    """The used examples, in order, with their sequences; record describes both."""
 
     def __init__(
         self,

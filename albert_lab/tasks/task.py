@@ -1,4 +1,4 @@
-"""A downstream task: where its data is, how it is read and scored, and how a model is fine-tuned at each scale."""
+"""A downstream task: its data, file format, metrics, and fine-tuning settings at each scale."""
 
 import difflib
 import json
@@ -30,18 +30,18 @@ Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(
 
 # Measured at H = 96 and 384; at 768 it gives what published fine-tunings of BERT-base use (see DECISIONS.md).
 RATE_EXPONENT = 1.5
-# Keys of which nothing can be said where the kind is not known.
+# Keys that cannot be checked if the kind is unknown.
 KIND_DECIDES = ("format", "metrics", "main", "settings")
 # The formats that a kind of task reads.
 FORMATS = {"classification": ("glue",), "multiple_choice": ("race", "choices"), "span": ("squad",)}
-# The first part of the paths of data that is made of a corpus (see corpus_tasks.py).
+# The first part of the paths of data that is made from a corpus (see corpus_tasks.py).
 CORPUS_FAMILY = "corpus"
-# What is put before the name of a user's file that is named like a task of the project: each has records of its own.
+# Prefix for a user's file that is named like a task of the project, so that their records are separate.
 OWN = "own-"
 
 
 class HubSource(Section):
-    """The task's data set on the Hugging Face Hub, or a local folder that `datasets` reads, and its splits by ours."""
+    """The task's data set on the Hugging Face Hub or in a local folder for `datasets`, and its splits by our splits."""
 
     path: str
     name: str | None
@@ -49,12 +49,12 @@ class HubSource(Section):
 
 
 class TaskConfig(Section):
-    """One task, as its file in conf/task/ or a file of the user's has it.
+    """One task: the content of its file in conf/task/ or of a user's file.
 
-    kind is the module of this package that fine-tunes on it. data names a file or folder a split, under the tasks
-    folder. main names the scores whose mean is the task's column. start_from is a task to fine-tune on before.
-    note is a footnote of the tables that have its column. official_examples counts those of the official files by
-    split, where there are any. version rises with every change of the file that moves numbers.
+    kind is the module of this package that fine-tunes on it. data has a file or folder per split, below the tasks
+    folder. main names the scores whose mean is the task's column. start_from is a task to fine-tune on first.
+    note is a footnote of the tables with its column. official_examples has the numbers of examples in the official
+    files by split, if any. version is incremented with every change of the file that changes results.
     """
 
     name: Name
@@ -71,9 +71,9 @@ class TaskConfig(Section):
     note: str | None
     official_examples: dict[str, int]
     settings: dict[str, TaskSettings]
-    _folder: Path | None = PrivateAttr(default=None)  # of a user's file: where its data may lie
+    _folder: Path | None = PrivateAttr(default=None)  # folder of a user's file, which may contain the data
 
-    # Each looks at fields before its own: whatever else is wrong with a file is said in the same round.
+    # Each validator reads only earlier fields, so that all problems of a file are reported at once.
 
     @field_validator("kind")
     @classmethod
@@ -119,26 +119,26 @@ class TaskConfig(Section):
             if getattr(each, key) is None
         ]
         if form and missing:
-            raise ValueError(f"{', '.join(missing)} must be given where format.name is {form.name}")
+            raise ValueError(f"{', '.join(missing)} must be given if format.name is {form.name}")
         return settings
 
     @property
     def family(self) -> str:
-        """The sub-folder of the tasks folder that its data shares with its like: glue, squad, race."""
+        """The family of the task, a sub-folder of the tasks folder: glue, squad, race."""
         return self.data["train"].split("/")[0]
 
     @property
     def is_made_of_corpus(self) -> bool:
-        """Whether its data is made of the corpus of a run, instead of being brought."""
+        """Whether its data is made from the corpus of a run."""
         return self.hub is None and self.family == CORPUS_FAMILY and not self._lies_beside("train")
 
     @property
     def folder(self) -> Path | None:
-        """The folder of a user's file; None where it is a task of the project."""
+        """The folder of a user's file; None for a task of the project."""
         return self._folder
 
     def beside(self, folder: Path) -> "TaskConfig":
-        """The same task with data that is looked for in a folder before the tasks folder."""
+        """The same task; its data is searched in this folder before the tasks folder."""
         found = self.model_copy()
         found._folder = folder
         return found
@@ -157,9 +157,9 @@ class TaskConfig(Section):
         return self.settings[scale]
 
     def fitted(self, config: RunConfig) -> TaskSettings:
-        """The settings of a run's scale with a learning rate for its width, and lengths that its own length allows.
+        """The settings of a run's scale, with the learning rate for its width and lengths within its sequence length.
 
-        Where the sequences must be shorter, question length and stride shrink in the same proportion.
+        If sequences must be shorter, question length and stride are reduced in the same proportion.
 
         Raises:
             ConfigError: no settings for the scale, or a pre-training length that is too short for the task.
@@ -183,7 +183,7 @@ class TaskConfig(Section):
             raise ConfigError(f"max_sequence_length={longest} of the run is too short for {self.name}") from error
 
     def file(self, folder: Path, split: str) -> Path:
-        """Where the data of a split is: next to a user's file if it is there, else under the tasks folder.
+        """The path of a split's data: next to a user's file if it exists there, else below the tasks folder.
 
         Raises:
             ConfigError: the task has no such split.
@@ -193,18 +193,18 @@ class TaskConfig(Section):
         return (self._folder if self._folder and self._lies_beside(split) else folder) / self.data[split]
 
     def check_data(self, folder: Path, splits: Sequence[str]) -> None:
-        """Raise what read() would raise of splits that are not there, without reading those that are."""
+        """Raises the errors of read() for missing splits, without reading the others."""
         for split in splits:
             if not self.file(folder, split).exists():
                 self.read(folder, split)
 
     def read(self, folder: Path, split: str) -> tuple[list[Any], list[Issue]]:
-        """The examples of a split, of its format's class, and what is wrong with some.
+        """The examples of a split, in the class of its format, and their issues.
 
-        One without a usable label is left out of train, and stays in every other split.
+        An example without a usable label is left out of train, but kept in all other splits.
 
         Raises:
-            MissingDataError: its file or folder is not there.
+            MissingDataError: its file or folder does not exist.
             ConfigError: the task has no such split, or the file cannot be used.
         """
         file = self.file(folder, split)
@@ -221,18 +221,18 @@ class TaskConfig(Section):
 
 
 def task_names() -> list[str]:
-    """Every task under conf/task/."""
+    """The names of all tasks in conf/task/."""
     return sorted(file.stem for file in paths.CONF.glob("task/*.yaml"))
 
 
 def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
     """A task by its name or by the path of a user's YAML file, with `key=value` overrides.
 
-    A user's file is the task, whatever it is called: named like a task of the project, it becomes `own-NAME`.
+    A user's file with the name of a task of the project becomes the task `own-NAME`.
 
     Raises:
-        ConfigError: no such task, text that is no YAML, a key or value that does not fit, or tasks that start from
-            each other; names file and key.
+        ConfigError: unknown task, invalid YAML, an invalid key or value, or a cycle of start_from; the message names
+            file and key.
     """
     task = _find(name, overrides)
     chain, step = [task.name], load_start(task)
@@ -245,7 +245,7 @@ def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
 
 
 def load_start(task: TaskConfig) -> TaskConfig | None:
-    """The task that is fine-tuned on before; the path of a file is relative to the file that names it.
+    """The task to fine-tune on first (start_from); the path of a file is relative to the file that names it.
 
     Raises: see load_task().
     """
@@ -268,15 +268,15 @@ def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
     return task.beside(file.parent) if name.endswith(".yaml") else task
 
 
-@cache  # a plan asks for each task many times
+@cache  # a plan loads each task many times
 def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
     try:
         content = OmegaConf.create(read_yaml(file))
-        for override in parse(overrides) if overrides else ():  # the parser takes a while to start
+        for override in parse(overrides) if overrides else ():  # the parser starts slowly
             if override.is_sweep_override():
-                raise ConfigError(f"{override.input_line} names several values, and a task takes one")
+                raise ConfigError(f"{override.input_line} has several values, but a task allows only one")
             OmegaConf.update(content, override.key_or_group, override.value(), force_add=True)
-        # JSON mode: lists may stand for tuples, numbers stay strict.
+        # JSON mode: lists are allowed for tuples, and numbers stay strict.
         plain: Any = OmegaConf.to_container(content, resolve=True)
         content = filled({"name": file.stem} | plain)
         if file.parent != paths.CONF / "task" and content["name"] in task_names():
@@ -284,7 +284,7 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
         return TaskConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
         details = error.errors()
-        if any(detail["loc"] == ("kind",) for detail in details):  # on which the rest depends
+        if any(detail["loc"] == ("kind",) for detail in details):  # the other keys depend on it
             details = [detail for detail in details if detail["loc"][0] not in KIND_DECIDES]
         raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in details)) from error
     except OmegaConfBaseException as error:
@@ -292,7 +292,7 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
 
 
 def _describe(detail: Any) -> str:
-    # pydantic puts the name of the format into the path of its keys.
+    # pydantic inserts the name of the format into the path of its keys.
     key = re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
     if detail["type"] == "extra_forbidden":
         return f"unknown key {key}"

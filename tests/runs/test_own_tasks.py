@@ -158,7 +158,7 @@ def test_all_that_is_wrong_with_a_file_is_said_in_one_round(tmp_path):
         load_task(str(file))
     assert [line.removeprefix(f"{file}: ") for line in str(error.value).splitlines()] == [
         "data.dev must be given",
-        "format.labels: write them in quotation marks: YAML reads yes, no, on, off, true and false as truth values",
+        "format.labels: write them in quotation marks: YAML reads yes, no, on, off, true and false as booleans",
         "settings.laptop.steps=0: Input should be greater than 0",
         "unknown key titel",
     ]

@@ -56,7 +56,7 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     assert text.splitlines()[-1].endswith("91.3 |")
 
     (output_folder(item.run.folder, "mnli", best[0]) / "best.npz").unlink()
-    with pytest.raises(MissingDataError, match=r"best\.npz is not there"):
+    with pytest.raises(MissingDataError, match=r"best\.npz does not exist"):
         ensembles.table(planned, 2, print)
 
 

@@ -22,17 +22,17 @@ def aligned(text, corpus=CORPUS):
 
 
 def text_of(found, first, last):
-    """The raw text that a stretch of tokens stands for."""
+    """The raw text that a range of tokens covers."""
     return found.text[found.starts[first] : found.ends[last]]
 
 
 def is_kept(text):
-    """Whether anything of a text is left for tokens: neither space nor what cleaning and normalization drop."""
+    """Whether a text yields tokens: it has more than spaces and characters that cleaning and normalization drop."""
     return any(char.isalnum() for char in clean(text, CORPUS)) and text.isascii()
 
 
 @given(TEXT, st.sampled_from([CORPUS, CASED]))
-def test_tokens_are_those_of_pretraining_and_stand_in_order(text, corpus):
+def test_tokens_are_those_of_pretraining_in_order(text, corpus):
     found = aligned(text, corpus)
     assert found.ids == toy_tokenizer().encode([clean(text, corpus)])[0]
     assert len(found.starts) == len(found.ends) == len(found.ids)
@@ -42,7 +42,7 @@ def test_tokens_are_those_of_pretraining_and_stand_in_order(text, corpus):
 
 
 @given(TEXT, st.integers(0, 40), st.integers(1, 40))
-def test_a_span_mapped_to_tokens_and_back_holds_its_text(text, start, length):
+def test_a_span_mapped_to_tokens_and_back_contains_its_text(text, start, length):
     end = min(len(text), start + length)
     gold = text[start:end]
     tokens = aligned(text).tokens_of(start, end)
@@ -56,7 +56,7 @@ def test_a_span_mapped_to_tokens_and_back_holds_its_text(text, start, length):
 
 
 @given(TEXT)
-def test_the_whole_text_comes_back_but_for_space_and_what_has_no_token(text):
+def test_tokens_cover_the_text_except_spaces_and_characters_without_tokens(text):
     found = aligned(text)
     words = [text_of(found, number, number) for number in range(len(found.ids))]
     assert all(char in text for word in words for char in word)
@@ -80,7 +80,7 @@ def test_the_whole_text_comes_back_but_for_space_and_what_has_no_token(text):
         ("x\u200b the cat sat", "cat"),
     ],
 )
-def test_an_answer_comes_back_as_it_is_written(text, gold):
+def test_an_answer_is_recovered_exactly(text, gold):
     found = aligned(text)
     start = text.index(gold)
     tokens = found.tokens_of(start, start + len(gold))
@@ -88,12 +88,12 @@ def test_an_answer_comes_back_as_it_is_written(text, gold):
     assert text_of(found, *tokens) == gold
 
 
-def test_what_is_nothing_but_space_has_no_tokens():
+def test_spaces_alone_have_no_tokens():
     assert aligned("the  cat").tokens_of(3, 5) is None
     assert aligned("").tokens_of(0, 0) is None
 
 
-def test_at_least_985_of_1000_gold_answers_of_squad_come_back_as_they_are(shared_data):
+def test_at_least_985_of_1000_gold_answers_of_squad_are_recovered_exactly(shared_data):
     import json
     import tarfile
 

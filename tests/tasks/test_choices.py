@@ -28,7 +28,7 @@ def write(file, *rows):
     return file
 
 
-def test_options_are_columns_of_which_the_last_may_be_empty(tmp_path):
+def test_each_option_has_a_column_and_the_last_columns_may_be_empty(tmp_path):
     file = write(tmp_path / "a.tsv", "goal\tone\ttwo\tthree\tlabel", "g\tx\ty\tz\tC", "h\tx\ty\t\t1", "i\tx\t\t\tA")
     examples, issues = form().read(file, labelled=True)
     assert examples == [
@@ -49,7 +49,7 @@ def test_options_are_a_list_in_json_and_labels_can_be_named(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.jsonl"])
-def test_what_is_written_is_read_again(name, tmp_path):
+def test_written_examples_are_read_back(name, tmp_path):
     examples = [ChoiceExample("0", "p", "q", ("x", "y", "z"), 2), ChoiceExample("1", "p", "r", ("x", "y"), 0)]
     made = form(passage="text")
     made.write(examples, tmp_path / name)
@@ -66,12 +66,12 @@ def test_what_is_written_is_read_again(name, tmp_path):
         ({"labels": ("1", "2")}, "2 labels for 3 options"),
     ],
 )
-def test_a_form_that_cannot_be_read_is_refused(changes, says):
+def test_an_unreadable_form_is_refused(changes, says):
     with pytest.raises(ValueError, match=says):
         form(**changes)
 
 
-def test_a_question_with_fewer_options_never_chooses_what_it_has_not(tmp_path):
+def test_a_question_with_fewer_options_never_gets_a_missing_option(tmp_path):
     task = load_task("race")
     kind, encoder = Kind(task, task.at("smoke")), TextEncoder(toy_tokenizer(), toy_config().corpus)
     few = ChoiceExample("0", "the cat", "it was", ("red", "big"), 1)
@@ -96,7 +96,7 @@ def test_json_lines_without_an_object_are_refused_with_the_reason(tmp_path):
         read_rows(tmp_path / "a.jsonl", [], False, "")
 
 
-def test_texts_and_labels_are_read_from_json_lines_and_written_so(tmp_path):
+def test_texts_and_labels_are_read_from_and_written_to_json_lines(tmp_path):
     two = GlueFormat(name="glue", columns=(), header=True, text_a="a", text_b="b", label="label", labels=("0", "1"))
     rows = [{"a": "x", "b": "y", "label": 1}, {"a": "x", "label": 0}, {"a": "x", "b": "y", "label": None}]
     file = write(tmp_path / "a.jsonl", *rows)

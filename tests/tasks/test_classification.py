@@ -32,7 +32,7 @@ def test_the_loss_does_not_depend_on_padding(tmp_path, name):
     assert together.item() == pytest.approx(sum(loss.item() for loss in apart) / 2, rel=1e-5)
 
 
-def test_a_sequence_is_never_longer_than_it_may_be_and_cuts_are_counted():
+def test_sequences_are_truncated_to_the_limit_and_truncations_are_counted():
     _, kind = kind_of("mnli")
     examples = [TextExample("0", "cat " * 90, "dog " * 5, "neutral"), TextExample("1", "cat", "dog", "entailment")]
     features = kind.make_features(examples, ENCODER, training=True)
@@ -67,7 +67,7 @@ def test_an_answer_is_the_most_probable_label():
     assert kind.average([found, flipped])["values"].tolist() == pytest.approx(np.array([[0.3, 0.45, 0.25]] * 2))
 
 
-def test_the_constant_answer_is_the_most_frequent_label_of_training():
+def test_the_constant_answer_is_the_most_frequent_training_label():
     task, kind = kind_of("mnli")
     train = [TextExample("0", "a", "b", label) for label in ("neutral", "neutral", "entailment")]
     assert set(kind.constant(train, text_examples(task)).answers.values()) == {"neutral"}

@@ -11,7 +11,7 @@ PLACES = ["castle", "harbour", "village", "mountain", "river", "forest", "garden
 
 
 def toy_corpus(folder, documents=60, names="{:04d}-speech.txt"):
-    """Documents of paragraphs in which later sentences take up words of earlier ones."""
+    """Documents of paragraphs in which later sentences repeat words of earlier ones."""
     folder.mkdir()
     for number in range(documents):
         paragraphs = []
@@ -53,7 +53,7 @@ def test_every_task_is_written_in_its_official_form(made, name):
 
 
 @pytest.mark.parametrize("name", STANDS_FOR)
-def test_text_is_of_held_out_documents_and_those_of_dev_give_nothing_to_train(made, name):
+def test_text_is_from_held_out_documents_and_no_document_is_in_train_and_dev(made, name):
     config = made[0]
     held_out, others = [], []
     for document in iterate(config.corpus):
@@ -70,7 +70,7 @@ def test_text_is_of_held_out_documents_and_those_of_dev_give_nothing_to_train(ma
 
 
 @pytest.mark.parametrize("setting", [{"documents": "paragraph"}, {"document_tokens": 20}])
-def test_tasks_are_made_of_source_documents_whatever_these_are_split_into(made, tmp_path, setting):
+def test_tasks_do_not_depend_on_how_source_documents_are_split(made, tmp_path, setting):
     config, folder, sizes = made
     changed = config.model_copy(
         update={"corpus": config.corpus.model_copy(update={"source_documents": "file", **setting})}
@@ -81,7 +81,7 @@ def test_tasks_are_made_of_source_documents_whatever_these_are_split_into(made, 
     assert all((tmp_path / file).read_bytes() == (folder / "tasks" / file).read_bytes() for file in files)
 
 
-def test_an_answer_fills_the_gap_and_stands_in_the_context(made):
+def test_an_answer_fills_the_gap_and_occurs_in_the_context(made):
     for example in read(made, "cloze-span", "dev"):
         assert example.question.count("_") == 1
         assert example.answers
@@ -89,7 +89,7 @@ def test_an_answer_fills_the_gap_and_stands_in_the_context(made):
             assert example.context[answer.start : answer.start + len(answer.text)] == answer.text
 
 
-def test_the_context_of_an_unanswerable_question_holds_no_word_of_its_answer(made):
+def test_the_context_of_an_unanswerable_question_has_no_word_of_its_answer(made):
     examples = read(made, "cloze-span-unanswerable", "train")
     answers = {example.id: example.answers for example in read(made, "cloze-span", "train")}
     unanswerable = [example for example in examples if example.is_impossible]
@@ -99,20 +99,20 @@ def test_the_context_of_an_unanswerable_question_holds_no_word_of_its_answer(mad
         assert not set(text.split()) & set(example.context.lower().replace(".", "").split())
 
 
-def test_labels_are_even(made):
+def test_labels_are_balanced(made):
     for name, most in (("next-paragraph", 0.4), ("pair-relation", 0.5), ("era", 0.51), ("document-half", 0.51)):
         labels = [example.label for example in read(made, name, "train")]
         assert max(labels.count(label) for label in set(labels)) / len(labels) <= most
 
 
-def test_a_pair_that_follows_stands_so_in_its_document(made):
+def test_a_pair_labelled_follows_is_consecutive_in_its_document(made):
     texts = [document.text.replace("\n", " ") for document in iterate(made[0].corpus)]
     for example in read(made, "pair-relation", "dev"):
         follows = any(f"{example.text_a} {example.text_b}" in text for text in texts)
         assert follows == (example.label == "follows")
 
 
-def test_the_right_option_opens_the_paragraph_after_the_passage(made):
+def test_the_right_option_begins_the_paragraph_after_the_passage(made):
     texts = [document.text for document in iterate(made[0].corpus)]
     for example in read(made, "next-paragraph", "dev"):
         follows = [any(f"{example.passage}\n{option}" in text for text in texts) for option in example.options]
@@ -127,7 +127,7 @@ def test_the_same_text_gives_the_same_files(made, tmp_path):
     assert all((tmp_path / file).read_bytes() == (made[1] / "tasks" / file).read_bytes() for file in files)
 
 
-def test_names_without_years_give_no_eras(tmp_path):
+def test_names_without_years_yield_no_task_era(tmp_path):
     config = toy_corpus(tmp_path / "text", names="speech-{}.txt")
     assert make_tasks(config, tmp_path / "tasks")["era"] == {}
     assert not (tmp_path / "tasks/corpus/era").exists()
@@ -143,7 +143,7 @@ def test_the_tasks_of_a_corpus_are_found_in_the_cache(tmp_path, monkeypatch):
     assert data_folder(load_task("sst2"), config, said.append) != folder
 
 
-def test_no_official_task_is_of_the_family_and_every_other_is():
+def test_only_tasks_of_this_module_are_of_the_family():
     assert {name for name in task_names() if load_task(name).is_made_of_corpus} == set(STANDS_FOR)
     assert all(load_task(name).kind == load_task(official).kind for name, official in STANDS_FOR.items())
     assert not {load_task(name).title for name in STANDS_FOR} & {load_task(name).title for name in STANDS_FOR.values()}
@@ -158,7 +158,7 @@ def test_a_letter_that_becomes_two_in_lower_case_breaks_no_task(tmp_path):
     assert read(made, "cloze-span", "train")
 
 
-def test_too_little_text_is_said(tmp_path):
+def test_too_little_text_is_reported(tmp_path):
     (tmp_path / "one.txt").write_text("The cat sat. It was red.\n")
     config = load(["corpus=files", f"corpus.path={tmp_path}", "corpus.documents=file", "corpus.dev_share=0.999"])
     with pytest.raises(ConfigError, match="too little held-out text for tasks"):

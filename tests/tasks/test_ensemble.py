@@ -18,7 +18,7 @@ def members(tmp_path, name, seeds=(0,)):
 
 
 @pytest.mark.parametrize("name", ["sst2", "race", "squad1", "squad2"])
-def test_an_ensemble_of_one_is_that_one(tmp_path, name):
+def test_an_ensemble_of_one_member_equals_that_member(tmp_path, name):
     task, data, files, (record,) = members(tmp_path, name)
     assert record is not None
     found = ensemble(task, files, data, print, scale="smoke")
@@ -42,7 +42,7 @@ def test_probabilities_are_averaged_over_members(tmp_path):
     assert list(worst.members) == files[:1]
 
 
-def test_members_that_scored_other_examples_are_refused(tmp_path):
+def test_members_with_scores_of_other_examples_are_refused(tmp_path):
     task, data, files, _ = members(tmp_path, "sst2", (0, 1))
     scores = load_scores(files[1])
     save_scores(scores | {"ids": scores["ids"][::-1]}, files[1])
@@ -52,7 +52,7 @@ def test_members_that_scored_other_examples_are_refused(tmp_path):
         ensemble(task, [], data, print, scale="smoke")
 
 
-def test_a_file_that_holds_no_scores_is_named(tmp_path):
+def test_a_file_without_scores_is_named(tmp_path):
     file = tmp_path / "scores.npz"
     file.write_text("no scores")
     with pytest.raises(ConfigError, match=r"scores\.npz: no \.npz file"):

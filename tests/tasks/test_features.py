@@ -31,7 +31,7 @@ def test_a_pair_is_cut_as_in_the_release(first, second, room):
     assert tuple(map(list, kept)) == released_cut(range(first), range(second), room)
 
 
-def test_a_batch_is_as_wide_as_its_longest_row_and_no_wider():
+def test_a_batch_is_exactly_as_wide_as_its_longest_row():
     batch = features([3, 5, 2]).batch(np.array([0, 2]), CPU)
     assert batch.input_ids.tolist() == [[10, 11, 12], [10, 11, 0]]
     assert batch.attention_mask.tolist() == [[True, True, True], [True, True, False]]
@@ -53,7 +53,7 @@ def test_an_epoch_has_every_item_once(seed):
     assert sorted(epoch) == list(range(130))
 
 
-def test_the_order_depends_on_seed_and_epoch_alone():
+def test_the_order_depends_only_on_seed_and_epoch():
     lengths = np.arange(40)
     first, again, other = (list(islice(training_items(lengths, 8, seed), 10)) for seed in (0, 0, 1))
     assert all((a == b).all() for a, b in zip(first, again, strict=True))
@@ -61,7 +61,7 @@ def test_the_order_depends_on_seed_and_epoch_alone():
     assert not all((a == b).all() for a, b in zip(first[:5], first[5:], strict=True))
 
 
-def test_batches_of_like_lengths_leave_little_padding():
+def test_batches_of_similar_lengths_need_little_padding():
     lengths = np.random.default_rng(0).integers(5, 65, 3200)
     places = sum(len(items) * lengths[items].max() for items in islice(training_items(lengths, 32, 0), 100))
     assert lengths.sum() / places > 0.9

@@ -19,7 +19,7 @@ LABELS = {
     "rte": ["entailment", "not_entailment"],
     "wnli": ["not_entailment", "entailment"],
 }
-# What the Hub's label 1 is in the official files.
+# The official name of the Hub's label 1.
 SECOND = {"mnli": "neutral", "qnli": "not_entailment", "rte": "not_entailment", "stsb": 3.8}
 
 
@@ -29,7 +29,7 @@ def said():
 
 
 def publish(folder, contents, features=None):
-    """A local copy of a data set: `contents` are rows by name of the configuration and split."""
+    """A local copy of a data set: `contents` has rows by configuration name and split."""
     configs = []
     for name, splits in contents.items():
         for split, rows in splits.items():
@@ -73,7 +73,7 @@ def race_row(id, article, answer):
 RACE = [race_row("high10.txt", "One.", "A"), race_row("high10.txt", "One.", "D"), race_row("middle2.txt", "Two.", "B")]
 
 
-def test_all_of_glue_is_written_in_the_official_form_and_read_again(glue, tmp_path, said):
+def test_all_of_glue_is_written_in_the_official_form_and_read_back(glue, tmp_path, said):
     written = fetch.fetch("glue", tmp_path, said.append, [f"hub.path={glue}"])
     assert len(written) == 9 * 3 + 2 == len(said)
     for name in LABELS:
@@ -88,7 +88,7 @@ def test_all_of_glue_is_written_in_the_official_form_and_read_again(glue, tmp_pa
         assert (second.text_b is None) == (name in ("cola", "sst2"))
 
 
-def test_what_is_there_is_not_fetched_again(glue, tmp_path, said):
+def test_existing_files_are_not_fetched_again(glue, tmp_path, said):
     dev = load_task("sst2").file(tmp_path, "dev")
     dev.parent.mkdir(parents=True)
     dev.write_text("mine")
@@ -100,7 +100,7 @@ def test_what_is_there_is_not_fetched_again(glue, tmp_path, said):
 
 
 @pytest.mark.parametrize("name", ["squad1", "squad2"])
-def test_squad_is_written_in_the_official_form_and_read_again(name, tmp_path, said):
+def test_squad_is_written_in_the_official_form_and_read_back(name, tmp_path, said):
     rows = [squad_row("a", "The cat.", ("cat", 4), ("The cat", 0)), squad_row("b", "The dog.", ("dog", 4))]
     if name == "squad2":
         rows.append(squad_row("c", "The dog."))
@@ -113,7 +113,7 @@ def test_squad_is_written_in_the_official_form_and_read_again(name, tmp_path, sa
     assert not issues
 
 
-def test_race_is_written_in_the_official_form_and_read_again(tmp_path, said):
+def test_race_is_written_in_the_official_form_and_read_back(tmp_path, said):
     hub = publish(tmp_path / "hub", {"all": dict.fromkeys(("train", "validation", "test"), RACE)})
     fetch.fetch("race", tmp_path, said.append, [f"hub.path={hub}"])
     examples, issues = load_task("race").read(tmp_path, "dev")
@@ -159,7 +159,7 @@ def test_an_interrupted_write_leaves_nothing_behind(tmp_path, said, monkeypatch)
     assert not list((tmp_path / "data/race").iterdir())
 
 
-def test_without_a_network_it_is_said_what_to_do(tmp_path, said):
+def test_without_a_network_the_error_names_alternatives(tmp_path, said):
     file = load_task("sst2").file(tmp_path, "train")
     with pytest.raises(MissingDataError, match=rf"sst2: .*nyu-mll/glue cannot be reached: .*{file}.*hub\.path=FOLDER"):
         fetch.fetch("sst2", tmp_path, said.append)
@@ -174,14 +174,14 @@ def test_a_split_or_configuration_that_the_data_set_lacks_is_refused(tmp_path, s
 
 
 @pytest.mark.parametrize("name", ["blue", "sotu"])
-def test_a_name_that_cannot_be_fetched_is_answered_with_those_that_can(name, tmp_path, said):
+def test_the_error_for_an_unknown_name_lists_the_allowed_ones(name, tmp_path, said):
     with pytest.raises(
         ConfigError, match=rf"{name} cannot be fetched \(allowed: glue, race, squad, wikipedia-books, or"
     ):
         fetch.fetch(name, tmp_path, said.append)
 
 
-def test_a_corpus_of_the_hub_is_tried_out_and_not_stored(tmp_path, said):
+def test_access_to_a_corpus_of_the_hub_is_tested_and_nothing_is_stored(tmp_path, said):
     for name in ("one", "two"):
         publish(tmp_path / name, {"default": {"train": [{"text": "A cat sat."}]}})
     datasets = ", ".join(f"{{path: {tmp_path / name}, name: null, split: train}}" for name in ("one", "two"))
@@ -194,7 +194,7 @@ def test_a_corpus_of_the_hub_is_tried_out_and_not_stored(tmp_path, said):
         fetch.fetch("wikipedia-books", tmp_path / "data", said.append)
 
 
-def test_the_status_says_what_is_there_what_is_missing_and_where_it_is_looked_for(glue, tmp_path, said):
+def test_the_status_lists_existing_and_missing_data_and_the_folder(glue, tmp_path, said):
     fetch.fetch("mnli", tmp_path, said.append, [f"hub.path={glue}"])
     load_task("mnli").file(tmp_path, "test").unlink()
     dev = load_task("sst2").file(tmp_path, "dev")

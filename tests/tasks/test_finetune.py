@@ -58,7 +58,7 @@ def test_the_official_score_of_the_saved_predictions_is_the_recorded_one(tmp_pat
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_record_has_the_share_of_each_example_and_the_loss_of_the_right_answers(tmp_path, name):
+def test_a_record_has_the_score_of_each_example_and_the_loss_of_the_right_answers(tmp_path, name):
     data = tmp_path / "data"
     record = make(toy_start(tmp_path / "run"), toy_task(name, data), data)
     main = record.best.main
@@ -71,7 +71,7 @@ def test_a_record_has_the_share_of_each_example_and_the_loss_of_the_right_answer
     assert len(record_file(tmp_path / "run", name, 0).read_text().splitlines()) < 40
 
 
-def test_a_correlation_has_no_interval_no_loss_and_no_share_of_an_example(tmp_path):
+def test_a_correlation_has_no_interval_no_loss_and_no_scores_of_examples(tmp_path):
     data = tmp_path / "data"
     record = make(toy_start(tmp_path / "run"), toy_task("stsb", data, "start_from=null"), data)
     assert record.example_scores is None
@@ -80,7 +80,7 @@ def test_a_correlation_has_no_interval_no_loss_and_no_share_of_an_example(tmp_pa
     assert set(record.best.scores) == {"pearson", "spearman"}
 
 
-def test_a_finished_fine_tuning_is_not_made_again_and_one_with_other_settings_is(tmp_path):
+def test_a_finished_fine_tuning_is_repeated_only_with_other_settings(tmp_path):
     data = tmp_path / "data"
     start = toy_start(tmp_path / "run")
     make(start, toy_task("sst2", data), data)
@@ -98,7 +98,7 @@ def test_a_finished_fine_tuning_is_not_made_again_and_one_with_other_settings_is
 
 @pytest.mark.parametrize("name", ["sst2", "squad2"])
 @pytest.mark.parametrize("stop", [0, 2, 3, 5])
-def test_a_stopped_fine_tuning_goes_on_to_the_very_same_end(tmp_path, name, stop):
+def test_a_stopped_fine_tuning_resumes_to_identical_results(tmp_path, name, stop):
     data = tmp_path / "data"
     task = toy_task(name, data, "settings.smoke.dropout=0.1")
     whole = make(toy_start(tmp_path / "whole"), task, data)
@@ -121,7 +121,7 @@ def test_a_stopped_fine_tuning_goes_on_to_the_very_same_end(tmp_path, name, stop
         assert all((kept[key] == expected[key]).all() for key in expected)
 
 
-def test_seeds_differ_and_their_median_keeps_all_values(tmp_path):
+def test_seeds_differ_and_their_summary_has_all_values(tmp_path):
     data = tmp_path / "data"
     task = toy_task("sst2", data)
     start = toy_start(tmp_path / "run")
@@ -155,7 +155,7 @@ def test_pretrained_weights_are_the_encoders_and_random_ones_depend_on_the_seed(
     )
 
 
-def test_a_task_can_start_from_another_which_is_made_first(tmp_path, monkeypatch):
+def test_a_task_can_start_from_another_which_is_fine_tuned_first(tmp_path, monkeypatch):
     data = tmp_path / "data"
     before, task = toy_task("mnli", data), toy_task("rte", data)
     monkeypatch.setattr(module, "load_start", lambda task: {"mnli": before, None: None}[task.start_from])
@@ -168,9 +168,9 @@ def test_a_task_can_start_from_another_which_is_made_first(tmp_path, monkeypatch
     assert kept.start_from is None
 
 
-def test_one_class_for_all_is_flagged_and_tried_again_at_half_the_rate(tmp_path):
+def test_constant_answers_are_flagged_and_repeated_at_half_the_rate(tmp_path):
     data = tmp_path / "data"
-    # A rate of nothing: the head keeps its first answer.
+    # A tiny rate, so that the head keeps its first answer.
     task = toy_task("mnli", data, "settings.smoke.learning_rate=1e-12", "settings.smoke.retries=2")
     said = []
     record = make(toy_start(tmp_path / "run"), task, data, say=said.append)
@@ -181,7 +181,7 @@ def test_one_class_for_all_is_flagged_and_tried_again_at_half_the_rate(tmp_path)
     assert len([line for line in said if "again at half the learning rate" in line]) == 2
 
 
-def test_what_learns_is_not_flagged(tmp_path):
+def test_a_fine_tuning_that_learns_is_not_flagged(tmp_path):
     data = tmp_path / "data"
     task = toy_task(
         "sst2",
@@ -189,7 +189,7 @@ def test_what_learns_is_not_flagged(tmp_path):
         "settings.smoke.steps=60",
         "settings.smoke.checkpoint_steps=60",
     )
-    # A wide distribution: from a narrow one the first hundreds of steps go into growing.
+    # A wide distribution: from a narrow one, the weights need hundreds of steps to grow.
     record = make(toy_start(tmp_path / "run", "model.initializer_range=0.2"), task, data)
     assert record.diverged == ()
     (attempt,) = record.attempts
@@ -198,7 +198,7 @@ def test_what_learns_is_not_flagged(tmp_path):
     assert record.best.main.value > record.best.main.floor == 50
 
 
-def test_a_loss_that_is_no_number_fails_the_fine_tuning(tmp_path, monkeypatch):
+def test_a_loss_that_is_not_finite_fails_the_fine_tuning(tmp_path, monkeypatch):
     data = tmp_path / "data"
     task = toy_task("sst2", data)
     monkeypatch.setattr(module.TaskModel, "loss", lambda self, batch: self.pooler.dense.bias.sum() * math.nan)
@@ -224,7 +224,7 @@ def test_further_splits_are_predicted_with_and_without_labels(tmp_path):
     assert not (outputs / WEIGHTS).exists()
 
 
-def test_a_subsample_is_the_same_whatever_the_seed():
+def test_a_subsample_is_the_same_for_all_seeds():
     assert subsample(range(100), 10) == subsample(range(100), 10)
     assert subsample(range(100), 10) == sorted(set(subsample(range(100), 10)))
     assert subsample(range(5), None) == subsample(range(5), 9) == [0, 1, 2, 3, 4]
@@ -237,7 +237,7 @@ def test_missing_data_leaves_nothing_that_looks_finished(tmp_path):
     assert read_record(start.folder, "sst2", 0) is None
 
 
-def test_a_file_that_is_no_record_is_named(tmp_path):
+def test_a_file_without_a_record_is_named(tmp_path):
     file = record_file(tmp_path, "sst2", 0)
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"task": "sst2"}))

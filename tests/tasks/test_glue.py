@@ -9,7 +9,7 @@ from albert_lab.tasks.examples import Issue, TextExample, describe
 from albert_lab.tasks.task import load_task, task_names
 
 FORMS: dict[str, Any] = {name: load_task(name).format for name in task_names() if load_task(name).family == "glue"}
-# What the official labelled files look like, with a header line where they have one.
+# The form of the official labelled files, with a header line if they have one.
 FILES = {
     "cola": 'gj04\t1\t\tThe weights made the rope stretch.\ngj04\t0\t*\tThe rope "made stretch.\n',
     "sst2": 'sentence\tlabel\nit \'s a charming journey . \t1\n" bleak " and desperate \t0\n',
@@ -49,7 +49,7 @@ def read(name, text, tmp_path, labelled=True):
     return FORMS[name].read(file, labelled)
 
 
-def test_all_nine_tasks_are_there():
+def test_all_nine_tasks_exist():
     assert sorted(FORMS) == sorted(FILES)
 
 
@@ -88,7 +88,7 @@ def test_quotation_marks_and_carriage_returns_do_not_join_or_split_lines(tmp_pat
     assert not issues
 
 
-def test_short_lines_and_labels_that_are_none_are_left_out_and_named(tmp_path):
+def test_short_lines_and_invalid_labels_are_left_out_and_named(tmp_path):
     text = FILES["mnli"] + "2\tcut short\n" + "3\t\t\t\t\t\t\t\tA.\tB.\tneutral\tentailment\t-\n" + "4\n"
     examples, issues = read("mnli", text, tmp_path)
     assert len(examples) == 2
@@ -100,19 +100,19 @@ def test_short_lines_and_labels_that_are_none_are_left_out_and_named(tmp_path):
     assert describe(issues[:1] * 5) == ("2 columns instead of 13: 5 (train.tsv:4, train.tsv:4, train.tsv:4, ...)")
 
 
-def test_where_labels_are_not_needed_an_example_without_one_stays_and_is_named(tmp_path):
+def test_if_labels_are_not_needed_an_example_without_one_is_kept_and_named(tmp_path):
     examples, issues = read("mnli", FILES["mnli"].replace("\tcontradiction\n", "\t-\n"), tmp_path, labelled=False)
     assert [example.label for example in examples] == ["entailment", None]
     assert [issue.example for issue in issues] == ["train.tsv:3"]
 
 
-def test_the_id_is_the_number_of_the_line_whatever_is_left_out(tmp_path):
+def test_the_id_is_the_line_number_even_if_lines_are_left_out(tmp_path):
     examples, _ = read("cola", "gj04\t1\n" + FILES["cola"], tmp_path)
     assert [example.id for example in examples] == ["1", "2"]
 
 
 @pytest.mark.parametrize("score", ["nan", "inf", "five", ""])
-def test_a_score_that_is_no_finite_number_is_no_label(score, tmp_path):
+def test_a_score_that_is_not_a_finite_number_is_an_invalid_label(score, tmp_path):
     _, (issue,) = read("stsb", FILES["stsb"].replace("1.25", score), tmp_path)
     assert issue == Issue("train.tsv:3", f"score is {score!r}, not a number")
 
@@ -134,7 +134,7 @@ def test_a_file_of_another_form_is_refused(name, text, says, tmp_path):
         read(name, text, tmp_path)
 
 
-def test_bytes_that_are_no_utf_8_are_named_with_their_line(tmp_path):
+def test_bytes_that_are_not_utf_8_are_named_with_their_line(tmp_path):
     file = tmp_path / "dev.tsv"
     file.write_bytes(b"sentence\tlabel\ngood\t1\ncaf\xe9\t0\n")
     with pytest.raises(ConfigError, match=r"dev\.tsv:3: not UTF-8 \(byte 0xe9\)"):
@@ -142,7 +142,7 @@ def test_bytes_that_are_no_utf_8_are_named_with_their_line(tmp_path):
 
 
 def test_a_missing_file_is_missing_data(tmp_path):
-    with pytest.raises(MissingDataError, match=r"none\.tsv is not there"):
+    with pytest.raises(MissingDataError, match=r"none\.tsv does not exist"):
         FORMS["sst2"].read(tmp_path / "none.tsv", labelled=True)
     with pytest.raises(ConfigError, match="is a folder"):
         FORMS["sst2"].read(tmp_path, labelled=True)
@@ -154,7 +154,7 @@ TEXTS = st.text(st.characters(exclude_characters="\t\r\n", exclude_categories=["
 
 
 @given(name=st.sampled_from(sorted(FORMS)), labelled=st.booleans(), data=st.data())
-def test_what_is_written_is_read_again(name, labelled, data, folder):
+def test_written_examples_are_read_back(name, labelled, data, folder):
     form = FORMS[name]
     label = st.none() if not labelled else st.sampled_from(form.labels) if form.labels else st.sampled_from([0.0, 3.8])
     text_b = TEXTS if form.text_b else st.none()
@@ -179,7 +179,7 @@ def test_a_file_is_written_with_the_official_columns(tmp_path):
 # Predictions
 
 
-def test_predictions_are_written_as_the_leaderboard_takes_them(tmp_path):
+def test_predictions_are_written_in_the_form_of_the_leaderboard(tmp_path):
     file = tmp_path / "MNLI-m.tsv"
     form = FORMS["mnli"]
     form.write_predictions({"0": "neutral", "1": "entailment"}, file)
@@ -190,7 +190,7 @@ def test_predictions_are_written_as_the_leaderboard_takes_them(tmp_path):
 @given(
     predictions=st.dictionaries(st.integers(0).map(str), st.floats(allow_nan=False, allow_infinity=False), min_size=1)
 )
-def test_predicted_numbers_survive_the_way_through_the_file(predictions, folder):
+def test_predicted_numbers_are_read_back_exactly(predictions, folder):
     file = folder / "STS-B.tsv"
     FORMS["stsb"].write_predictions(predictions, file)
     assert FORMS["stsb"].read_predictions(file) == predictions

@@ -30,7 +30,7 @@ def refer(name, labels, predictions):
 @pytest.mark.parametrize("name", metrics.OF_CLASSES)
 @settings(max_examples=40)
 @given(CLASSES)
-def test_a_score_of_classes_is_scikit_learns(name, pairs):
+def test_scores_of_classes_equal_those_of_scikit_learn(name, pairs):
     labels, predictions = map(list, zip(*pairs, strict=True))
     assert metrics.OF_CLASSES[name](labels, predictions) == 100 * refer(name, labels, predictions)
 
@@ -47,7 +47,7 @@ def test_one_class_and_constant_predictions_score_as_in_scikit_learn_without_a_w
 @pytest.mark.parametrize("name", metrics.OF_NUMBERS)
 @settings(max_examples=40)
 @given(NUMBERS)
-def test_a_correlation_is_scipys_and_0_where_scipy_has_none(name, pairs):
+def test_a_correlation_equals_that_of_scipy_or_0_if_undefined(name, pairs):
     labels, predictions = map(list, zip(*pairs, strict=True))
     constant = len(set(labels)) == 1 or len(set(predictions)) == 1
     with warnings.catch_warnings(action="ignore"):
@@ -64,7 +64,7 @@ def test_a_correlation_with_a_constant_is_0_without_a_warning(name, labels, pred
 
 
 @pytest.mark.parametrize("score", [*metrics.OF_CLASSES.values(), *metrics.OF_NUMBERS.values()])
-def test_nothing_has_no_score(score):
+def test_empty_predictions_have_no_score(score):
     with pytest.raises(ValueError, match=r"empty|zero-size"):
         score([], [])
 
@@ -76,7 +76,7 @@ def test_a_number_that_is_not_finite_has_no_correlation(score, value):
         score([1.0, 2.0, 3.0], [1.0, value, 3.0])
 
 
-def test_scores_worked_by_hand():
+def test_scores_equal_values_calculated_by_hand():
     labels, predictions = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0, 0, 0]  # 3 true and 1 false positive
     assert metrics.accuracy(labels, predictions) == 80
     assert metrics.f1(labels, predictions) == 75
@@ -108,7 +108,7 @@ def test_answers_are_compared_without_case_articles_and_punctuation(text, normal
     assert metrics.normalize_answer(text) == normal
 
 
-def test_an_answer_scores_by_the_gold_text_that_fits_it_best():
+def test_an_answer_is_scored_by_the_best_gold_text():
     answers = {"q": ["a cat", "the cat sat"]}
     assert metrics.score_squad1(answers, {"q": "Cat."}) == {"exact_match": 100, "f1": 100}
     close = metrics.score_squad1(answers, {"q": "cat sat down"})  # precision 2/3, recall 1
@@ -116,7 +116,7 @@ def test_an_answer_scores_by_the_gold_text_that_fits_it_best():
     assert metrics.score_squad1(answers, {"q": "dog"}) == {"exact_match": 0, "f1": 0}
 
 
-def test_a_word_counts_as_often_as_both_texts_have_it():
+def test_a_word_counts_as_often_as_it_occurs_in_both_texts():
     assert metrics.score_squad1({"q": ["x x y"]}, {"q": "x x x"})["f1"] == pytest.approx(100 * 2 / 3)
 
 
@@ -124,7 +124,7 @@ def test_the_two_scripts_differ_on_texts_without_a_word():
     answers, predictions = {"q": ["The"]}, {"q": "an"}
     assert metrics.score_squad1(answers, predictions) == {"exact_match": 100, "f1": 0}
     assert metrics.score_squad2(answers, predictions)["HasAns_f1"] == 100
-    # 2.0 leaves such a gold text out where there is another.
+    # 2.0 leaves out such a gold text if there is another.
     answers = {"q": ["The", "The Who"]}
     assert metrics.score_squad1(answers, predictions)["exact_match"] == 100
     assert metrics.score_squad2(answers, predictions)["exact"] == 0
@@ -167,15 +167,15 @@ def test_a_question_above_the_threshold_counts_as_unanswered():
     assert metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS, threshold=0.15)["HasAns_f1"] == 50
 
 
-def test_the_best_threshold_lies_at_the_last_question_that_is_better_answered():
+def test_the_best_threshold_is_at_the_last_question_that_should_be_answered():
     scores = metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS)
-    # From 2 impossible questions right: + 1 at a; at b + 0 (exact) or + 2/3 (F1); at c + 0; at d - 1.
+    # Starts at 2 right (unanswerable) questions: + 1 at a; at b + 0 (exact) or + 2/3 (F1); at c + 0; at d - 1.
     assert (scores["best_exact"], scores["best_exact_thresh"]) == (75, 0.1)
     assert (scores["best_f1"], scores["best_f1_thresh"]) == (pytest.approx(100 * (2 + 1 + 2 / 3) / 4), 0.2)
 
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4, unique=True))
-def test_no_other_threshold_scores_more_than_the_best(values):
+def test_no_other_threshold_is_better_than_the_best(values):
     na_probs = dict(zip(ANSWERS, values, strict=True))
     best = metrics.score_squad2(ANSWERS, PREDICTIONS, na_probs)
     for threshold in [-1.0, *values]:

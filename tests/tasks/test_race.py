@@ -29,7 +29,7 @@ def folder(tmp_path):
     return write
 
 
-def test_a_question_is_named_by_its_level_its_passage_and_its_number(folder):
+def test_the_id_of_a_question_has_its_level_its_passage_and_its_number(folder):
     examples, issues = RACE.read(folder(high_7=passage("A", "B"), middle_12=passage("D", "C")), labelled=True)
     assert [example.id for example in examples] == [
         "high/7.txt/0",
@@ -45,7 +45,7 @@ def test_a_question_is_named_by_its_level_its_passage_and_its_number(folder):
     assert not issues
 
 
-def test_the_released_codes_own_file_of_all_passages_is_not_read_twice(folder):
+def test_the_file_all_txt_of_the_release_is_not_read(folder):
     split = folder(high_7=passage("A", "B"), high_all="{}\n{}\n")
     assert len(RACE.read(split, labelled=True)[0]) == 2
 
@@ -68,7 +68,7 @@ def test_a_question_without_four_options_or_a_letter_is_left_out_and_named(folde
     assert [issue.example for issue in issues[2:]] == ["high/2.txt/1", "high/3.txt/0"]
 
 
-def test_a_passage_without_answers_is_refused_unless_it_is_only_to_be_predicted(folder):
+def test_a_passage_without_answers_is_refused_if_labels_are_needed(folder):
     content = passage()
     del content["answers"]
     split = folder(high_7=content)
@@ -98,7 +98,7 @@ def test_a_folder_without_passages_is_missing_data(tmp_path):
         RACE.read(tmp_path, labelled=True)
 
 
-def test_what_is_written_is_the_official_form_and_is_read_again(folder, tmp_path):
+def test_the_official_form_is_written_and_read_back(folder, tmp_path):
     split = folder(high_7=passage("A", "B"), middle_12=passage("C", questions=["Où?"], id="middle12.txt"))
     examples, _ = RACE.read(split, labelled=True)
     RACE.write(examples, tmp_path / "written")
@@ -114,7 +114,7 @@ def test_predictions_are_letters_by_question(tmp_path):
     assert RACE.read_predictions(file) == {"high/7.txt/0": 0, "high/7.txt/1": 3}
 
 
-def test_predictions_that_are_no_letters_are_refused(tmp_path):
+def test_predictions_that_are_not_letters_are_refused(tmp_path):
     file = tmp_path / "predictions.json"
     file.write_text('{"q": "A", "r": "E", "s": "", "t": "AB"}')
     with pytest.raises(ConfigError, match=r"not one of A, B, C, D: 3 \(r: E, s: , t: AB\)"):

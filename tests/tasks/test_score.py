@@ -58,16 +58,16 @@ def test_numbers_are_correlated(score_text):
     assert score_text("stsb", data, tsv(2.5, 2.5, 2.5)) == {"pearson": 0, "spearman": 0}
 
 
-def test_a_constant_answer_to_cola_scores_0(score_text):
+def test_constant_answers_to_cola_score_0(score_text):
     assert score_text("cola", "a\t1\t\tGood.\na\t0\t*\tBad.\n", tsv(1, 1)) == {"matthews": 0}
 
 
-def test_another_split_is_scored_against_its_own_file(score_text):
+def test_another_split_is_scored_with_the_data_of_that_split(score_text):
     data = "index\tsentence1\tsentence2\tgold_label\n0\ta\tb\tneutral\n"
     assert score_text("mnli", data, tsv("neutral"), split="dev_mismatched") == {"accuracy": 100}
 
 
-def test_an_example_without_a_label_may_be_predicted_and_is_not_scored(score_text, said):
+def test_an_example_without_a_label_may_have_a_prediction_but_is_not_scored(score_text, said):
     data = "index\tsentence1\tsentence2\tgold_label\n0\ta\tb\tneutral\n1\ta\tb\t-\n"
     assert score_text("mnli", data, tsv("neutral", "neutral")) == {"accuracy": 100}
     assert score_text("mnli", data, tsv("neutral")) == {"accuracy": 100}
@@ -84,12 +84,12 @@ def test_an_example_without_a_label_may_be_predicted_and_is_not_scored(score_tex
         ("0\t1\n", "first line must be"),
     ],
 )
-def test_predictions_that_are_not_for_the_data_are_refused(predictions, says, score_text):
+def test_predictions_that_do_not_match_the_data_are_refused(predictions, says, score_text):
     with pytest.raises(ConfigError, match=says):
         score_text("sst2", SST2, predictions)
 
 
-def test_a_part_of_a_split_is_scored_where_that_is_asked_for(score_text, said):
+def test_a_part_of_a_split_is_scored_on_request(score_text, said):
     assert score_text("sst2", SST2, tsv(1, 1), partial=True) == {"accuracy": 50}
     assert said == ["scoring the 2 examples of dev that are predicted"]
 
@@ -105,11 +105,11 @@ def test_missing_files_are_missing_data(tmp_path, said):
     file = load_task("sst2").file(tmp_path, "dev")
     file.parent.mkdir(parents=True)
     file.write_text(SST2)
-    with pytest.raises(MissingDataError, match=r"none\.tsv is not there"):
+    with pytest.raises(MissingDataError, match=r"none\.tsv does not exist"):
         score(load_task("sst2"), tmp_path / "none.tsv", tmp_path, said.append)
 
 
-def test_predictions_in_memory_and_in_a_file_score_alike(score_text, tmp_path, said):
+def test_predictions_in_memory_and_in_a_file_get_the_same_scores(score_text, tmp_path, said):
     from_file = score_text("sst2", SST2, tsv(1, 0, 0, 1))
     task = load_task("sst2")
     examples, _ = task.read(tmp_path, "dev")
@@ -134,7 +134,7 @@ def test_race_is_scored_together_and_by_level(score_text):
         score_text("race", data, predictions)
 
 
-def test_one_level_alone_has_no_score_of_its_own(score_text):
+def test_a_single_level_has_no_separate_score(score_text):
     assert score_text("race", {"high/1.txt": race("A")}, {"high/1.txt/0": "A"}) == {"accuracy": 100}
 
 
@@ -152,16 +152,16 @@ def squad(answers, marked):
 
 SQUAD1 = squad(
     {"a": ["cat"], "b": ["dog", "hound"]}, marked=False
-)  # a dog that is not in the context scores all the same
+)  # a gold text that is not in the context is scored too
 SQUAD2 = squad({"a": ["cat"], "b": []}, marked=True)
 
 
-def test_squad_1_1_is_scored_by_the_gold_texts_wherever_they_are(score_text, said):
+def test_squad_1_1_is_scored_by_all_gold_texts_even_if_not_in_the_context(score_text, said):
     assert score_text("squad1", SQUAD1, {"a": "The cat", "b": "a hound"}) == {"exact_match": 100, "f1": 100}
     assert "no answer is in the context where it says: 1 (b)" in said[0]
 
 
-def test_questions_of_squad_without_a_prediction_count_as_wrong_and_are_said(score_text, said):
+def test_squad_questions_without_a_prediction_count_as_wrong_and_are_reported(score_text, said):
     assert score_text("squad1", SQUAD1, {"a": "cat", "x": "y"}) == {"exact_match": 50, "f1": 50}
     assert said[1] == "questions without a prediction count as wrong: 1 (b) of 2"
     assert said[2] == "predictions of questions that are not in the data are left aside: 1 (x)"
@@ -172,7 +172,7 @@ def test_predictions_of_other_questions_are_refused(score_text):
         score_text("squad1", SQUAD1, {"x": "cat"})
 
 
-def test_squad_2_0_takes_no_answer_probabilities(score_text, tmp_path):
+def test_squad_2_0_accepts_no_answer_probabilities(score_text, tmp_path):
     file = tmp_path / "na.json"
     file.write_text('{"a": 0.2, "b": 0.7}')
     predictions = {"a": "cat", "b": "cat"}
@@ -214,7 +214,7 @@ def official(shared_data, tmp_path_factory):
         ("squad2", "full-dev-v2.0", "v2.0-bert-single", 0),
     ],
 )
-def test_published_predictions_score_as_by_the_official_scripts_to_the_last_digit(
+def test_published_predictions_get_exactly_the_scores_of_the_official_scripts(
     official, said, name, dev, predictions, missing
 ):
     expected = json.loads((official / "squad/predictions/official-scores.json").read_text())[predictions]
@@ -256,14 +256,14 @@ def test_every_example_of_the_shared_glue_files_can_be_used(shared_data, tmp_pat
         assert not any(issues for _, issues in read)
 
 
-def test_gold_labels_score_100_and_one_class_scores_its_share(shared_data, tmp_path, said):
+def test_gold_labels_score_100_and_a_constant_class_scores_its_share(shared_data, tmp_path, said):
     with tarfile.open(shared_data / "glue.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     task = load_task("mrpc")
     examples, _ = task.read(tmp_path, "dev")
     gold = {example.id: example.label for example in examples}
     assert evaluate(task, examples, gold, said.append) == {"accuracy": 100, "f1": 100}
-    # The known baseline of answering "paraphrase" throughout: 68.4 % accuracy, 81.2 % F1.
+    # The known baseline that always answers "paraphrase": 68.4 % accuracy, 81.2 % F1.
     constant = evaluate(task, examples, dict.fromkeys(gold, "1"), said.append)
     assert {name: round(value, 1) for name, value in constant.items()} == {"accuracy": 68.4, "f1": 81.2}
 

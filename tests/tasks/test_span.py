@@ -34,7 +34,7 @@ def asked(*answers, id="q"):
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 60))
-def test_windows_show_every_token_and_give_each_to_one_of_them(num_tokens, size, stride):
+def test_windows_cover_every_token_and_assign_each_to_one_window(num_tokens, size, stride):
     found = windows(num_tokens, size, stride)
     assert {token for window in found for token in range(window.first, window.end)} == set(range(num_tokens))
     given_to = [token for window in found for token in range(window.best_first, window.best_end)]
@@ -46,7 +46,7 @@ def test_windows_show_every_token_and_give_each_to_one_of_them(num_tokens, size,
 
 
 @given(st.integers(1, 120), st.integers(1, 40), st.integers(1, 50))
-def test_a_token_is_given_to_the_window_with_most_context_around_it_as_in_the_release(num_tokens, size, stride):
+def test_a_token_is_assigned_to_the_window_with_most_context_as_in_the_release(num_tokens, size, stride):
     found = windows(num_tokens, size, stride)
 
     def around(window, token):
@@ -58,7 +58,7 @@ def test_a_token_is_given_to_the_window_with_most_context_around_it_as_in_the_re
         assert chosen == max(showing, key=lambda window: around(window, token))
 
 
-def test_every_window_shows_its_part_of_the_context_and_where_the_answer_is():
+def test_every_window_has_its_part_of_the_context_and_the_position_of_the_answer():
     _, kind = kind_of("squad1")
     features = kind.make_features([asked("DOG")], ENCODER, training=True)
     assert isinstance(features, SpanFeatures)
@@ -81,7 +81,7 @@ def test_every_window_shows_its_part_of_the_context_and_where_the_answer_is():
         assert targets["is_impossible"][row] == (not holds)
 
 
-def test_training_windows_without_the_answer_are_thinned_out_where_the_settings_say_so():
+def test_the_settings_limit_the_training_windows_without_the_answer():
     _, kind = kind_of("squad1", empty_windows=0.01)
     examples = [asked("DOG", id=str(number)) for number in range(20)]
     thinned = kind.make_features(examples, ENCODER, training=True)
@@ -113,7 +113,7 @@ def test_the_loss_and_the_spans_do_not_depend_on_padding(tmp_path, name):
     assert found["score"][0, :count].tolist() == pytest.approx(alone["score"][0, :count].tolist(), rel=1e-4)
 
 
-def test_the_end_given_a_start_is_that_of_one_layer_on_both(tmp_path):
+def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path):
     _, kind = kind_of("squad2")
     shape = EncoderShape.from_config(toy_config())
     head = SpanOrNothingHead(shape, kind.settings)
@@ -136,7 +136,7 @@ def test_the_end_given_a_start_is_that_of_one_layer_on_both(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["squad1", "squad2"])
-def test_answers_are_substrings_of_the_context_within_the_longest_length(tmp_path, name):
+def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path, name):
     task, kind = kind_of(name, answer_length=3)
     examples = span_examples(task)
     features = kind.make_features(examples, ENCODER, training=False)
@@ -153,7 +153,7 @@ def test_answers_are_substrings_of_the_context_within_the_longest_length(tmp_pat
     assert math.isclose(kind.average([scores])["scores"].sum(), scores["scores"].sum())
 
 
-def test_the_threshold_is_the_one_that_gives_the_best_f1_and_is_applied():
+def test_the_threshold_with_the_best_f1_is_applied():
     task, kind = kind_of("squad2")
     examples = [
         SpanExample("a", "who", "the cat", (Answer("cat", 4),), False),
@@ -167,7 +167,7 @@ def test_the_threshold_is_the_one_that_gives_the_best_f1_and_is_applied():
     assert judge(task, examples, kind.predict(examples, scores), print, 0.0).answers == {"a": "", "b": ""}
 
 
-def test_members_of_other_windows_or_tokenizers_are_averaged_by_characters():
+def test_members_with_other_windows_or_tokenizers_are_averaged_by_characters():
     _, kind = kind_of("squad2")
     ids = np.array(["a"])
     one = kind._pack(ids, [[((0, 3), math.log(0.6)), ((4, 7), math.log(0.3))]], np.array([1.0]))

@@ -26,14 +26,14 @@ def read(form, content, tmp_path, labelled=True):
     return form.read(file, labelled)
 
 
-def test_a_question_of_1_1_comes_with_its_context_and_answers(tmp_path):
+def test_a_question_of_1_1_has_its_context_and_answers(tmp_path):
     examples, issues = read(SQUAD1, squad(question(answers=[("cat", 4), ("The cat", 0)])), tmp_path)
     answers = (Answer("cat", 4), Answer("The cat", 0))
     assert examples == [SpanExample("q", "Who sat?", CONTEXT, answers, is_impossible=False, title="Cats")]
     assert not issues
 
 
-def test_a_question_of_2_0_is_impossible_where_it_has_no_answer(tmp_path):
+def test_a_question_of_2_0_without_an_answer_is_impossible(tmp_path):
     content = squad(question("a", is_impossible=False), question("b", (), is_impossible=True))
     examples, issues = read(SQUAD2, content, tmp_path)
     assert [(example.is_impossible, len(example.answers)) for example in examples] == [(False, 1), (True, 0)]
@@ -61,7 +61,7 @@ def test_answers_that_are_not_in_the_context_are_left_out_and_named(tmp_path):
     ]
 
 
-def test_where_labels_are_not_needed_every_question_stays_with_all_gold_texts(tmp_path):
+def test_if_labels_are_not_needed_every_question_is_kept_with_all_gold_texts(tmp_path):
     examples, issues = read(SQUAD1, BAD, tmp_path, labelled=False)
     assert [example.id for example in examples] == ["good", "one bad", "all bad", "none"]
     assert [answer.text for answer in examples[2].answers] == ["cow", "cat", ""]
@@ -79,7 +79,7 @@ def test_a_question_whose_mark_contradicts_its_answers_is_left_out_and_named(tmp
         Issue("a", "marked impossible, with an answer"),
         Issue("b", "not marked impossible, without an answer"),
     ]
-    # For scoring, the official script goes by the answers.
+    # For scoring, the official script uses the answers.
     assert [example.is_impossible for example in read(SQUAD2, content, tmp_path, labelled=False)[0]] == [
         False,
         False,
@@ -112,12 +112,12 @@ def test_a_file_of_another_form_is_refused(form, content, says, tmp_path):
 
 
 def test_a_missing_file_is_missing_data(tmp_path):
-    with pytest.raises(MissingDataError, match=r"none\.json is not there"):
+    with pytest.raises(MissingDataError, match=r"none\.json does not exist"):
         SQUAD1.read(tmp_path / "none.json", labelled=True)
 
 
 @pytest.mark.parametrize(("form", "version"), [(SQUAD1, "1.1"), (SQUAD2, "v2.0")])
-def test_what_is_written_is_the_official_form_and_is_read_again(form, version, tmp_path):
+def test_the_official_form_is_written_and_read_back(form, version, tmp_path):
     marks = {"is_impossible": False} if form.unanswerable else {}
     content = squad(question("a", **marks), question("b", [("ça va", 31), ("Dogs", 24)], **marks), version=version)
     if form.unanswerable:
@@ -130,13 +130,13 @@ def test_what_is_written_is_the_official_form_and_is_read_again(form, version, t
     assert json.loads((tmp_path / "written.json").read_text()) == content
 
 
-def test_an_answer_that_is_not_in_the_context_is_not_there_after_writing_either(tmp_path):
+def test_an_answer_that_is_not_in_the_context_is_read_back_unchanged(tmp_path):
     examples, _ = read(SQUAD1, BAD, tmp_path, labelled=False)
     SQUAD1.write(examples, tmp_path / "written.json")
     assert SQUAD1.read(tmp_path / "written.json", labelled=False)[0] == examples
 
 
-def test_predictions_and_their_probabilities_survive_the_way_through_the_file(tmp_path):
+def test_predictions_and_their_probabilities_are_read_back_exactly(tmp_path):
     predictions, na_probs = {"a": "ça va", "b": ""}, {"a": 0.25, "b": -3.5}
     SQUAD2.write_predictions(predictions, tmp_path / "predictions.json")
     write_na_probs(na_probs, tmp_path / "na.json")

@@ -29,7 +29,7 @@ TABLE_14 = {
 
 
 @pytest.mark.parametrize("name", TABLE_14)
-def test_the_settings_at_paper_scale_are_the_papers(name):
+def test_the_settings_at_paper_scale_are_those_of_the_paper(name):
     paper = TASKS[name].at("paper")
     assert TABLE_14[name] == (
         paper.learning_rate,
@@ -49,28 +49,28 @@ def test_a_task_is_named_after_its_file_and_has_settings_for_every_scale(name):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_task_starts_from_a_task_that_is_there(name):
+def test_a_task_starts_from_an_existing_task(name):
     assert TASKS[name].start_from is None or TASKS[name].start_from in TASKS
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_what_is_fetched_from_the_hub_are_splits_of_the_task(name):
+def test_only_splits_of_the_task_are_fetched_from_the_hub(name):
     hub = TASKS[name].hub
     assert hub is None or set(hub.splits) <= set(TASKS[name].data)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_task_opens_with_a_comment(file):
+def test_every_task_file_begins_with_a_comment(file):
     assert re.match(r"# .{20,}\n", file.read_text())
 
 
-def test_a_task_is_no_choice_of_a_run():
+def test_a_task_is_not_a_setting_of_a_run():
     assert "task" not in config.groups()
     with pytest.raises(ConfigError, match="unknown key task"):
         config.load(["task=sst2"])
 
 
-def test_the_columns_that_the_experiments_show_are_tasks():
+def test_the_columns_of_the_experiments_are_tasks():
     shown = {"squad1", "squad2", "mnli", "sst2", "race"}
     assert shown <= set(TASKS)
     for file in paths.EXPERIMENTS.glob("*.yaml"):
@@ -80,7 +80,7 @@ def test_the_columns_that_the_experiments_show_are_tasks():
         }
 
 
-def test_a_scale_takes_from_paper_what_it_does_not_set():
+def test_a_scale_inherits_missing_settings_from_paper():
     squad2 = TASKS["squad2"]
     assert squad2.at("laptop").n_best == squad2.at("paper").n_best
     assert squad2.at("laptop").steps != squad2.at("paper").steps
@@ -88,7 +88,7 @@ def test_a_scale_takes_from_paper_what_it_does_not_set():
     assert (changed.at("laptop").n_best, changed.at("laptop").retries, changed.at("paper").retries) == (7, 3, 1)
 
 
-def test_a_scale_takes_what_the_file_leaves_out_from_the_defaults_of_its_kind(tmp_path):
+def test_a_scale_inherits_missing_settings_from_the_defaults_of_its_kind(tmp_path):
     file = tmp_path / "mine.yaml"
     text = COLA[: COLA.index("settings:")]
     file.write_text(f"{text}settings: {{paper: {{dropout: 0.3}}, laptop: {{steps: 7, warmup_steps: 1}}}}")
@@ -97,13 +97,13 @@ def test_a_scale_takes_what_the_file_leaves_out_from_the_defaults_of_its_kind(tm
     assert (task.at("laptop").steps, task.at("gpu").steps) == (7, TASKS["sst2"].at("gpu").steps)
 
 
-def test_the_releases_adam_is_for_the_papers_scale():
+def test_only_the_paper_scale_uses_the_adam_of_the_release():
     chosen = {(scale, task.at(scale).optimizer) for task in TASKS.values() for scale in task.settings}
     adamw = {(scale, "adamw") for scale in ("gpu", "overnight", "laptop", "smoke")}
     assert chosen == {("paper", "adam-release")} | adamw
 
 
-def test_the_learning_rate_falls_with_the_width_and_a_given_one_stands():
+def test_the_learning_rate_falls_with_the_width_unless_it_is_given():
     runs = [config.load([f"model={name}", "scale=laptop"]) for name in ("tiny", "base")]
     narrow, wide = (run.model.hidden_size for run in runs)
     settings = TASKS["sst2"].at("laptop")
@@ -120,7 +120,7 @@ def test_the_learning_rate_falls_with_the_width_and_a_given_one_stands():
     assert rates(*own) == pytest.approx([0.01, 0.01 * (narrow / wide) ** 1.5])
 
 
-def test_a_scale_that_a_task_does_not_know_is_refused():
+def test_a_scale_without_settings_in_the_task_is_refused():
     with pytest.raises(ConfigError, match=r"sst2 has no settings for scale=huge \(it has: paper, gpu"):
         TASKS["sst2"].at("huge")
 
@@ -131,12 +131,12 @@ def test_the_column_of_squad_is_the_mean_of_f1_and_exact_match():
     assert TASKS["mrpc"].main_score({"accuracy": 90.0, "f1": 80.0}) == 90
 
 
-def test_an_override_leads_to_other_data(tmp_path):
+def test_an_override_selects_other_data(tmp_path):
     task = load_task("squad2", ["data.dev=squad/full-dev-v2.0.json"])
     assert task.file(tmp_path, "dev") == tmp_path / "squad/full-dev-v2.0.json"
 
 
-def test_a_file_of_ones_own_is_a_task(tmp_path):
+def test_a_file_of_the_user_is_a_task(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(COLA.replace("title: CoLA", "title: Mine"))
     assert (load_task(str(file)).name, load_task(str(file)).title) == ("mine", "Mine")
@@ -153,7 +153,7 @@ def test_a_file_of_ones_own_is_a_task(tmp_path):
         ("sst2", ["settings.paper.steps=0"], r"settings\.paper\.steps=0: .*greater than 0"),
         ("sst2", ["settings.laptop.warmup_steps=500"], r"settings\.laptop: warmup_steps=500 is more than steps=200"),
         ("sst2", ["settings.laptop=3"], r"settings\.laptop=3"),
-        ("sst2", ["settings.laptop.steps=1,2"], "names several values, and a task takes one"),
+        ("sst2", ["settings.laptop.steps=1,2"], "has several values, but a task allows only one"),
         ("sst2", ["metrics=[f2]"], r"metrics=f2 is unknown \(allowed: accuracy, f1, matthews\)"),
         ("sst2", ["main=[f1]"], r"main=f1 is unknown \(allowed: accuracy\)"),
         ("mnli", ["metrics=[f1]"], r"metrics=f1 is unknown \(allowed: accuracy, matthews\)"),
@@ -172,7 +172,7 @@ def test_a_file_of_ones_own_is_a_task(tmp_path):
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_with_key_value_and_what_is_allowed(name, overrides, says):
+def test_an_invalid_setting_is_refused_with_its_key_and_the_allowed_values(name, overrides, says):
     with pytest.raises(ConfigError, match=says):
         load_task(name, overrides)
 
@@ -188,21 +188,21 @@ def test_what_does_not_fit_is_refused_with_key_value_and_what_is_allowed(name, o
         (COLA.replace("  paper: {learning_rate", "  paper: {rate"), r"unknown key settings\.paper\.rate"),
     ],
 )
-def test_a_file_that_is_no_task_is_refused(text, says, tmp_path):
+def test_a_file_without_a_task_is_refused(text, says, tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=says):
         load_task(str(file))
 
 
-def test_data_that_is_missing_is_said_with_where_and_how(tmp_path):
+def test_missing_data_is_reported_with_its_path_and_a_remedy(tmp_path):
     with pytest.raises(MissingDataError, match=rf"no dev data at {tmp_path}/race/dev: .*`albert-lab data fetch race`"):
         TASKS["race"].read(tmp_path, "dev")
     with pytest.raises(ConfigError, match=r"sst2 has no split dev_mismatched \(it has: train, dev, test\)"):
         TASKS["sst2"].read(tmp_path, "dev_mismatched")
 
 
-def test_labels_are_needed_in_train_alone(tmp_path):
+def test_labels_are_needed_only_in_train(tmp_path):
     for split in ("train", "dev", "test"):
         file = TASKS["sst2"].file(tmp_path, split)
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Questions with any number of options, one a line of tab-separated columns or JSON; predictions as id -> letter."""
+"""Questions with any number of options, one per line (tab-separated or JSON); predictions as id -> letter."""
 
 import string
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ from albert_lab.tasks.formats.rows import Labels, Row, check_columns, read_rows,
 
 LETTERS = tuple(string.ascii_uppercase)
 FEWEST = 2
-GUESSED = 4  # options of a question, for estimates
+GUESSED = 4  # options per question, for estimates
 
 
 class ChoicesFormat(Section):
-    """Which columns of the file are read.
+    """The columns of the file that are read.
 
-    passage and question are null where the file has no such thing. options are a column each, of which the last may be
-    empty, or the one column of a JSON Lines file with a list of them. labels are what the label says, in the order of
-    the options; null: letters from A, or numbers from 0. columns are those of a file without a header line.
+    passage and question are null if the file has no such column. options has one column per option, of which the last
+    may be empty, or the one column of a JSON Lines file with a list of options. labels are the values of the label in
+    the order of options; null: letters from A, or numbers from 0. columns are those of a file without a header line.
     """
 
     name: Literal["choices"]
@@ -39,7 +39,7 @@ class ChoicesFormat(Section):
 
     @property
     def sequences(self) -> int:
-        """How many options a question has; a guess where the files say so themselves."""
+        """Number of options of a question; an estimate if it depends on the file."""
         return GUESSED if isinstance(self.options, str) else len(self.options)
 
     @model_validator(mode="after")
@@ -55,10 +55,10 @@ class ChoicesFormat(Section):
         return self
 
     def read(self, file: Path, labelled: bool) -> tuple[list[ChoiceExample], list[Issue]]:
-        """The questions of a file. Their ids are the numbers of its lines below the header, from 0.
+        """The questions of a file. Their ids are the line numbers after the header, from 0.
 
         Raises:
-            MissingDataError: there is no such file.
+            MissingDataError: the file does not exist.
             ConfigError: it is not UTF-8, a column is missing, or no question can be used.
         """
         texts = [name for name in (self.passage, self.question) if name]
@@ -87,7 +87,7 @@ class ChoicesFormat(Section):
         return examples, issues
 
     def write(self, examples: Sequence[ChoiceExample], file: Path) -> None:
-        """Writes the columns that are read, with a header line where the file is tab-separated."""
+        """Writes the columns that are read, with a header line if the file is tab-separated."""
         texts = {self.passage: "passage", self.question: "question"}
         named = self.options if isinstance(self.options, tuple) else (self.options,)
         rows = []

@@ -1,4 +1,4 @@
-"""One text or two with a label, one a line of a tab-separated file as GLUE's or of JSON Lines; predictions as TSV."""
+"""One or two texts with a label, one example per line (tab-separated as in GLUE, or JSON); predictions as TSV."""
 
 import math
 import re
@@ -24,10 +24,10 @@ PREDICTIONS_HEADER = ["index", "prediction"]
 
 
 class GlueFormat(Section):
-    """Which columns of the file are read. No labels: the label is a number.
+    """The columns of the file that are read. If labels is null, the label is a number.
 
-    columns are those of the official training file; they serve for files without a header line, and for writing. A file
-    whose name ends in .jsonl has a JSON object a line instead.
+    columns are those of the official training file; they are used for files without a header line and for writing. A
+    file whose name ends in .jsonl has one JSON object per line instead.
     """
 
     name: Literal["glue"]
@@ -42,19 +42,19 @@ class GlueFormat(Section):
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """Names of the scores that predictions can be given."""
+        """Names of the possible scores."""
         if self.labels is None:
             return tuple(metrics.OF_NUMBERS)
         return tuple(name for name in metrics.OF_CLASSES if name != "f1" or len(self.labels) == 2)
 
     def read(self, file: Path, labelled: bool) -> tuple[list[TextExample], list[Issue]]:
-        """The examples of a file. Their ids are the numbers of its lines below the header, from 0.
+        """The examples of a file. Their ids are the line numbers after the header, from 0.
 
         Raises:
-            MissingDataError: there is no such file.
+            MissingDataError: the file does not exist.
             ConfigError: it is not UTF-8, a column is missing, or no example can be used.
         """
-        # The marker: CoLA's test file has a header, its other files have none.
+        # The marker is needed since CoLA's test file has a header, but its other files have none.
         names, rows = read_rows(file, self.columns, self.header, self.text_a)
         check_columns(file, names, [self.text_a, self.text_b, self.label if labelled else None])
         examples, issues = [], []
@@ -75,9 +75,9 @@ class GlueFormat(Section):
         return examples, issues
 
     def write(self, examples: Sequence[TextExample], file: Path) -> None:
-        """Writes the official columns, or index and texts where no example has a label, as in the test files.
+        """Writes the official columns, or index and texts if no example has a label, as in the test files.
 
-        Cells of which an example knows nothing stay empty; tabs and line ends within a text become spaces.
+        Unknown cells are empty; tabs and line ends within a text become spaces.
         """
         texts = [self.text_a, *([self.text_b] if self.text_b else [])]
         if file.suffix == JSON_LINES:
@@ -103,9 +103,9 @@ class GlueFormat(Section):
         """Predicted labels by example id from a submission file.
 
         Raises:
-            MissingDataError: there is no such file.
-            ConfigError: no header line, a line that does not have two columns, an index that occurs twice, or a
-                prediction that is no label of the task.
+            MissingDataError: the file does not exist.
+            ConfigError: no header line, a line without exactly two columns, an index that occurs twice, or a
+                prediction that is not a label of the task.
         """
         rows = [line.split("\t") for line in read_lines(file)]
         if not rows or [name.lower() for name in rows[0]] != PREDICTIONS_HEADER:

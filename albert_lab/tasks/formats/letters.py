@@ -17,8 +17,8 @@ def read_letters(file: Path, letters: Sequence[str]) -> dict[str, int]:
     """Indices of the chosen options by question id.
 
     Raises:
-        MissingDataError: there is no such file.
-        ConfigError: it is not one JSON object with letters.
+        MissingDataError: the file does not exist.
+        ConfigError: not a JSON object with letters.
     """
     found = read_json(file, _TEXTS)
     wrong = [f"{id}: {letter}" for id, letter in found.items() if letter not in letters]

@@ -1,4 +1,4 @@
-"""RACE's folders: a JSON file a passage with its questions, in one sub-folder a level; predictions as id -> A to D."""
+"""RACE's folders: a sub-folder per level, in it a JSON file per passage with questions; predictions as id -> letter."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from albert_lab.tasks.formats import read_json
 from albert_lab.tasks.formats.letters import read_letters, write_letters
 
 LETTERS = ("A", "B", "C", "D")
-# Where a question is a sentence with a gap.
+# Marks the gap if a question is a sentence with a gap.
 BLANK = "_"
 
 
@@ -30,7 +30,7 @@ _FILE = TypeAdapter(_Passage)
 
 
 class RaceFormat(Section):
-    """One folder a split, with a sub-folder a level (middle, high)."""
+    """One folder per split, with one sub-folder per level (middle, high)."""
 
     name: Literal["race"]
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
@@ -41,13 +41,13 @@ class RaceFormat(Section):
         """The questions of a split's folder. Their ids are level/file/number, the number from 0.
 
         Raises:
-            MissingDataError: there is no such folder, or no passage in it.
-            ConfigError: a passage is no JSON, is cut short, or lacks options or answers, or no question can be used.
+            MissingDataError: the folder does not exist or has no passage.
+            ConfigError: a passage is invalid or truncated JSON or lacks options or answers, or no question can be used.
         """
-        # The release reads a folder from one more file, all.txt, that repeats the others.
+        # The release reads a folder from an additional file, all.txt, which repeats the others.
         names = sorted(path.relative_to(file).as_posix() for path in file.rglob("*.txt") if path.name != "all.txt")
         if not names:
-            raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder a level)")
+            raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder per level)")
         examples, issues = [], []
         for name in names:
             passage = read_json(file / name, _FILE)
@@ -68,7 +68,7 @@ class RaceFormat(Section):
         return examples, issues
 
     def write(self, examples: Sequence[ChoiceExample], file: Path) -> None:
-        """Writes a split's folder; questions on one passage follow one another."""
+        """Writes a split's folder; questions about one passage must be consecutive."""
         for name, of_passage in groupby(examples, lambda example: example.id.rpartition("/")[0]):
             asked = list(of_passage)
             answers = [LETTERS[example.label] for example in asked if example.label is not None]
@@ -89,8 +89,8 @@ class RaceFormat(Section):
         """Indices of the chosen options by question id.
 
         Raises:
-            MissingDataError: there is no such file.
-            ConfigError: it is not one JSON object with letters.
+            MissingDataError: the file does not exist.
+            ConfigError: not a JSON object with letters.
         """
         return read_letters(file, LETTERS)
 
@@ -100,7 +100,7 @@ class RaceFormat(Section):
 
 
 def level(id: str) -> str:
-    """The level of a question: the sub-folder it lies in."""
+    """The level of a question: the name of its sub-folder."""
     return id.rsplit("/", 2)[0] if id.count("/") > 1 else ""
 
 

@@ -1,4 +1,4 @@
-"""Files with an example a line: tab-separated columns, or JSON objects where the file's name ends in .jsonl."""
+"""Files with one example per line: tab-separated columns, or JSON objects if the file's name ends in .jsonl."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,18 +17,18 @@ def _as_texts(labels: Any) -> Any:
     if not isinstance(labels, list):
         return labels
     if any(isinstance(label, bool) for label in labels):
-        raise ValueError("write them in quotation marks: YAML reads yes, no, on, off, true and false as truth values")
+        raise ValueError("write them in quotation marks: YAML reads yes, no, on, off, true and false as booleans")
     return tuple(str(label) if isinstance(label, int) else label for label in labels)
 
 
-# Labels as the file has them; a whole number is read as its digits.
+# Labels as written in the file; an integer is read as its digits.
 Labels = Annotated[tuple[str, ...] | None, BeforeValidator(_as_texts)]
 
 
 class Row(NamedTuple):
-    """One example's line: file:line, its number below the header from 0, its values by column, and what is wrong.
+    """One example's line: file:line, its number after the header from 0, its values by column, and its problem.
 
-    A value is text, or a list of texts in JSON; what has no value, or another kind of it, is not among the cells.
+    A value is text or, in JSON, a list of texts; cells without such a value are left out.
     """
 
     place: str
@@ -37,23 +37,23 @@ class Row(NamedTuple):
     flaw: str
 
     def text(self, name: str | None) -> str | None:
-        """The text of a column; None where it has none."""
+        """The text of a column; None if it has none."""
         cell = self.cells.get(name) if name else None
         return cell if isinstance(cell, str) else None
 
 
 def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> tuple[list[str], list[Row]]:
-    """The column names of a file, and its rows.
+    """Reads the column names and the rows of a file.
 
     Args:
         file: JSON Lines by its name, else tab-separated; quotation marks are text, and only a line feed ends a line.
-        columns: those of a tab-separated file without a header line.
-        header: whether the first line of a tab-separated file is one.
-        marker: a column; a first line with its name is a header, whatever else is said.
+        columns: column names of a tab-separated file without a header line.
+        header: whether the first line of a tab-separated file is a header line.
+        marker: a column name; a first line that contains it is always a header line.
 
     Raises:
-        MissingDataError: there is no such file.
-        ConfigError: it is empty, not UTF-8, or JSON Lines of which none is an object.
+        MissingDataError: the file does not exist.
+        ConfigError: it is empty, not UTF-8, or JSON Lines without any object.
     """
     lines = read_lines(file)
     if not lines:
@@ -78,7 +78,7 @@ def read_lines(file: Path) -> list[str]:
     """The lines of a file.
 
     Raises:
-        MissingDataError: there is no such file.
+        MissingDataError: the file does not exist.
         ConfigError: it is not UTF-8.
     """
     content = read_bytes(file)
@@ -93,13 +93,13 @@ def read_lines(file: Path) -> list[str]:
 
 
 def check_columns(file: Path, names: Sequence[str], wanted: Iterable[str | None]) -> None:
-    """Raise ConfigError where a column is in no line of a file."""
+    """Raises ConfigError if a column is missing in all lines of a file."""
     if missing := [name for name in wanted if name and name not in names]:
         raise ConfigError(f"{file}: no column {', '.join(missing)}; its columns: {', '.join(names)}")
 
 
 def write_rows(file: Path, names: Sequence[str], rows: Iterable[Mapping[str, Any]], header: bool) -> None:
-    """Writes what read_rows() reads; a column that a row has not is empty, or left out of its JSON object."""
+    """Writes rows for read_rows(); a missing value is an empty cell, or left out of the JSON object."""
     if file.suffix == JSON_LINES:
         objects = ({name: row[name] for name in names if name in row} for row in rows)
         file.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""SQuAD's JSON, 1.1 and 2.0: articles, their paragraphs and the questions on them; predictions as id -> text."""
+"""SQuAD's JSON, 1.1 and 2.0: articles, their paragraphs and questions; predictions as id -> text."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ _NUMBERS = TypeAdapter(dict[str, float])
 
 
 class SquadFormat(Section):
-    """SQuAD 2.0 where some questions are unanswerable, else SQuAD 1.1."""
+    """SQuAD 2.0 if unanswerable is true, else SQuAD 1.1."""
 
     name: Literal["squad"]
     unanswerable: bool
@@ -56,20 +56,20 @@ class SquadFormat(Section):
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """Names of the scores that predictions can be given, as the official scripts name them."""
+        """Names of the possible scores, as in the official scripts."""
         return metrics.OF_SQUAD2 if self.unanswerable else metrics.OF_SQUAD1
 
     @property
     def version(self) -> str:
-        """The version as the official files write it."""
+        """The version as written in the official files."""
         return "v2.0" if self.unanswerable else "1.1"
 
     def read(self, file: Path, labelled: bool) -> tuple[list[SpanExample], list[Issue]]:
-        """The questions of a file, in its order.
+        """The questions of a file, in order.
 
         Raises:
-            MissingDataError: there is no such file.
-            ConfigError: it is no JSON, is cut short, is of the other version, or no question can be used.
+            MissingDataError: the file does not exist.
+            ConfigError: invalid or truncated JSON, a file of the other version, or no question can be used.
         """
         articles = read_json(file, _FILE).data
         asked = [
@@ -97,7 +97,7 @@ class SquadFormat(Section):
         return examples, issues
 
     def write(self, examples: Sequence[SpanExample], file: Path) -> None:
-        """Writes the official form; questions that follow one another share their article and paragraph."""
+        """Writes the official form; consecutive questions on the same context share article and paragraph."""
         data = []
         for title, of_title in groupby(examples, lambda example: example.title):
             paragraphs = [
@@ -108,16 +108,16 @@ class SquadFormat(Section):
         _write_json(file, {"version": self.version, "data": data})
 
     def read_predictions(self, file: Path) -> dict[str, str]:
-        """Predicted answers by question id; an empty text says that there is no answer.
+        """Predicted answers by question id; an empty text means no answer.
 
         Raises:
-            MissingDataError: there is no such file.
-            ConfigError: it is not one JSON object with texts.
+            MissingDataError: the file does not exist.
+            ConfigError: not a JSON object with texts.
         """
         return read_json(file, _TEXTS)
 
     def write_predictions(self, predictions: Mapping[str, str], file: Path) -> None:
-        """Writes predicted answers by question id, as the official script takes them."""
+        """Writes predicted answers by question id, in the form of the official script."""
         _write_json(file, dict(predictions))
 
     def _refuse_other_version(self, file: Path, questions: Sequence[_Question]) -> None:
@@ -149,17 +149,17 @@ class SquadFormat(Section):
 
 
 def read_na_probs(file: Path) -> dict[str, float]:
-    """How probable it is, by question id, that there is no answer: the second file that the 2.0 script takes.
+    """Reads no-answer probabilities by question id, the second input file of the 2.0 script.
 
     Raises:
-        MissingDataError: there is no such file.
-        ConfigError: it is not one JSON object with numbers.
+        MissingDataError: the file does not exist.
+        ConfigError: not a JSON object with numbers.
     """
     return read_json(file, _NUMBERS)
 
 
 def write_na_probs(na_probs: Mapping[str, float], file: Path) -> None:
-    """Writes how probable it is, by question id, that there is no answer."""
+    """Writes no-answer probabilities by question id."""
     _write_json(file, dict(na_probs))
 
 
