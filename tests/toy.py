@@ -5,6 +5,8 @@ from pathlib import Path
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
+from albert_lab.studies import planning
+from albert_lab.studies.experiment import from_overrides
 
 WORDS = [first + last for first in "bcdfghjklmnp" for last in ("a", "e", "ido", "oru", "ust", "ane")]
 
@@ -45,3 +47,9 @@ def toy_overrides(folder: Path, *overrides: str) -> list[str]:
 def toy_config(folder: Path, *overrides: str) -> RunConfig:
     """The configuration of a run of a second on the toy corpus."""
     return load(toy_overrides(folder, *overrides))
+
+
+def toy_points(folder: Path, *overrides: str) -> list[planning.PlannedPoint]:
+    """The points of a sweep on the toy corpus, of runs of two steps without downstream tasks."""
+    experiment, rest = from_overrides(toy_overrides(folder, "budget.value=2", *overrides))
+    return planning.plan(experiment, rest, tasks=[])

@@ -1,1 +1,1 @@
-"""Many runs: experiments, their points and graph, sweeps, and the table of what came of them."""
+"""Many runs: experiments, their points and their graph, sweeps, and tables of results."""

@@ -1,4 +1,4 @@
-"""The checks of claims, a class each. A new check is one class here, named in Claim."""
+"""The checks of claims, one class each. A new check is one class here, listed in Claim."""
 
 import math
 from collections.abc import Iterable
@@ -30,11 +30,11 @@ class Greater(BaseClaim):
     than: Labels | float
 
     def rows(self, grid: Grid) -> list[Labels]:
-        """The two rows, or the one."""
+        """The two rows, or the single one."""
         return [self.row, self.than] if isinstance(self.than, dict) else [self.row]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """The difference of the two rows, or the level of the one."""
+        """The difference of the two rows, or the level of the single one."""
         if isinstance(self.than, dict):
             return [difference(self.row, self.than, low=0.0)]
         return [Comparison(((1.0, self.row),), low=self.than)]
@@ -47,12 +47,12 @@ class Greater(BaseClaim):
 
     @property
     def level(self) -> float | None:
-        """The number."""
+        """The number that the row is compared with; None for two rows."""
         return None if isinstance(self.than, dict) else self.than
 
     @property
     def is_of_order(self) -> bool:
-        """Between rows."""
+        """Whether the claim is between two rows."""
         return isinstance(self.than, dict)
 
 
@@ -79,7 +79,7 @@ class Within(BaseClaim):
 
     @property
     def is_of_order(self) -> bool:
-        """The margin is a number."""
+        """False: the margin is a number."""
         return False
 
 
@@ -103,7 +103,7 @@ class Ordered(BaseClaim):
 
 
 class AtChance(BaseClaim):
-    """An accuracy over two labels is that of guessing; trained_for is the score that the row must have learnt."""
+    """An accuracy over two labels is at the level of chance; trained_for is a score that the row must have learnt."""
 
     check: Literal["at-chance"]
     row: Labels
@@ -114,7 +114,7 @@ class AtChance(BaseClaim):
         return [self.row]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """Its level."""
+        """The level of the row."""
         return [Comparison(((1.0, self.row),), *CHANCE)]
 
     def words(self, unit: str) -> str:
@@ -122,7 +122,7 @@ class AtChance(BaseClaim):
         return f"{name(self.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %"
 
     def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
-        """As for every claim; besides, trained_for is a column too."""
+        """Check as for every claim, and that trained_for is a column."""
         known = sorted(metrics)
         super().fit(grid, known)
         if self.trained_for is not None:
@@ -130,17 +130,17 @@ class AtChance(BaseClaim):
 
     @property
     def level(self) -> float | None:
-        """Where chance ends."""
+        """The upper bound of chance."""
         return CHANCE[1]
 
     @property
     def is_of_order(self) -> bool:
-        """Chance is a number."""
+        """False: chance is a number."""
         return False
 
 
 class Ratio(BaseClaim):
-    """The metric of one row is a multiple of another's, between two bounds; null is no bound."""
+    """The ratio of the metrics of two rows is between two bounds; null means no bound."""
 
     check: Literal["ratio"]
     row: Labels
@@ -179,7 +179,7 @@ class Ratio(BaseClaim):
 
     @property
     def is_of_order(self) -> bool:
-        """The bounds are numbers."""
+        """False: the bounds are numbers."""
         return False
 
 
@@ -188,15 +188,15 @@ class _AlongAxis(BaseClaim):
     where: Labels = Field(default_factory=dict)
 
     def rows(self, grid: Grid) -> list[Labels]:
-        """A row for each label of the axis, smallest number first; the other axes are as the claim says."""
+        """A row for each label of the axis, smallest number first; the claim fixes the other axes."""
         return [self.where | {self.axis: label} for label in sorted(grid.get(self.axis, ()), key=_number)]
 
     def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
-        """As for every claim; besides, the axis is there, varies, and is not fixed by the claim."""
+        """Check as for every claim, and that the axis exists, varies, and is not fixed by the claim."""
         if self.axis not in grid:
             raise ValueError(f"{self.axis} is no axis of the table (allowed: {', '.join(grid)})")
         if self.axis in self.where:
-            raise ValueError(f"where fixes {self.axis}, along which the claim goes")
+            raise ValueError(f"where fixes {self.axis}, which is the axis of the claim")
         if len(grid[self.axis]) < 2:
             raise ValueError(f"{self.axis} has a single value: nothing to compare")
         super().fit(grid, metrics)
@@ -213,7 +213,7 @@ class Monotone(_AlongAxis):
     direction: Literal["rising", "falling"]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """The slope of least squares over the ranks of the rows; each step of a longer axis may speak against it."""
+        """The least-squares slope over the ranks of the rows; with more than two rows, each step can contradict."""
         rows = self.rows(grid)
         rising = rows if self.direction == "rising" else rows[::-1]
         middle = (len(rows) - 1) / 2
@@ -228,7 +228,7 @@ class Monotone(_AlongAxis):
         return f"{self.direction} with {self.axis}{self._at}"
 
     def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
-        """As for every claim along an axis; besides, its labels are numbers."""
+        """Check as for every claim along an axis, and that its labels are numbers."""
         super().fit(grid, metrics)
         if words := [label for label in grid[self.axis] if math.isinf(_number(label))]:
             raise ValueError(f"{self.axis}={words[0]} is no number, so nothing rises along it: use ordered")
@@ -250,7 +250,7 @@ class PeakAt(_AlongAxis):
         return f"highest at {self.axis}={self.at}{self._at}"
 
     def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
-        """As for every claim along an axis; besides, the peak is one of its labels."""
+        """Check as for every claim along an axis, and that the peak is one of its labels."""
         super().fit(grid, metrics)
         if self.at not in grid[self.axis]:
             raise ValueError(f"at={self.at} is not among {', '.join(grid[self.axis])}")
@@ -266,4 +266,4 @@ def _number(label: str) -> float:
     try:
         return float(label)
     except ValueError:
-        return math.inf  # words come last, in the order of the grid
+        return math.inf  # labels that are not numbers come last, in the order of the grid

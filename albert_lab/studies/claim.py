@@ -1,4 +1,4 @@
-"""Claims: sentences of the paper that a table of runs can decide, and what every check of one answers."""
+"""Claims: sentences of the paper that a table of runs can confirm or refute, and the interface of their checks."""
 
 import math
 from abc import abstractmethod
@@ -14,10 +14,10 @@ Grid = Mapping[str, Collection[str]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """A weighted sum of row means that a claim says to be strictly between two bounds.
+    """A weighted sum of row means that is strictly between two bounds if the claim is true.
 
-    One that is not required speaks against the claim where it lies outside, and never for it. With is_log, the means
-    and the bounds are of logarithms.
+    A comparison that is not required can contradict the claim but not support it. With is_log, the means are those of
+    logarithms, and the bounds are logarithms.
     """
 
     weights: tuple[tuple[float, Labels], ...]
@@ -28,7 +28,7 @@ class Comparison:
 
     @property
     def words(self) -> str:
-        """What is compared: a row, or two by the labels in which they differ."""
+        """The compared row, or two rows by the labels in which they differ."""
         rows = [labels for _, labels in self.weights]
         if len(rows) > 2:
             return "slope per step"
@@ -36,7 +36,7 @@ class Comparison:
 
 
 class BaseClaim(BaseModel):
-    """What every claim has: the sentence, its section, and the column of the table of runs that it speaks of.
+    """The fields of every claim: the sentence, its section, and the column of the table of runs that it is about.
 
     Bounds and margins of scores are in points (percent), as the paper prints them; of other columns in their own unit.
     """
@@ -49,31 +49,31 @@ class BaseClaim(BaseModel):
 
     @abstractmethod
     def rows(self, grid: Grid) -> list[Labels]:
-        """The rows that the claim speaks of, by the paper's labels of the axes."""
+        """The rows that the claim is about, by the paper's labels of the axes."""
 
     @abstractmethod
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """What the claim comes down to: it is true where all that are required are."""
+        """The comparisons that decide the claim: it is true if all required ones are true."""
 
     @abstractmethod
     def words(self, unit: str) -> str:
-        """What is checked, in words; unit is that of a difference, such as points."""
+        """The check in words; unit is that of a difference, such as points."""
 
     @property
     def level(self) -> float | None:
-        """The number above which a row has to lie to show more than chance, for a claim on one row alone; else None."""
+        """The number that a row must exceed to show more than chance, for a claim about one row; else None."""
         return None
 
     @property
     def is_of_order(self) -> bool:
-        """The claim names no number, so that it can be checked on another measure of the same rows."""
+        """Whether the claim names no number, so that it can be checked on another measure of the same rows."""
         return True
 
     def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
-        """Check that the table can have what the claim names.
+        """Check that the table has the metric, axes and labels that the claim names.
 
         Raises:
-            ValueError: a metric, an axis or a label that is not there; names it and what is allowed.
+            ValueError: an unknown metric, axis or label; names it and the allowed ones.
         """
         check_metric("metric", self.metric, sorted(metrics))
         for row in self.rows(grid):
@@ -98,7 +98,7 @@ def distinct(rows: Sequence[Labels]) -> list[str]:
 
 
 def shared(rows: Sequence[Labels]) -> str:
-    """The labels that rows have in common, as the end of a sentence; nothing where there are none."""
+    """The labels that rows have in common, as the end of a sentence; empty if there are none."""
     same = _same(rows)
     return f", at {name(same)}" if same else ""
 
@@ -110,7 +110,7 @@ def _same(rows: Sequence[Labels]) -> Labels:
 def difference(
     row: Labels, other: Labels, *, low: float, high: float = math.inf, is_required: bool = True
 ) -> Comparison:
-    """A row less another."""
+    """The difference of two rows: row minus other."""
     return Comparison(((1.0, row), (-1.0, other)), low, high, is_required)
 
 

@@ -1,4 +1,4 @@
-"""The results of a sweep, collected as the study that its report is made of."""
+"""The results of a sweep, collected into the study from which its report is written."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,13 +22,13 @@ def collect(
     """The points of a sweep, its finished runs with their fine-tunings, and its ensembles.
 
     Args:
-        experiment: what was asked.
+        experiment: the experiment that was run.
         planned: its points.
-        outcome: what came of making them.
-        command: that made them.
-        before: the folder of the report; where runs are in reports alone, its ensembles stay, since the scores that
-            they are made of are not here.
-        say: takes lines on what takes time.
+        outcome: the outcome of the sweep.
+        command: the command line that made them.
+        before: the folder of the report; if the numbers of a run are only in reports, its ensembles are kept, because
+            their scores are not on this machine.
+        say: receives progress lines.
 
     Raises: see runs.layers.table() and ensembles.table().
     """
@@ -42,7 +42,7 @@ def collect(
 
 
 def runs(planned: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:
-    """The finished runs of a sweep, each once: from their folders, or else as reports have them."""
+    """The finished runs of a sweep, each once: from their folders, or else from reports."""
     for item in {item.run.name: item for item in planned}.values():
         folder = item.run.folder
         if record := results.read(folder):
@@ -61,7 +61,7 @@ def _layers(folder: Path, say: Say) -> tuple[dict, ...]:
 
 
 def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str) -> pd.DataFrame:
-    """One row a point: its axes as run here and as in the paper, seed, run, and why it is missing if it is."""
+    """One row per point: its axes as run here and as in the paper, seed, run, and the reason if it is missing."""
     rows = []
     for item in planned:
         row: dict[str, object] = {**item.point.as_columns()}

@@ -15,7 +15,7 @@ PAIR = ("BERT-base", "ALBERT-base")
 
 
 def configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
-    """What is compared: rows of Tables 1 and 2 by their names, or a sweep of any keys."""
+    """The compared configurations by label: rows of Tables 1 and 2 by their names, or a sweep of any keys."""
     given = axes(overrides)
     table = named(ROWS)
     is_other = any(len(values) > 1 for values in given.values()) or {"sharing", "embedding_size"} & given.keys()

@@ -12,9 +12,9 @@ from albert_lab.runs.tuning import find_run
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, Start
 
-# What the weights decide; groups and plain keys alike.
+# Groups and plain keys that the weights determine.
 _DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
-# What stays as it was unless it is given.
+# Keys that keep the values of the continued run unless given.
 _KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents")
 
 
@@ -23,10 +23,10 @@ def experiment(name: str, overrides: Sequence[str]) -> Experiment:
 
     Args:
         name: the run's name or folder.
-        overrides: `key=value`, of what its weights leave open: corpus, budget, optimizer, batches, masking.
+        overrides: `key=value` texts for keys that the weights leave open: corpus, budget, optimizer, batches, masking.
 
     Raises:
-        ConfigError: no such run, one that is not finished, an override of what its weights decide.
+        ConfigError: an unknown or unfinished run, or an override of a key that its weights determine.
     """
     run = find_run(name)
     given = axes(overrides)
@@ -45,10 +45,10 @@ def experiment(name: str, overrides: Sequence[str]) -> Experiment:
 
 
 def start_from(points: Sequence[Point], name: str, overrides: Sequence[str]) -> list[Point]:
-    """The points of a study as runs that start from the weights of another, with its shape and its tokenizer.
+    """The points of a study, which start from the weights of another run and have its shape and tokenizer.
 
     Raises:
-        ConfigError: no such run, or a configuration that does not fit its weights.
+        ConfigError: an unknown run, or a configuration that does not fit its weights.
     """
     parent = find_run(name)
     given = {key for text in overrides for key in axes([text])} | {key for point in points for key in point.row}
@@ -62,7 +62,7 @@ def start_from(points: Sequence[Point], name: str, overrides: Sequence[str]) -> 
 def _refuse(name: str, given: Collection[str]) -> None:
     for key in given:
         if key.split(".")[0] in _DECIDED:
-            raise ConfigError(f"{key} cannot be set: the weights of {name} decide it")
+            raise ConfigError(f"{key} cannot be set: the weights of {name} determine it")
 
 
 def _adopt(config: RunConfig, parent: runs.Run, given: Collection[str]) -> RunConfig:
@@ -76,7 +76,7 @@ def _adopt(config: RunConfig, parent: runs.Run, given: Collection[str]) -> RunCo
     adopted = validate(content)
     if parent.config.tokenizer.model_file is None and (
         tokenizer_fingerprint(adopted) != parent.fingerprints["tokenizer"]
-    ):  # trained on other text than what is read from here on
+    ):  # this run reads other text than the tokenizer was trained on
         adopted = adopted.model_copy(update={"tokenizer": _as_file(parent.config)})
     return adopted
 

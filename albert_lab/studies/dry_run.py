@@ -1,4 +1,4 @@
-"""What the runs of a study will cost, before they are made; writes nothing."""
+"""The cost of the runs of a study before they are made; writes nothing."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from albert_lab.studies.rates import Rates
 
 
 def price(item: PlannedPoint, known: Rates) -> Price:
-    """What a point's run takes on a device; of an arm its own part alone."""
+    """The price of a point's run on a device; for an arm, of its own part only."""
     config = item.point.config
     # Processes on one CPU share its cores.
     speed = known.of(config) * (config.machine.processes if known.gpu else 1)
@@ -25,11 +25,11 @@ def price(item: PlannedPoint, known: Rates) -> Price:
 
 
 def costs(planned: Sequence[PlannedPoint], on: str | None = None) -> Listing:
-    """What each point of a sweep would cost: parameters, FLOPs, time, disk and memory; writes nothing.
+    """The cost of each point of a sweep: parameters, FLOPs, time, disk and memory; writes nothing.
 
     Args:
         planned: the points.
-        on: the device, a name of cost/devices.yaml or cpu; None: what the configuration comes to on this machine.
+        on: the device, a name of cost/devices.yaml or cpu; None: the one that the configuration selects here.
 
     Raises:
         ConfigError: no such device.
@@ -44,7 +44,7 @@ def costs(planned: Sequence[PlannedPoint], on: str | None = None) -> Listing:
     for item, depth in _with_ancestors(planned):
         config = item.point.config
         words = item.point.words or "-"
-        if shown.setdefault(item.run.name, words) != words:  # asked for by several rows, made once
+        if shown.setdefault(item.run.name, words) != words:  # several rows ask for this run, which is made once
             rows.append(
                 {"point": f"{words} (the run of {shown[item.run.name]})", "seed": config.seed, "state": "shared"}
             )
@@ -83,15 +83,15 @@ def costs(planned: Sequence[PlannedPoint], on: str | None = None) -> Listing:
         f" ({free / 2**20:,.0f} MiB are free).",
         f"Fine-tuning: {len(tuned)} to make, {duration(sum(tuned.values()))} at the full length of every example.",
         f"Time: {known.source(item.point.config for item in planned)}.",
-        "FLOPs leave padding out where a run on such text says how much there is; time has it in.",
-        "Evaluation, checkpoints and the preparation of text come on top.",
+        "FLOPs exclude padding if an earlier run on such text measured its share; time includes it.",
+        "Evaluation, checkpoints and the preparation of text are not included.",
         MEMORY,
     ]
     return Listing(rows, notes)
 
 
 def regime_of(planned: Sequence[PlannedPoint]) -> Listing:
-    """The regime of a sweep next to the paper's: of finished runs as it was, of others as their configuration says."""
+    """The regime of a sweep next to the paper's: as recorded for finished runs, as configured for others."""
     from albert_lab.data.prepare import describe
 
     text: dict[str, int | None] = {}
@@ -117,7 +117,7 @@ def finetuning_seconds(planned: Sequence[PlannedPoint], known: Rates) -> dict[tu
 
 
 def _with_ancestors(planned: Sequence[PlannedPoint]) -> Iterator[tuple[PlannedPoint, int]]:
-    """Each point, behind those of its ancestors that did not come yet, and how many ancestors it has."""
+    """Each point with its number of ancestors, after those ancestors that were not yielded before."""
     rows = {item.run.name: item for item in planned}
     seen: set[str] = set()
     for item in planned:

@@ -14,17 +14,17 @@ from albert_lab.tasks.task import TaskConfig, load_task
 
 
 def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[str, Any]]:
-    """A line a task: what the fine-tunings of its best run score, alone and averaged (scores in percent).
+    """One line per task: the scores of the fine-tunings of its best run, single and averaged, in percent.
 
-    The best run is the one with the highest median over its fine-tunings; a task that no run has finished has no line.
+    The best run is the one with the highest median over its fine-tunings; a task with no finished run has no line.
 
     Args:
         planned: The points of the table.
-        members: Takes at most so many fine-tunings, the best on the dev set.
-        say: Takes lines on what the scores leave out.
+        members: The maximum number of fine-tunings, best first on the dev set.
+        say: Receives lines about examples that the scores leave out.
 
     Raises:
-        MissingDataError: the scores of a fine-tuning, or the task's data, are no longer there.
+        MissingDataError: the scores of a fine-tuning, or the task's data, are missing.
     """
     lines = []
     for column, name in planned[0].tasks.items():

@@ -21,7 +21,7 @@ from albert_lab.studies.figure import FIGURES
 from albert_lab.tasks.task import task_names
 
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
-# The figure for which the layers of runs are measured.
+# This figure needs measurements of the layers of runs.
 LAYERS_FIGURE = "layer-similarity"
 
 
@@ -30,7 +30,7 @@ class _Part(BaseModel):
 
 
 class PaperTable(_Part):
-    """The paper's own cells: rows carry the value of every axis and the cells exactly as printed (text)."""
+    """The cells of the paper: each row has the value of every axis and the cells exactly as printed (text)."""
 
     table: str
     columns: dict[str, str]
@@ -38,9 +38,9 @@ class PaperTable(_Part):
 
 
 class PaperCurve(_Part):
-    """A curve of a figure as read off the plot: points that could be read, and between which values the rest lies.
+    """A curve of a figure as read off the plot: the points that could be read, and the range of the rest.
 
-    row names the row of ours that it corresponds to; panel is what it is a curve of, in the words of our columns.
+    row names our row that it corresponds to; panel names the plotted quantity by our column.
     """
 
     panel: str
@@ -50,19 +50,19 @@ class PaperCurve(_Part):
 
 
 class PaperFigure(_Part):
-    """A figure of the paper, approximate: x is what its horizontal axis shows."""
+    """A figure of the paper, read off approximately; x is the quantity on its horizontal axis."""
 
     figure: str
     x: str
     curves: tuple[PaperCurve, ...]
 
 
-# What replaces a value of the paper: one override's value for the axis, or overrides of several keys.
+# The replacement of a value of the paper: one override's value for the axis, or overrides of several keys.
 Choice = str | tuple[str, ...]
 
 
 class BeyondPaper(_Part):
-    """Values of an axis that the paper does not print: at some scales they are rows, elsewhere when asked for."""
+    """Values of an axis that the paper does not print: rows at some scales, at others on request."""
 
     values: dict[str, Choice]
     scales: tuple[str, ...]
@@ -76,10 +76,10 @@ class BeyondPaper(_Part):
 
 
 class Link(_Part):
-    """That some rows start from another run, and what they keep of it.
+    """Rows that start from another run, their parent, and what they keep of it.
 
-    Rows are named by labels of axes, the parent by those that differ. A parent which also sets a key that is no axis
-    is a trunk: no row of the table, and it starts from nothing.
+    Rows are selected by labels of axes, the parent by the labels that differ. A parent that also sets a key that is no
+    axis is a trunk: it is no row of the table and has no parent.
     """
 
     row: dict[str, str]
@@ -88,19 +88,18 @@ class Link(_Part):
 
 
 class EnsembleRow(_Part):
-    """That the fine-tunings of the best run are averaged, at most so many of them; paper has the paper's cells."""
+    """The average of at most `members` fine-tunings of the best run; paper has the cells of the paper."""
 
     members: int = Field(gt=1)
     paper: dict[str, str] = {}
 
 
 class Experiment(_Part):
-    """One table of the paper, or a user's own: what is fixed, what varies, what is shown.
+    """One table of the paper or of a user: fixed settings, varied settings and columns.
 
     An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of
-    several keys; where value and override are the same it is written as a plain list. finetuning_seeds take the place
-    of those that each task has for the scale. continues names a run that is there already and whose weights every row
-    starts from.
+    several keys; if value and override are the same, the axis is a plain list. finetuning_seeds replace those that each
+    task has for the scale. continues names an existing run from whose weights every row starts.
     """
 
     name: Name
@@ -197,7 +196,7 @@ def read(file: Path) -> Experiment:
     """An experiment from a YAML file.
 
     Raises:
-        ConfigError: no such file, text that is no YAML, or keys that do not fit; names the file and the key.
+        ConfigError: a missing file, invalid YAML or invalid keys; names the file and the key.
     """
     if not file.is_file():
         what = "a folder" if file.is_dir() else "not there"
@@ -210,7 +209,7 @@ def read(file: Path) -> Experiment:
 
 
 def _as_text(value: Any) -> Any:
-    """Paper cells and axis labels are text: what is printed is what was written."""
+    """Paper cells and axis labels as text, so that they are printed as they were written."""
     if isinstance(value, dict):
         return {str(key): _as_text(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -225,7 +224,7 @@ def scores() -> tuple[str, ...]:
 
 
 def files() -> list[Path]:
-    """The experiment files that come with the package, each of them a sub-command."""
+    """The experiment files that come with the package; each is a sub-command."""
     return sorted(paths.EXPERIMENTS.glob("*.yaml"))
 
 
@@ -236,10 +235,10 @@ def named(name: str) -> Experiment:
 
 
 def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
-    """The experiment that a bare sweep asks for, and the overrides that are left fixed; one row where no key is swept.
+    """The experiment of a bare sweep, and the overrides that stay fixed; one row if no key is swept.
 
     Raises:
-        ConfigError: a text is no override.
+        ConfigError: an invalid override.
     """
     grid = {key: values for key, values in axes(overrides).items() if len(values) > 1 and key != "seed"}
     name = "-".join(["sweep", *grid])

@@ -13,7 +13,7 @@ from albert_lab.runs import ancestry, states
 from albert_lab.runs import run as runs
 from albert_lab.studies.points import Point
 
-# What must not change where training continues: the shape, the text's ids, the labels, the schedule, the curve.
+# Keys that continued training must keep: they set the shape, the token ids, the labels, the schedule, the curve.
 _SAME_IN_TRAINING = (
     "model",
     "sharing",
@@ -34,7 +34,7 @@ def lineage(point: Point) -> list[tuple[Point, runs.Run]]:
 
     Raises:
         ConfigError: a point that cannot start from its parent, or a configuration that does not fit.
-        MissingDataError: text that is not there.
+        MissingDataError: text is missing.
     """
     if point.run:
         return [(point, point.run)]
@@ -55,9 +55,9 @@ def _check_training(run: runs.Run, parent: runs.Run) -> None:
     for key in _SAME_IN_TRAINING:
         here, there = (_value(config, key) for config in (run.config, parent.config))
         if here != there:
-            raise ConfigError(f"its training continues there, so {key} must be the same: {there} before, {here} after")
+            raise ConfigError(f"it continues that training, so {key} must be the same: {there} before, {here} after")
     if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"]:
-        raise ConfigError("its training continues there, so the tokenizer must be the same")
+        raise ConfigError("it continues that training, so the tokenizer must be the same")
     if parent.config.budget.stop_at >= run.config.budget.stop_at:
         raise ConfigError(
             f"budget.stop_at={parent.config.budget.stop_at:g} there leaves nothing to do"
@@ -86,13 +86,13 @@ def needed(
 ) -> set[str]:
     """Names of the runs that a request needs to pre-train.
 
-    A parent that is finished runs again only where its weights were freed and an unfinished run starts from it; one
-    that nobody waits for is left alone.
+    A finished parent runs again only if its weights were freed and an unfinished run starts from it. A parent that no
+    unfinished run needs is not included.
 
     Args:
         lineages: For each run that is asked for, its ancestors, oldest first, and itself last.
-        ended: Names of runs that are not to be made, and with them none that starts from them.
-        recorded: Names of runs whose numbers are there without a folder.
+        ended: Names of runs that must not be made; runs that start from them are left out too.
+        recorded: Names of runs whose numbers are only in reports.
     """
     found: set[str] = set()
     for line in lineages:
@@ -109,7 +109,7 @@ def needed(
 
 
 def parents_among(found: Sequence[runs.Run]) -> dict[Path, Path]:
-    """Folder of the run that each of some runs starts from, where that is one of them too."""
+    """The folder of each run's parent, by the run's folder, if the parent is one of the runs."""
     folders = {run.name: run.folder for run in found}
     return {
         run.folder: folders[run.start_from.run] for run in found if run.start_from and run.start_from.run in folders
@@ -120,4 +120,4 @@ def orphaned(run: runs.Run, reasons: Mapping[str, str]) -> str:
     """The reason of a run that is not made because its parent failed."""
     assert run.start_from is not None
     parent = run.start_from.run
-    return f"not started: it starts from {parent}, which did not end well: {reasons.get(parent, 'it was stopped')}"
+    return f"not started: it starts from {parent}, which did not finish: {reasons.get(parent, 'it was stopped')}"

@@ -27,7 +27,7 @@ class PaperStudy:
 
 
 def experiments() -> list[Experiment]:
-    """Every packaged experiment in the paper's order: its tables, then what is a figure alone."""
+    """Every packaged experiment in the paper's order: tables first, then experiments with only a figure."""
     return sorted((named(file.stem) for file in files()), key=_place)
 
 
@@ -47,7 +47,7 @@ def plan(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[P
 
     Raises:
         ConfigError: an override that an experiment cannot take; names the experiment.
-        MissingDataError: text, or the data of a task given by its name, is not there.
+        MissingDataError: text, or the data of a task given by its name, is missing.
     """
     found = []
     for experiment in experiments():
@@ -65,12 +65,12 @@ def scales() -> list[str]:
 
 
 def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: str | None = None) -> Listing:
-    """What the paper would cost: each experiment at the chosen scale, then all of it at every scale; writes nothing.
+    """The cost of the paper: each experiment at the chosen scale, then the total at every scale; writes nothing.
 
     Args:
         overrides: see plan().
         tasks: see plan().
-        say: told which scale is planned.
+        say: receives the scale that is planned.
         on: the device (see dry_run.costs).
 
     Raises: see plan().
@@ -83,7 +83,7 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: s
     for study in chosen:
         made[study.experiment.name] = cost_of(study.planned, seen, known)
     totals = {name: sum(made.values(), TotalCost())}
-    # A seed changes no price: one is priced for all of them, since composing a configuration takes a tenth of a second.
+    # A seed does not change the price: one is priced for all, since composing configurations takes time.
     seeds = axes(overrides).get("seed")
     rest = [text for text in overrides if text.split("=")[0] not in ("scale", "seed")]
     for scale in scales():
@@ -99,17 +99,17 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: s
     rows = [{"scale": name, "experiment": key} | cost.as_row() for key, cost in made.items()]
     rows += [{"scale": scale, "experiment": "all of them"} | totals[scale].as_row() for scale in scales()]
     notes = [
-        "Runs are those that no row above has; shared ones are made once, in the first. What is finished costs nothing"
-        " more: time and disk are of what is to be made.",
+        "Runs of a row above are not counted again; shared ones are made once, in the first row. Finished runs cost"
+        " nothing: time and disk are those of the runs to make.",
         f"Time, at scale={name}: {source}; one run after another, fine-tuning at the full length of every example.",
-        "Evaluation and the preparation of text come on top; disk is that of checkpoints.",
+        "Evaluation and the preparation of text are not included; disk is that of checkpoints.",
     ]
     return Listing(rows, notes)
 
 
 @dataclass(frozen=True)
 class TotalCost:
-    """What runs and fine-tunings take that are not finished."""
+    """The cost of runs and fine-tunings that are not finished."""
 
     runs: int = 0
     shared: int = 0
@@ -121,15 +121,15 @@ class TotalCost:
     disk_bytes: int = 0
 
     def __add__(self, other: "TotalCost") -> "TotalCost":
-        """Both together."""
+        """The sum of two costs."""
         return TotalCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def times(self, factor: int) -> "TotalCost":
-        """So many of it."""
+        """The cost multiplied by a factor."""
         return TotalCost(*(factor * value for value in astuple(self)))
 
     def as_row(self) -> dict[str, Any]:
-        """As a line of a listing."""
+        """The cost as a line of a listing."""
         return {
             "runs": self.runs,
             "shared": self.shared,
@@ -144,7 +144,7 @@ class TotalCost:
 
 
 def cost_of(planned: Sequence[PlannedPoint], seen: set[str], known: Rates) -> TotalCost:
-    """What the runs and fine-tunings of a table take that were not seen before; they are added to what was seen."""
+    """The cost of the runs and fine-tunings of a table that are not in seen; adds them to seen."""
     cost = TotalCost()
     for item in planning.family(planned).values():
         if item.run.name in seen:

@@ -1,4 +1,4 @@
-"""From an experiment to planned points: the run of each, its fine-tunings, and how far they are."""
+"""From an experiment to planned points: the run of each, its fine-tunings, and their state."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,9 +21,9 @@ from albert_lab.studies.points import Point, points
 class PlannedPoint:
     """A point of an experiment with the run that makes it; several points may share one.
 
-    tasks has for each downstream column of the table the task that fills it, by name or file; seeds are those of its
-    fine-tunings (None: as each task has them); ancestors are the points that it starts from, oldest first; records are
-    the run as reports have it.
+    tasks maps each downstream column of the table to the task that fills it, by name or file; seeds are those of the
+    fine-tunings (None: the seeds of each task); ancestors are the points that it starts from, oldest first; records
+    are the run as read from reports.
     """
 
     point: Point
@@ -35,23 +35,23 @@ class PlannedPoint:
 
     @property
     def lineage(self) -> list[runs.Run]:
-        """The runs it starts from, oldest first, and its own."""
+        """The runs that it starts from, oldest first, and its own run."""
         return [*(item.run for item in self.ancestors), self.run]
 
     @property
     def state(self) -> states.State:
-        """How far the run and its fine-tunings are."""
+        """The state of the run with its fine-tunings."""
         found = states.state_with(self.run, list(self.tasks.values()), self.seeds)
         return "recorded" if self.is_recorded and found not in states.TAKEN else found
 
     @property
     def is_recorded(self) -> bool:
-        """Whether reports have all its numbers while its folder lacks some."""
+        """Whether reports have all numbers of the run and its folder lacks some."""
         return self.recorded is not None
 
     @property
     def recorded(self) -> ReportedRun | None:
-        """The run as reports have it, with all fine-tunings of its table; None where they lack some, or it is done."""
+        """The run from reports, with all fine-tunings of its table; None if some are missing or the run is done."""
         if not self.records or states.state(self.run.folder) == "done":
             return None
         return recorded.complete(self.records, self.run, self.tasks, self.seeds)
@@ -69,13 +69,13 @@ def plan(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] 
     """Every point of an experiment with its run and fine-tunings; writes nothing.
 
     Args:
-        experiment: what is run.
+        experiment: the experiment.
         overrides: `key=value` texts that win over it.
         tasks: names of the downstream tasks; None: those that fill the experiment's columns.
 
     Raises:
         ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
-        MissingDataError: text, or the data of a task given by its name, is not there.
+        MissingDataError: text, or the data of a task given by its name, is missing.
     """
     from albert_lab.data.fingerprint import fingerprints_taken_once
     from albert_lab.data.pairs import check_kinds
@@ -107,7 +107,7 @@ def _planned(point: Point, tasks: dict[str, str], reports: Iterable[Path], seeds
 
 
 def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:
-    """Every run of a sweep once, by folder, each after those it starts from; runs that are no rows have no tasks."""
+    """Every run of a sweep once, by folder, after its ancestors; runs that are not rows of the table have no tasks."""
     rows = {item.run.folder: item for item in planned}
     return {each.run.folder: rows.get(each.run.folder, each) for item in planned for each in (*item.ancestors, item)}
 
@@ -124,7 +124,7 @@ def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
 
 
 def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
-    """The points without the tasks that the corpus cannot provide; the data of the others is made."""
+    """The points without the tasks that the corpus cannot provide; prepares the data of the other tasks."""
     tasks = columns.available(planned[0].tasks, planned[0].point.config, to_stderr)
     return [replace(item, tasks=tasks) for item in planned]
 
@@ -132,18 +132,18 @@ def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
 def forget(
     planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool, remake_recorded: bool = False
 ) -> list[PlannedPoint]:
-    """The points, with what is to be repeated or resumed no longer counted as finished or failed.
+    """The points, after a reset of the runs to repeat or resume: they no longer count as finished or failed.
 
     Args:
         planned: the points.
         fresh: make all of them again.
         retry_failed: resume those that failed.
-        remake_recorded: make those whose numbers are in reports alone.
+        remake_recorded: make those whose numbers are only in reports.
     """
     if fresh or remake_recorded:
         planned = [replace(item, records=()) for item in planned]
     for item in family(planned).values():
-        if item.point.run:  # what was there before the sweep is not the sweep's to repeat
+        if item.point.run:  # a run that the sweep continues is not part of the sweep
             continue
         if fresh and item.state not in states.TAKEN:
             states.forget(item.run.folder)

@@ -1,4 +1,4 @@
-"""The points of an experiment: its grid under a command's overrides, each with its configuration and its start."""
+"""The points of an experiment: its grid after a command's overrides, each with its configuration and its start."""
 
 import math
 import re
@@ -23,9 +23,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Point:
-    """One run that an experiment asks for: its row, as labels of the axes, its configuration, what it starts from.
+    """One run of an experiment: its row as labels of the axes, its configuration, and its start.
 
-    run is set where it is there already, whatever made it.
+    run is set if the run exists already.
     """
 
     row: dict[str, str]
@@ -34,7 +34,7 @@ class Point:
     run: Run | None = None
 
     def value(self, axis: str) -> str:
-        """What an axis is set to here; its label where its values set several keys and it is none itself."""
+        """The value of an axis in the configuration; its label if the axis is no key but sets several."""
         value: object = self.config
         for part in axis.split("."):
             if not hasattr(value, part):
@@ -43,43 +43,43 @@ class Point:
         return str(getattr(value, "name", value))
 
     def as_columns(self) -> dict[str, str]:
-        """The row as tables have it: each axis as it is set here, and under paper_AXIS its label."""
+        """The row as columns of a table: the value of each axis, and its label under paper_AXIS."""
         return {axis: self.value(axis) for axis in self.row} | {f"paper_{axis}": self.row[axis] for axis in self.row}
 
     @property
     def words(self) -> str:
-        """The row in one line; a number that replaces another one of the paper is followed by that."""
+        """The row in one line; a number that replaces one of the paper is followed by the paper's number."""
         return " ".join(f"{axis}={self._word(axis)}" for axis in self.row)
 
     def _word(self, axis: str) -> str:
         here, label = self.value(axis), self.row[axis]
         try:
             return label if float(here) == float(label) else f"{here} (paper: {label})"
-        except ValueError:  # words, which say it all
+        except ValueError:  # not numbers
             return label
 
 
 def points(experiment: Experiment, overrides: Sequence[str] = (), say: Say = quiet) -> list[Point]:
-    """Every run that an experiment asks for, rows first and seeds moving fastest.
+    """Every run of an experiment, in the order of its rows; seeds vary fastest.
 
     Overrides win over the experiment: a swept key replaces or adds an axis, a single value fixes one. Seeds come from
     the scale unless given.
 
     Raises:
-        ConfigError: a configuration that does not fit, with the point it belongs to where it is not that of all.
+        ConfigError: an invalid configuration; names the point unless the error is the same for all.
     """
     return _Points(experiment, axes(overrides), say).all()
 
 
 class _Points:
-    """The points of an experiment under what the command line gives."""
+    """The points of an experiment after the overrides of a command."""
 
     def __init__(self, experiment: Experiment, given: dict[str, list[str]], say: Say) -> None:
         self._say = say
         self._links = experiment.start_from
-        self._made: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several is composed once
-        self._being_made: list[tuple[tuple[str, str], ...]] = []  # a row, its parent, that one's parent
-        axes(experiment.fixed)  # what it gives has the braces of interpolations escaped; the texts have not
+        self._made: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several points is composed once
+        self._being_made: list[tuple[tuple[str, str], ...]] = []  # a row, its parent, its grandparent
+        axes(experiment.fixed)  # only a check: its result has the braces of interpolations escaped
         fixed = dict(text.split("=", 1) for text in experiment.fixed)
         fixed |= {key: values[0] for key, values in given.items() if len(values) == 1 and key != "seed"}
         self._scale = _scale(fixed)
@@ -96,7 +96,7 @@ class _Points:
         for axis in experiment.axes:
             more = experiment.beyond_paper.get(axis)
             printed = [*experiment.grid[axis], *(more.values if more and self._scale.name in more.scales else ())]
-            # Hydra's grammar writes True for true, and a text with spaces in its quotes.
+            # Hydra's grammar writes True for true, and keeps the quotes of a text with spaces.
             labels = {label.casefold(): label for label in known[axis]}
             self.rows[axis] = [labels.get(value.strip("'\"").casefold(), value) for value in given.get(axis, printed)]
         for key, values in given.items():
@@ -128,7 +128,7 @@ class _Points:
             keys = [{text.split("=")[0] for text in self._overrides(axis, label)} - {axis} for label in labels]
             for key in sorted(set.intersection(*keys) & given.keys()):
                 raise ConfigError(
-                    f"{key}={','.join(given[key])}: it is what the rows set; choose among them by"
+                    f"{key}={','.join(given[key])}: the rows of the table set this key; choose rows by"
                     f" {axis}={','.join(self._choices[axis])}"
                 )
 
@@ -138,7 +138,7 @@ class _Points:
             sizes = " x ".join(f"{len(labels):,} of {axis}" for axis, labels in self.rows.items())
             raise ConfigError(
                 f"{sizes} x {len(self._seeds):,} seeds are {number:,} runs, and {MAX_POINTS:,} is the limit of a sweep:"
-                " make it as several"
+                " split it into several"
             )
         asked = ((row, seed) for row in expand(self.rows) for seed in self._seeds)
         return [
@@ -154,7 +154,7 @@ class _Points:
         if key in self._being_made:
             circle = [*self._being_made[self._being_made.index(key) :], key]
             words = (" ".join(f"{axis}={label}" for axis, label in each if axis != "seed") for each in circle)
-            raise ConfigError(f"start_from goes in a circle: {' starts from '.join(words)}")
+            raise ConfigError(f"start_from has a cycle: {' starts from '.join(words)}")
         if key not in self._made:
             self._being_made.append(key)
             self._made[key] = self._make(row, seed, trunk or {})
@@ -179,11 +179,11 @@ class _Points:
         texts = [f"{key}={_in_role(value, self._scale)}" for key, value in chosen.items()]
         if not re.fullmatch("0|[1-9][0-9]{0,8}", seed) or any("${seed}" in text for text in texts):
             return load([*texts, f"seed={seed}"])
-        # Composing takes a tenth of a second, and seeds of a row differ in nothing else.
+        # Composing takes time, and the seeds of a row differ in nothing else.
         return load(texts).model_copy(update={"seed": int(seed)})
 
     def _fails_without_rows(self, seed: str, text: str) -> bool:
-        """Whether an error comes of what is the same for all rows, the text that someone typed in most cases."""
+        """Whether an error does not depend on the row, such as one in a typed override."""
         try:
             self._config({}, seed, {})
         except ConfigError as error:

@@ -1,4 +1,4 @@
-"""One model: an experiment of a single run, named for that run."""
+"""One model: an experiment of a single run, named after that run."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from albert_lab.studies.points import points
 
 
 def one_model(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
-    """The experiment of one run, scored on held-out text alone, and the overrides that make it.
+    """The experiment of one run, scored only on held-out text, and the overrides that make it.
 
     The seed is that of conf/config.yaml unless given, not those of the scale.
 
     Raises:
         ConfigError: a key with several values, or a configuration that does not fit.
-        MissingDataError: text that is not there.
+        MissingDataError: text is missing.
     """
     for key, values in axes(overrides).items():
         if len(values) > 1:

@@ -1,4 +1,4 @@
-"""How fast a device trains: as fast as runs of such a device have, and as its peak lets assume where there are none."""
+"""The training speed of a device: measured by earlier runs on such a device, else assumed from its peak."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,20 +13,20 @@ from albert_lab.cost.parameters import count_flops
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 
-# Of so many newest records; what else the machine had to do then slowed some of them.
+# The number of newest records to read: several, since other work on the machine slowed some of the runs.
 _NEWEST = 100
-# A run says how fast another is whose steps are at most so many times as large, or as small.
+# A run predicts the speed of runs whose steps are larger or smaller by at most this factor.
 _NEAR = 8.0
 _USABLE_SHARE = 0.9  # of a GPU's memory
 
 
 @dataclass(frozen=True)
 class Rates:
-    """FLOPs a second of training on one device, padding counted, and how full batches are.
+    """FLOP/s of training on one device, padding included, and the share of tokens in batches.
 
     Attributes:
         device: a name that --on takes.
-        why: why this one, where neither the user nor the machine says so.
+        why: the reason for this device, if neither the user nor the machine determines it.
         records: of finished runs, the newest first.
     """
 
@@ -36,13 +36,13 @@ class Rates:
 
     @property
     def gpu(self) -> devices.Gpu | None:
-        """The device, where it is not the CPU of this machine."""
+        """The GPU; None for the CPU of this machine."""
         return devices.gpu(self.device)
 
     def of(self, config: RunConfig) -> float:
-        """FLOPs a second of one process that trains a configuration: the fastest of the runs on such a device.
+        """FLOP/s of one process that trains a configuration: that of the fastest run of similar size on such a device.
 
-        Those of about its size, if there are any; or else the assumed rate, unless a run was faster.
+        Without such a run, it is the assumed rate, or that of the fastest run of any size if this is higher.
         """
         found = [self._measured[record.name] for record in self._own(config.machine)]
         size = _step_flops(config)
@@ -50,21 +50,21 @@ class Rates:
         return max(near) if near else max([self.assumed(config.machine), *(speed for _, speed in found)])
 
     def fill(self, config: RunConfig) -> float:
-        """The share of places that hold tokens, as in the newest run on such text; 1 where there is none."""
+        """The share of positions that are tokens, from the newest run on such text; 1 if there is none."""
         for record in self.records:
             if _text(record.config) == _text(config):
                 return 1 - record.data.padding_share
         return 1.0
 
     def assumed(self, config: MachineConfig) -> float:
-        """FLOPs a second that are assumed without a run."""
+        """The FLOP/s that are assumed without a run."""
         if self.gpu is None:
             return self._measured_here * MEASURED_UTILISATION
         precision = self.gpu.precision(config.precision)
         return self.gpu.peak(precision) * devices.table().assumed_utilisation[precision]
 
     def there(self, config: RunConfig) -> RunConfig:
-        """The configuration with what machine.* left open as it comes to on the device."""
+        """The configuration with the open settings of machine.* resolved for the device."""
         update: dict[str, object] = {"device": "cpu"}
         if self.gpu is not None:
             precision = self.gpu.precision(config.machine.precision)
@@ -76,13 +76,13 @@ class Rates:
         return config.model_copy(update={"machine": config.machine.model_copy(update=update)})
 
     def source(self, configs: Iterable[RunConfig]) -> str:
-        """How the rates of some configurations are known, for the user."""
+        """The source of the rates of some configurations, as text for the user."""
         chosen = list({_step_flops(config): config for config in configs}.values())  # one of each size
         speeds = sorted(self.of(config) / 1e9 for config in chosen)
         shown = f"{speeds[0]:,.1f}" + (f" to {speeds[-1]:,.1f}" if speeds[-1] > 1.05 * speeds[0] else "")
         machine = chosen[0].machine
         if own := self._own(machine):
-            how = f"the fastest of {len(own)} runs on such a device, of like size where there are some"
+            how = f"the fastest of {len(own)} runs on such a device, of similar size if there are any"
         elif self.gpu is None:
             how = (
                 f"{MEASURED_UTILISATION:.0%} of what one core reaches here in float32 matrix products, as training at"
@@ -100,7 +100,7 @@ class Rates:
 
     @cached_property
     def _measured(self) -> dict[str, tuple[float, float]]:
-        """FLOPs of a step and FLOPs a second of each run."""
+        """FLOPs of a step and FLOP/s of each run, by name."""
         return {record.name: (_step_flops(record.config), _speed(record)) for record in self.records}
 
     @cached_property
@@ -133,14 +133,14 @@ def _records() -> Iterable[results.RunRecord]:
     for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
         try:
             record = results.read(file.parent)
-        except ConfigError:  # of an earlier version, with other keys
+        except ConfigError:  # a record of an earlier version, with other keys
             continue
         if record:
             yield record
 
 
 def _speed(record: results.RunRecord) -> float:
-    """FLOPs a second of one process of a run; padding is computed like tokens, and its rate is of tokens alone."""
+    """FLOP/s of one process of a run, padding included; tokens_per_second does not include padding."""
     places = record.training.tokens_per_second / (1 - record.data.padding_share)
     return places * record.train_flops_per_token / record.provenance.processes
 
@@ -150,6 +150,6 @@ def _step_flops(config: RunConfig) -> float:
 
 
 def _text(config: RunConfig) -> tuple[object, ...]:
-    """What decides how full batches are."""
+    """The settings that determine the share of padding."""
     corpus = config.corpus
     return corpus.name, corpus.documents, config.max_sequence_length, config.short_sequence_probability

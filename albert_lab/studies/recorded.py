@@ -16,10 +16,10 @@ from albert_lab.tasks.records import identity_of
 
 
 def read(run: str, folders: Iterable[Path], say: Say) -> tuple[ReportedRun, ...]:
-    """A run as the reports in folders have it, own ones before published ones.
+    """A run as read from the reports in folders, in the order of the folders.
 
-    Reports of one training are joined, since each keeps the fine-tunings of its own table. A training of the same name
-    that was made elsewhere, or again, has other numbers and stays apart. Damaged files are left out, which is said.
+    Reports of one training are joined, since each has only the fine-tunings of its table. Another training of the same
+    name has other numbers and is a separate item. Damaged files are skipped with a message.
     """
     found: dict[int, ReportedRun] = {}
     for file in (file for folder in folders for file in sorted(folder.glob(f"*/{reported.FOLDER}/{run}.json"))):
@@ -36,7 +36,7 @@ def read(run: str, folders: Iterable[Path], say: Say) -> tuple[ReportedRun, ...]
 def complete(
     records: Iterable[ReportedRun], run: Run, tasks: Mapping[str, str], seeds: downstream.Seeds = None
 ) -> ReportedRun | None:
-    """The first of these trainings with every fine-tuning that tasks and seeds ask for, and no other; None: of none."""
+    """The first training with all fine-tunings of tasks and seeds, reduced to these; None if no training has all."""
     wanted = downstream.wanted(run.config, tasks.values(), seeds)
     identities = {identity_of(run.name, run.config, task, seed) for task, seed in wanted}
     names = {column: downstream.load_task(task).name for column, task in tasks.items()}
@@ -44,9 +44,9 @@ def complete(
 
 
 def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
-    """Copy a report to a folder next to it where these runs in its place would lose numbers that no run folder has.
+    """Copy a report to a folder next to it if replacing its runs by these would lose numbers that no run folder has.
 
-    The copy counts as a record like the report itself.
+    The copy counts as a report like the original.
     """
     kept = {run.name: run.identities for run in runs}
     lost: set[str] = set()
@@ -66,7 +66,7 @@ def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
     copy = next(copy for copy in copies if not copy.exists())
     shutil.copytree(folder, copy)
     if damage:
-        say(f"the report before is damaged, and kept as {copy}: {damage}")
+        say(f"the previous report is damaged, and kept as {copy}: {damage}")
         return
-    what = "1 run of the report before has" if len(lost) == 1 else f"{len(lost)} runs of the report before have"
-    say(f"{what} numbers that exist nowhere else: it is kept as {copy}")
+    what = "1 run of the previous report has" if len(lost) == 1 else f"{len(lost)} runs of the previous report have"
+    say(f"{what} numbers that exist nowhere else: the report is kept as {copy}")

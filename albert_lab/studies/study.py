@@ -1,4 +1,4 @@
-"""What a report is made of, in its folder: the experiment, its points, its runs and its ensembles."""
+"""The data of a report, as files in its folder: the experiment, its points, its runs and its ensembles."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,14 +44,14 @@ class _StudyFile(BaseModel):
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment with what came of it.
+    """An experiment with its results.
 
     Attributes:
-        experiment: what was asked.
-        points: one line a run asked for: each axis, `paper_<axis>`, seed, run, state, why it is missing, the
+        experiment: the experiment.
+        points: one line per point: each axis, `paper_<axis>`, seed, run, state, the reason if it is missing, the
             fine-tunings that failed, scale, corpus and command.
         runs: the finished runs.
-        ensembles: a line a task of which fine-tunings were averaged.
+        ensembles: one line per task whose fine-tunings were averaged.
     """
 
     experiment: Experiment
@@ -66,17 +66,17 @@ class Study:
 
     @cached_property
     def curves(self) -> pd.DataFrame:
-        """A line a run and evaluation along the way."""
+        """One line per run and evaluation during training."""
         return self._table(tables.curve)
 
     @cached_property
     def finetunings(self) -> pd.DataFrame:
-        """A line a run and fine-tuning."""
+        """One line per run and fine-tuning."""
         return self._table(tables.finetunings)
 
     @cached_property
     def layers(self) -> pd.DataFrame:
-        """A line a run, choice of tokens and layer; empty where none were measured."""
+        """One line per run, choice of tokens and layer; empty if none were measured."""
         return self._table(tables.layers)
 
     def _table(self, lines: Callable[[ReportedRun], list[dict[str, Any]]]) -> pd.DataFrame:
@@ -104,9 +104,9 @@ class Study:
 
 
 def write(folder: Path, study: Study) -> None:
-    """Write a study into a report's folder: experiment.yaml, study.json, and a file a run below runs/.
+    """Write a study into a report's folder: experiment.yaml, study.json, and one file per run in runs/.
 
-    Runs of a report before that are no part of the study are removed.
+    Files of other runs, from a previous report, are removed.
     """
     for run in study.runs:
         reported.write(folder, run)
@@ -121,7 +121,7 @@ def write(folder: Path, study: Study) -> None:
 
 
 def write_tables(folder: Path, study: Study) -> None:
-    """Write the tables of a study into a report's folder as CSV files, for spreadsheets: no command reads them."""
+    """Write the tables of a study into a report's folder as CSV files, for spreadsheets; no command reads them."""
     found = {
         "points": study.points,
         "results": study.results,
@@ -142,7 +142,7 @@ def read(folder: Path) -> Study:
     """The study in a report's folder, its runs in the order of its points.
 
     Raises:
-        ConfigError: it is no report folder, or a file cannot be read.
+        ConfigError: not a report folder, or a file cannot be read.
     """
     if not (folder / STUDY).is_file():
         raise ConfigError(f"{folder} is no report: it has no {STUDY} beside {EXPERIMENT}")
@@ -153,7 +153,7 @@ def read(folder: Path) -> Study:
 
 
 def ensembles_of(folder: Path) -> list[dict[str, Any]]:
-    """The ensembles that a report has; none where there is no report.
+    """The ensembles of a report; empty if there is no report.
 
     Raises:
         DamagedFileError: its file cannot be read.

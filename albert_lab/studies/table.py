@@ -1,4 +1,4 @@
-"""The paper's tables from the table of runs: one row a configuration, mean and spread over seeds."""
+"""The paper's tables from the table of runs: one row per configuration, mean and spread over seeds."""
 
 import math
 import statistics
@@ -20,7 +20,7 @@ INTRINSIC_HEADINGS = {"mlm_accuracy": "MLM", "nsp_accuracy": "NSP", "sop_accurac
 
 AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
 
-Run = dict[str, Any]  # a run as runs.tables.row() has it
+Run = dict[str, Any]  # a run as runs.tables.row() returns it
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Spread:
 class Row:
     """One row of a table: labels by axis as in the paper, values by axis as run here, and its runs with their seeds.
 
-    missing says of each run that is not there why it is not.
+    missing maps each missing run to its reason.
     """
 
     labels: dict[str, str]
@@ -71,10 +71,10 @@ class Row:
 
 @contextmanager
 def fitting(folder: Path) -> Iterator[None]:
-    """Within, a report is made of the files in a folder, each of which can be read.
+    """A context in which a report is made from the files of a folder, each of which can be read.
 
     Raises:
-        DamagedFileError: what they say does not fit together: a column, a row or a number is missing or is another.
+        DamagedFileError: the files contradict each other: a column, a row or a number is missing or different.
     """
     try:
         yield
@@ -91,9 +91,9 @@ def intrinsic_columns(experiment: Experiment) -> list[Column]:
 
 
 def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
-    """The average and the columns of fine-tuned tasks under their own names; none where nothing was fine-tuned.
+    """The average and the columns of fine-tuned tasks under their names; empty if nothing was fine-tuned.
 
-    The average, which claims speak of, comes first: a screen is not as wide as the table.
+    The average comes first: claims are about it, and a screen is narrower than the table.
     """
     lines = {line["task"]: line for line in tunings.to_dict("records")}
     order = [*experiment.columns, *lines]
@@ -109,7 +109,7 @@ def task_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[Column]:
 
 
 def half_up(value: Decimal) -> Decimal:
-    """To one decimal as the paper rounds: 0.85 is 0.9."""
+    """Round to one decimal as the paper does: 0.85 becomes 0.9."""
     return value.quantize(Decimal("0.1"), ROUND_HALF_UP)
 
 
@@ -118,7 +118,7 @@ def rows(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) ->
 
     Args:
         experiment: the axes.
-        points: one row a run asked for: each axis, `paper_<axis>`, seed, run, state, reason.
+        points: one row per point: each axis, `paper_<axis>`, seed, run, state, reason.
         results: the table of finished runs, by `run`.
 
     Raises:
@@ -162,7 +162,7 @@ def axis_names(axes: Iterable[str]) -> list[str]:
 
 
 def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:
-    """The row's labels of axes; where the paper prints one and another value replaces it here, both."""
+    """The row's labels of axes; if a value replaces one that the paper prints, the label has both."""
     found = []
     for axis in axes:
         value, label = row.values[axis], row.labels[axis]
@@ -178,7 +178,7 @@ def _is_printed(experiment: Experiment, axis: str, label: str) -> bool:
 
 
 def paper_cells(experiment: Experiment, row: Row) -> dict[str, str]:
-    """What the paper prints in the row of the same labels; empty when it has none."""
+    """The paper's cells in the row of the same labels; empty if there is none."""
     if experiment.paper is None:
         return {}
     for cells in experiment.paper.rows:

@@ -18,7 +18,7 @@ output layer. The paper's settings are those of ALBERT-xxlarge, version 1."""
 
 
 def compare() -> list[dict[str, Any]]:
-    """One row a task of Table 14: each setting as configured, as the paper has it, and whether they differ."""
+    """One row per task of Table 14: each setting as configured, as printed in the paper, and whether they differ."""
     printed: Any = OmegaConf.to_container(OmegaConf.load(PRINTED))
     found = []
     for name, cells in printed["rows"].items():
@@ -33,7 +33,7 @@ def compare() -> list[dict[str, Any]]:
 
 
 def text(found: list[dict[str, Any]]) -> str:
-    """The rows as a table under the paper's headings, differences marked, and how to read it."""
+    """The rows as a table under the paper's headings, with marked differences and notes."""
     printed: Any = OmegaConf.to_container(OmegaConf.load(PRINTED))
     body = [[row["title"], *(_cell(row[key]) for key in printed["keys"])] for row in found]
     table = tabulate(body, headers=["", *printed["headings"]], tablefmt="simple", disable_numparse=True)

@@ -1,4 +1,4 @@
-"""The work of a run in FLOPs: what is left of its pre-training, and its missing fine-tunings."""
+"""The work of a run in FLOPs: the rest of its pre-training, and its missing fine-tunings."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from albert_lab.runs import finetunings, states
 from albert_lab.runs.run import Run
 from albert_lab.studies.points import Point
 
-# What turns a budget in seconds into FLOPs where only proportions count.
+# FLOP/s that convert a budget in seconds into FLOPs where only proportions matter.
 ASSUMED_SPEED = 2e10
 
 
@@ -58,10 +58,10 @@ def finetuning_flops(run: Run, tasks: Iterable[str], seeds: finetunings.Seeds) -
 
 
 def places(works: Sequence[Work], jobs: int) -> list[str]:
-    """The place of each process in a study: number, of how many, its fine-tunings, what comes after.
+    """The place of each process in a study, as NUMBER/COUNT:FINETUNING:LATER.
 
-    Work is in units of the whole budget of the run itself, which its process measures in seconds; what comes after is
-    shared among the jobs.
+    Both kinds of work are in units of the run's whole budget, whose seconds its process measures; later work is
+    divided by the number of jobs.
     """
     after = [sum(work.total for work in works[number:]) / jobs for number in range(1, len(works) + 1)]
     return [

@@ -87,7 +87,7 @@ def test_a_row_may_stand_beside_a_size_and_an_unknown_model_is_told_both_kinds_o
     assert list(compared.configurations([*SMOKE, "model=BERT-large,tiny"])) == ["BERT-large", "tiny"]
     with pytest.raises(ConfigError, match=r"model=BERT-huge is unknown \(allowed: BERT-base, .*, xxlarge\)"):
         compared.configurations([*SMOKE, "model=BERT-huge"])
-    with pytest.raises(ConfigError, match="sharing=groups: it is what the rows set"):
+    with pytest.raises(ConfigError, match="sharing=groups: the rows of the table set this key"):
         compared.configurations([*SMOKE, "model=BERT-large", "sharing=groups"])
 
 

@@ -71,7 +71,7 @@ def test_a_metric_may_be_a_score_a_task_or_a_quantity_of_a_run(tmp_path):
         assert read(tmp_path, GREATER.replace("average", metric)).claims[0].metric == metric
 
 
-def test_an_axis_is_walked_from_the_smallest_number_whatever_the_order_of_the_grid(tmp_path):
+def test_an_axis_is_sorted_by_number_regardless_of_the_grids_order(tmp_path):
     claim = "{quote: q, section: '4.4', metric: average, check: monotone, axis: embedding_size, direction: rising,"
     found = read(tmp_path, claim + " where: {sharing: all-shared}}")
     assert isinstance(found.claims[0], Monotone)
@@ -87,7 +87,7 @@ def test_claims_are_written_into_a_report_and_read_back_the_same(tmp_path):
         assert experiment.read(file).claims == packaged.claims
 
 
-def test_the_papers_tables_make_their_claims():
+def test_the_papers_tables_have_their_claims():
     assert len(experiment.named("sop-vs-nsp").claims) == 8
     assert len(experiment.named("sharing").claims) == 7
     peak = experiment.named("embedding-size").claims[1]

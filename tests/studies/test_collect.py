@@ -5,7 +5,7 @@ from albert_lab.runs import worker
 from albert_lab.studies import collect, planning, points
 
 
-def test_a_run_comes_once_with_its_layers_only_where_they_are_asked_for(corpus, own_home):
+def test_a_run_is_collected_once_with_layers_only_on_request(corpus, own_home):
     run = runs.plan(toy_config(corpus, "budget.value=2", "evaluation.num_curve_points=0"))
     assert worker.main(runs.create(run)) == 0
     item = planning.PlannedPoint(points.Point({}, run.config), run, {})

@@ -39,7 +39,7 @@ def planned(run, corpus, *overrides):
     return planning.plan(continuing.experiment(run.name, given), given, [])
 
 
-def test_an_import_is_trained_on_from_its_weights_and_stays_as_it_is(corpus, finished):
+def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):
     before = load_file(max((imported(finished).folder / "checkpoint").glob("step-*")) / "model.safetensors")
     (item,) = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9")
     assert item.lineage[0] == finished
@@ -54,7 +54,7 @@ def test_an_import_is_trained_on_from_its_weights_and_stays_as_it_is(corpus, fin
     assert states.state(finished.folder) == "imported"
 
 
-def test_its_shape_and_tokenizer_are_taken_and_what_is_given_is_changed(corpus, finished):
+def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, finished):
     (item,) = planned(finished, corpus, "batch_size=2", "seed=3")
     config = item.run.config
     assert (config.model, config.sharing, config.embedding_size) == (
@@ -68,7 +68,7 @@ def test_its_shape_and_tokenizer_are_taken_and_what_is_given_is_changed(corpus, 
     assert (config.batch_size, config.seed) == (2, 3)
 
 
-def test_on_other_text_the_tokenizer_stays_the_one_the_weights_know(finished, tmp_path):
+def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
     other = write_corpus(tmp_path / "other", seed=5)
     (item,) = planned(finished, other)
     file = item.run.config.tokenizer.model_file
@@ -79,7 +79,7 @@ def test_on_other_text_the_tokenizer_stays_the_one_the_weights_know(finished, tm
 
 
 @pytest.mark.parametrize("override", ["embedding_size=8", "model.num_layers=4", "tokenizer.vocab_size=64"])
-def test_what_the_weights_decide_cannot_be_set(corpus, finished, override):
+def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, override):
     with pytest.raises(ConfigError, match=rf"{override.split('=')[0]} cannot be set: the weights of {finished.name}"):
         continuing.experiment(finished.name, [override])
 
@@ -96,7 +96,7 @@ def test_a_row_starts_from_one_run():
         Experiment.model_validate(content | {"start_from": [link]})
 
 
-def test_a_fresh_start_makes_the_continued_run_again_but_not_the_one_it_continues(corpus, finished, monkeypatch):
+def test_a_fresh_start_remakes_the_new_run_but_not_the_one_it_continues(corpus, finished, monkeypatch):
     items = planned(finished, corpus)
     forgotten = []
     monkeypatch.setattr(states, "forget", lambda folder: forgotten.append(folder.name))

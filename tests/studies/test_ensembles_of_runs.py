@@ -37,7 +37,7 @@ def made(corpus, own_home, monkeypatch, runs_here):
 def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study(made, own_home):
     experiment, planned = made
     (item,) = planned
-    assert item.tasks == {"mnli": "mnli"}, "no data of QNLI, and nothing stands for it"
+    assert item.tasks == {"mnli": "mnli"}, "no data of QNLI, and no task replaces it"
     assert item.state == "done"
     (run,) = collect.runs(planned, print)
     seeds = [record.seed for record in run.columns[0].finetunings]
@@ -60,6 +60,6 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
         ensembles.table(planned, 2, print)
 
 
-def test_an_experiment_that_asks_for_none_gets_no_section():
+def test_an_experiment_without_ensembles_has_no_section():
     experiment = Experiment.model_validate(CONTENT | {"ensemble": None})
     assert section.sections(experiment, []) == []

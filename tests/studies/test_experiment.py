@@ -76,7 +76,7 @@ def run_of(name: str, scale: str, *overrides: str, **row: str) -> str:
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "overnight", "gpu", "paper"])
-def test_a_row_that_stands_in_several_tables_is_one_run(scale):
+def test_a_row_of_several_tables_is_one_run(scale):
     of = partial(run_of, scale=scale)
     bert = of("model-sizes", model="BERT-base")
     assert of("embedding-size", sharing="not-shared", embedding_size="768") == bert
@@ -123,7 +123,7 @@ def test_sizes_keep_the_papers_proportions_at_every_scale(scale):
     assert layers == {"base": 1, "large": 2, "xlarge": 2, "xxlarge": 1}
 
 
-def test_rows_beyond_the_paper_stand_at_their_scales_and_elsewhere_when_asked_for():
+def test_rows_beyond_the_paper_appear_at_their_scales_and_elsewhere_on_request():
     def losses(*overrides):
         return [point.row["inter_sentence"] for point in points_of("sop-vs-nsp", *overrides)]
 
@@ -132,14 +132,14 @@ def test_rows_beyond_the_paper_stand_at_their_scales_and_elsewhere_when_asked_fo
     assert losses("laptop", "inter_sentence=sop,three-way") == ["sop", "three-way"]
 
 
-def test_groups_of_layers_can_be_asked_for_by_their_names():
+def test_groups_of_layers_can_be_selected_by_name():
     points = grid_points.points(
         experiment.named("sharing"), ["sharing=2-groups,3-groups", "model.num_layers=6", "embedding_size=8", "seed=0"]
     )
     assert [point.config.sharing.ffn_groups for point in points] == [2, 3]
 
 
-def test_a_label_may_stand_for_several_keys_and_is_chosen_by_its_name():
+def test_a_label_can_set_several_keys_and_is_selected_by_name():
     grid = {"model": {"BERT": ["sharing=not-shared", "embedding_size=48"], "ALBERT": ["sharing=all-shared"]}}
     both = grid_points.points(toy(grid=grid))
     assert [(p.config.sharing.name, p.config.embedding_size) for p in both] == [("not-shared", 48), ("all-shared", 8)]
@@ -148,11 +148,13 @@ def test_a_label_may_stand_for_several_keys_and_is_chosen_by_its_name():
         48,
         16,
     ]
-    with pytest.raises(ConfigError, match="sharing=groups: it is what the rows set; choose among them by model=BERT"):
+    with pytest.raises(
+        ConfigError, match="sharing=groups: the rows of the table set this key; choose rows by model=BERT"
+    ):
         grid_points.points(toy(grid=grid), ["sharing=groups"])
 
 
-def test_a_role_that_the_scale_does_not_have_is_named():
+def test_a_role_that_the_scale_lacks_is_named():
     with pytest.raises(ConfigError, match=r"scale=smoke has no value for the paper's model=huge \(it has: base, large"):
         grid_points.points(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))
 
@@ -170,7 +172,7 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
     assert second.start == grid_points.Start(first, "weights")
     assert third.start == grid_points.Start(second, "weights")
     back = {"row": {"model.num_layers": "1"}, "parent": {"model.num_layers": "2"}, "keep": "weights"}
-    with pytest.raises(ConfigError, match="start_from goes in a circle: model.num_layers=1 starts from"):
+    with pytest.raises(ConfigError, match="start_from has a cycle: model.num_layers=1 starts from"):
         grid_points.points(
             toy(grid={"model.num_layers": [1, 2]}, start_from=[back, chain.model_dump()["start_from"][0]])
         )
@@ -205,7 +207,7 @@ def test_links_and_rows_must_name_axes(changes, message):
         toy(**changes)
 
 
-def test_an_embedding_size_stands_by_its_role_at_every_hidden_size():
+def test_embedding_sizes_scale_with_the_hidden_size():
     points = grid_points.points(experiment.named("embedding-size"), ["scale=paper", "sharing=all-shared"])
     assert [point.config.embedding_size for point in points] == [64, 128, 256, 768]
     points = grid_points.points(experiment.named("embedding-size"), ["scale=laptop", "sharing=all-shared", "seed=0"])
@@ -213,7 +215,7 @@ def test_an_embedding_size_stands_by_its_role_at_every_hidden_size():
     assert [point.config.embedding_size for point in points] == [hidden_size // part for part in (12, 6, 3, 1)]
 
 
-def test_a_number_in_the_place_of_one_of_the_paper_is_shown_with_it():
+def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
     table = experiment.named("embedding-size")
     (point, *_) = grid_points.points(table, ["scale=smoke", "sharing=all-shared"])
     assert point.words == "sharing=all-shared embedding_size=4 (paper: 64)"
@@ -224,7 +226,7 @@ def test_a_number_in_the_place_of_one_of_the_paper_is_shown_with_it():
     (same,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=4"])
     assert same == point, "a given value fills the row that has this value at this scale"
     (deep,) = points_of("depth", "laptop", "model.num_layers=6")
-    assert deep.row["model.num_layers"] == "24", "six layers stand for the paper's 24 here, not for its six"
+    assert deep.row["model.num_layers"] == "24", "six layers replace the paper's 24 here, not its six"
     assert [each.words for each in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
     assert points_of("model-sizes", "smoke", "model=BERT-base")[0].words == "model=BERT-base"
 
@@ -282,7 +284,7 @@ def test_an_error_names_the_point_it_belongs_to():
         (["embedding_size=foo"], "^embedding_size=foo: "),
     ],
 )
-def test_an_error_that_no_row_makes_names_none(overrides, message):
+def test_an_error_common_to_all_rows_names_no_row(overrides, message):
     grid = {"sharing": ["all-shared", "not-shared"], "embedding_size": [4, 8]}
     with pytest.raises(ConfigError, match=message):
         grid_points.points(toy(grid=grid), overrides)
@@ -324,7 +326,7 @@ ALIASES = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 7)}]" for a, b in zip("a
         ),
     ],
 )
-def test_a_file_that_does_not_fit_is_named_with_what_is_wrong(tmp_path, text, message):
+def test_an_invalid_file_is_named_with_its_error(tmp_path, text, message):
     file = tmp_path / "mine.yaml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=r"mine\.yaml") as error:

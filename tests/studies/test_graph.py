@@ -79,7 +79,7 @@ def record_of(run: runs.Run) -> results.RunRecord:
 # Which run starts from which
 
 
-def test_a_runs_name_holds_its_parents_name_and_what_is_kept_of_it(corpus):
+def test_a_runs_name_depends_on_its_parent_and_on_what_is_kept(corpus):
     config = planned(ARMS, corpus)[0].run.config
     started = {runs.plan(config, start).name for start in (None, runs.StartFrom("a", "training"))}
     started |= {runs.plan(config, runs.StartFrom(parent, "weights")).name for parent in ("a", "b")}
@@ -95,7 +95,7 @@ def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
     assert len(planning.family([one, two, four])) == 3
 
 
-def test_a_run_reads_back_with_what_it_starts_from(corpus, own_home):
+def test_a_run_is_read_back_with_its_parent(corpus, own_home):
     run = planned(CHAIN, corpus)[1].run
     assert runs.read(runs.create(run)) == run
     assert ancestry.parents(runs.paths.runs()) == {run.name: planned(CHAIN, corpus)[0].run.name}
@@ -113,7 +113,7 @@ def test_a_run_reads_back_with_what_it_starts_from(corpus, own_home):
         (CHAIN, ["model.num_layers=2,4", "sharing=not-shared"], "attention_groups"),
     ],
 )
-def test_what_cannot_go_on_is_refused_before_anything_is_made(corpus, own_home, content, overrides, message):
+def test_an_invalid_start_is_refused_before_any_run(corpus, own_home, content, overrides, message):
     if "batch_size" in content["grid"]:
         link = {"row": {}, "parent": {"batch_size": "4", "budget.stop_at": "0.5"}, "keep": "training"}
         content = content | {"start_from": [link]}
@@ -132,25 +132,25 @@ def finish(run: runs.Run, *, with_weights: bool = True) -> None:
         (run.folder / "checkpoint" / "step-00000001").mkdir(parents=True)
 
 
-def test_only_what_is_missing_is_needed_and_a_parent_only_for_a_child(corpus, own_home):
+def test_only_missing_runs_are_needed_and_parents_only_for_missing_children(corpus, own_home):
     one, two, four = (item.run for item in planned(CHAIN, corpus))
     lines = [[one], [one, two], [one, two, four]]
     assert graph.needed(lines) == {one.name, two.name, four.name}
     finish(one)
     assert graph.needed(lines) == {two.name, four.name}
     finish(four)
-    assert graph.needed([[one, two, four]]) == set(), "nobody waits for the link between"
+    assert graph.needed([[one, two, four]]) == set(), "no unfinished run needs the middle one"
     assert graph.needed(lines) == {two.name}
     assert graph.needed(lines, [two.name]) == set()
 
 
-def test_a_parent_whose_weights_were_freed_is_made_again_for_a_child_that_needs_them(corpus, own_home):
+def test_a_parent_without_weights_is_remade_for_a_child_that_needs_them(corpus, own_home):
     one, two, _ = (item.run for item in planned(CHAIN, corpus))
     finish(one, with_weights=False)
     assert graph.needed([[one]]) == set()
     assert graph.needed([[one, two]]) == {one.name, two.name}
     (runs.create(two) / "checkpoint" / "step-00000001").mkdir(parents=True)
-    assert graph.needed([[one, two]]) == {two.name}, "half way, it needs its parent no more"
+    assert graph.needed([[one, two]]) == {two.name}, "after its start it does not need its parent"
 
 
 def test_the_tree_has_each_run_below_its_parent():
@@ -179,10 +179,10 @@ def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, o
     assert parts == pytest.approx([whole / 6 * 4] * 2, rel=0.05)
 
 
-# Making them
+# Execution
 
 
-def test_a_child_is_started_only_after_its_parent_has_ended_well(tmp_path, monkeypatch):
+def test_a_child_is_started_only_after_its_parent_has_finished(tmp_path, monkeypatch):
     folders = {name: tmp_path / name for name in ("trunk", "arm", "other", "bad", "orphan", "grandchild")}
     said: list[tuple[str, str]] = []
     popen = subprocess.Popen
@@ -210,7 +210,7 @@ def test_a_child_is_started_only_after_its_parent_has_ended_well(tmp_path, monke
 def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_home, runs_here):
     points = planned(ARMS, corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
     outcome = sweep.execute(points, sweep.Options())
-    assert outcome.code == 1  # no row is there
+    assert outcome.code == 1  # no row is finished
     trunk = points[0].lineage[0]
     assert "the loss is nan" in outcome.failures[trunk.name]
     table = collect.points_table(points, outcome, "albert-lab toy")
@@ -221,7 +221,7 @@ def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_
 
 
 @pytest.mark.kills
-def test_a_trunk_and_an_arm_killed_half_way_go_on_and_nothing_is_repeated(corpus, own_home, tmp_path, monkeypatch):
+def test_a_killed_trunk_and_arm_resume_without_repeated_steps(corpus, own_home, tmp_path, monkeypatch):
     overrides = ["budget.value=120", "machine.checkpoint_seconds=0"]
     kept, removed = planned(ARMS, corpus, *overrides)
     trunk = kept.lineage[0]
@@ -249,7 +249,7 @@ def test_a_trunk_and_an_arm_killed_half_way_go_on_and_nothing_is_repeated(corpus
     assert any(tensor.tobytes() != second[name].tobytes() for name, tensor in first.items())
 
 
-def test_an_arm_that_changes_nothing_ends_as_a_run_without_a_trunk(corpus, own_home):
+def test_an_arm_without_changes_equals_a_run_without_a_trunk(corpus, own_home):
     overrides = ["budget.value=20", "machine.log_every_steps=1"]
     arm = planned(ARMS, corpus, *overrides)[0]
     made(arm.lineage[0])
@@ -257,7 +257,7 @@ def test_an_arm_that_changes_nothing_ends_as_a_run_without_a_trunk(corpus, own_h
 
 
 @pytest.mark.kills
-def test_a_chain_broken_in_the_middle_goes_on_from_there(corpus, own_home, tmp_path, monkeypatch, runs_here):
+def test_an_interrupted_chain_resumes_where_it_stopped(corpus, own_home, tmp_path, monkeypatch, runs_here):
     points = planned(CHAIN, corpus, "budget.value=60", "machine.checkpoint_seconds=0")
     one, two, four = (item.run for item in points)
     made(one)
@@ -274,7 +274,7 @@ def test_a_chain_broken_in_the_middle_goes_on_from_there(corpus, own_home, tmp_p
     assert_same(broken, made(four))
 
 
-def test_a_net_started_from_a_shallower_one_begins_with_its_weights(corpus, own_home):
+def test_a_model_started_from_a_shallower_one_has_its_weights(corpus, own_home):
     one, two, _ = (item.run for item in planned(CHAIN, corpus, "budget.value=5", "optimizer.learning_rate=1e-30"))
     before, after = made(one), made(two)
     assert before.keys() == after.keys()

@@ -34,13 +34,13 @@ def test_experiments_come_in_the_papers_order_and_figures_last():
     assert names[-1] == "layer-similarity"
 
 
-def test_an_override_that_a_table_refuses_is_told_with_its_name_before_anything_runs(own_home):
-    with pytest.raises(ConfigError, match="model-sizes: sharing=groups: it is what the rows set"):
+def test_an_override_that_a_table_refuses_is_reported_with_its_name_before_any_run(own_home):
+    with pytest.raises(ConfigError, match="model-sizes: sharing=groups: the rows of the table set this key"):
         paper.plan(["scale=smoke", "sharing=groups"], [])
     assert not list(own_home.iterdir())
 
 
-def test_what_the_paper_costs_counts_shared_runs_once_at_every_scale(corpus, own_home, monkeypatch):
+def test_the_cost_of_the_paper_counts_shared_runs_once_at_every_scale(corpus, own_home, monkeypatch):
     monkeypatch.setattr(paper, "experiments", tables)
     monkeypatch.setattr(paper, "scales", lambda: ["smoke", "gpu"])
     said: list[str] = []

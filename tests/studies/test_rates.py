@@ -18,7 +18,7 @@ def keep(record, name, speed, **provenance):
     results.write(folder, record.model_copy(update={"name": name, "training": training, "provenance": made}))
 
 
-def test_a_rate_is_that_of_the_fastest_run_of_its_size_padding_counted(own_home):
+def test_a_rate_is_that_of_the_fastest_run_of_similar_size_with_padding(own_home):
     record = toy_record()
     for name, speed in (("busy", 10.0), ("idle", 30.0), ("busy-again", 20.0)):
         keep(record, name, speed)
@@ -29,7 +29,7 @@ def test_a_rate_is_that_of_the_fastest_run_of_its_size_padding_counted(own_home)
     assert "the fastest of 3 runs" in found.source([record.config])
 
 
-def test_a_record_of_an_earlier_version_is_passed_over(own_home):
+def test_a_record_of_an_earlier_version_is_skipped(own_home):
     record = toy_record()
     for name in ("of-an-earlier-version", "readable"):
         keep(record, name, 10.0)
@@ -48,7 +48,7 @@ def test_without_a_record_a_rate_comes_from_the_fastest_product_not_from_the_mea
     assert "no run was made here yet" in found.source([config])
 
 
-def test_a_gpu_is_priced_by_its_peak_until_a_run_on_one_is_there(own_home):
+def test_a_gpu_is_priced_by_its_peak_until_a_run_on_one_is_recorded(own_home):
     record = toy_record()
     keep(record, "on-a-cpu", 1e9)
     config = load(["scale=gpu"])
@@ -75,12 +75,12 @@ def test_cuda_without_a_gpu_here_is_priced_on_a_stated_one(own_home, monkeypatch
     ("on", "device", "words"),
     [("h1000", "auto", "allowed: cpu, h200, h100"), ("cpu", "cuda", "give one of them"), ("t4", "cpu", "give one")],
 )
-def test_a_device_that_is_none_or_another_than_the_runs_is_refused(own_home, on, device, words):
+def test_an_unknown_device_or_one_that_contradicts_the_run_is_refused(own_home, on, device, words):
     with pytest.raises(ConfigError, match=words):
         rates.choose(on, load(["scale=smoke", f"machine.device={device}"]))
 
 
-def test_padding_takes_time_and_is_no_work():
+def test_padding_counts_in_time_but_not_in_flops():
     config = load(["scale=smoke"])
     full, half = (estimate.price(config, 1e9, fill=fill) for fill in (1.0, 0.5))
     assert half.seconds == pytest.approx(full.seconds)
@@ -91,7 +91,7 @@ def test_padding_takes_time_and_is_no_work():
     assert half.flops == pytest.approx(full.flops)
 
 
-def test_auto_comes_to_the_micro_batch_that_fits_the_device_that_is_priced(own_home):
+def test_auto_resolves_to_the_micro_batch_that_fits_the_priced_device(own_home):
     config = load(["scale=paper", "model=xxlarge"])
     assert rates.choose("h100", config).there(config).machine.micro_batch_size == 64
     assert rates.choose("rtx4090", config).there(config).machine.micro_batch_size == 16

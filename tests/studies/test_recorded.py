@@ -36,7 +36,7 @@ def written(experiment, items) -> dict[str, str]:
     return {file.name: file.read_text() for file in folder.rglob("*.*") if file.suffix in (".csv", ".md", ".json")}
 
 
-def test_runs_whose_numbers_stand_in_a_report_are_finished_and_give_the_same_report(corpus, own_home, runs_here, capfd):
+def test_runs_recorded_in_a_report_count_as_finished_and_give_the_same_report(corpus, own_home, runs_here, capfd):
     experiment = toy(ROWS, figures=["learning-curves", "layer-similarity"])
     before = written(experiment, planned(experiment, corpus))
     shutil.rmtree(paths.runs())
@@ -47,7 +47,7 @@ def test_runs_whose_numbers_stand_in_a_report_are_finished_and_give_the_same_rep
     assert "2 finished before, 0 to make" in capfd.readouterr().err
 
 
-def test_another_seed_is_made_beside_them(corpus, own_home, runs_here):
+def test_another_seed_of_recorded_runs_is_made(corpus, own_home, runs_here):
     experiment = toy(ROWS)
     before = written(experiment, planned(experiment, corpus, "seed=0"))
     shutil.rmtree(paths.runs())
@@ -60,7 +60,7 @@ def test_another_seed_is_made_beside_them(corpus, own_home, runs_here):
     assert len(new) == 5
 
 
-def test_a_fresh_start_makes_them_again(corpus, own_home, runs_here):
+def test_a_fresh_start_remakes_recorded_runs(corpus, own_home, runs_here):
     experiment = toy(ROWS)
     written(experiment, planned(experiment, corpus))
     shutil.rmtree(paths.runs())
@@ -69,7 +69,7 @@ def test_a_fresh_start_makes_them_again(corpus, own_home, runs_here):
     assert [item.state for item in items] == ["done"] * 2
 
 
-def test_numbers_that_stand_in_a_report_alone_outlive_another_report_in_its_place(corpus, own_home, runs_here):
+def test_numbers_that_are_only_in_a_report_survive_its_replacement(corpus, own_home, runs_here):
     experiment = toy(ROWS)
     before = written(experiment, planned(experiment, corpus))
     folder = paths.reports() / planning.report_place(planned(experiment, corpus)[0].point.config) / experiment.name
@@ -79,19 +79,19 @@ def test_numbers_that_stand_in_a_report_alone_outlive_another_report_in_its_plac
         recorded.set_aside(folder, list(runs(items, said.append)), said.append)
         return said
 
-    assert not said_before_a_report_of(planned(experiment, corpus)[:1]), "the run folders have them"
+    assert not said_before_a_report_of(planned(experiment, corpus)[:1]), "the run folders have the numbers"
     shutil.rmtree(paths.runs())
     items = planned(experiment, corpus)
-    assert not said_before_a_report_of(items), "the new report has them"
+    assert not said_before_a_report_of(items), "the new report has the numbers"
     copy = folder.with_name("toy-before-1")
     (line,) = said_before_a_report_of(items[:1])
-    assert line == f"1 run of the report before has numbers that exist nowhere else: it is kept as {copy}"
+    assert line == f"1 run of the previous report has numbers that exist nowhere else: the report is kept as {copy}"
     assert {file.name: file.read_text() for file in copy.rglob("*.*") if file.name in before} == before
     shutil.rmtree(folder)
     assert [item.state for item in planned(experiment, corpus)] == ["recorded"] * 2
 
 
-def test_a_run_without_the_fine_tuning_that_is_asked_for_is_made(corpus, own_home, tmp_path, monkeypatch):
+def test_a_run_without_a_requested_fine_tuning_is_made(corpus, own_home, tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
     toy_task("sst2", tmp_path / "tasks")
     (item,) = planned(toy({"dropout": ["0"]}), corpus, tasks=["sst2"])
@@ -118,7 +118,7 @@ def test_a_parent_that_is_only_recorded_is_made_again_for_its_child(corpus, own_
 
 
 def put(report, run):
-    """A run into a report of that name; what the reports beside it have of the run."""
+    """Write a run into a report of that name; return the run as read from all reports."""
     reported.write(report, run)
     return recorded.read(run.name, [report.parent], print)
 
@@ -143,7 +143,7 @@ def test_fine_tunings_of_another_training_of_the_same_name_are_not_mixed_in(tmp_
     assert put(tmp_path / "b", elsewhere) == (here, elsewhere)
 
 
-def test_a_file_that_holds_another_run_is_left_out_and_named(tmp_path):
+def test_a_file_of_another_run_is_skipped_and_named(tmp_path):
     put(tmp_path / "a", ReportedRun(record=toy_record(name="y")))
     (tmp_path / "a" / "runs" / "y.json").rename(tmp_path / "a" / "runs" / "x.json")
     said = []

@@ -20,7 +20,7 @@ from albert_lab.runs.status import rows
 from albert_lab.studies.launchers import slurm
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
 
-# Notes what it is given, and puts the job into the queue.
+# Records its arguments, and adds the job to the queue.
 SBATCH = """#!/bin/bash
 cd "$(dirname "$0")"
 [ -e refuse ] && { echo "sbatch: error: invalid partition" >&2; exit 1; }
@@ -31,7 +31,7 @@ cat > $number.script
 echo "$number|PENDING||Priority" >> queue
 echo "$number;cluster"
 """
-# Runs the first job of the queue to its end, then lists the rest; a listing alone where `still` is there.
+# Runs the first job of the queue to its end, then lists the rest; only lists the queue if `still` exists.
 SQUEUE = """#!/bin/bash
 cd "$(dirname "$0")"
 [ -e away ] && { rm away; exit 1; }
@@ -110,7 +110,7 @@ def options(cluster, number):
     return (cluster / f"{number}.options").read_text().splitlines()
 
 
-def test_each_run_is_a_job_with_the_users_words_last_and_its_exit_code_is_told(cluster, folders, tmp_path):
+def test_each_run_is_a_job_with_the_users_options_last_and_its_exit_code_is_returned(cluster, folders, tmp_path):
     code, ended = launch(folders(good="exit 0", bad="exit 3", killed="kill -9 $$"), "--partition='a b' --time=5")
     assert (code, ended) == (0, {"good": 0, "bad": 3, "killed": -9})
     assert options(cluster, 11)[0] == "--parsable"
@@ -119,7 +119,7 @@ def test_each_run_is_a_job_with_the_users_words_last_and_its_exit_code_is_told(c
     assert (tmp_path / "good" / "slurm-11.out").read_text() == "made with sst2\n"
 
 
-def test_a_run_waits_for_the_one_it_starts_from_and_is_left_out_where_that_fails(cluster, folders, tmp_path):
+def test_a_run_waits_for_its_parent_and_is_skipped_if_that_fails(cluster, folders, tmp_path):
     parents = {tmp_path / "child": tmp_path / "parent"}
     (cluster / "still").touch()
     launch(folders(child="exit 0", parent="exit 1"), detach=True, parents=parents)
@@ -143,7 +143,7 @@ class Ends:
         return True
 
 
-def test_a_second_launch_joins_what_is_queued_and_asks_again_only_for_more_tasks(cluster, folders, capsys):
+def test_a_second_launch_joins_queued_jobs_and_resubmits_only_for_more_tasks(cluster, folders, capsys):
     (cluster / "still").touch()
     found = folders(one="exit 0", two="exit 0")
     assert launch(found, detach=True) == (NOT_AWAITED, {})
@@ -157,14 +157,14 @@ def test_a_second_launch_joins_what_is_queued_and_asks_again_only_for_more_tasks
     assert (cluster / "last").read_text() == "14\n"
 
 
-def test_an_squeue_that_fails_is_no_end_of_a_job(cluster, folders, capsys):
+def test_a_failing_squeue_does_not_end_a_job(cluster, folders, capsys):
     found = folders(one="exit 0")
     launch(found, detach=True)
     (cluster / "away").touch()
     assert launch(found) == (0, {"one": 0})
 
 
-def test_a_job_that_left_no_word_is_lost_and_its_log_and_what_slurm_says_are_told(cluster, folders, tmp_path):
+def test_a_job_without_an_exit_code_is_lost_and_its_log_and_slurm_state_are_reported(cluster, folders, tmp_path):
     (cluster / "still").touch()
     found = folders(one="exit 0")
     launch(found, detach=True)
@@ -196,7 +196,7 @@ def test_a_job_that_was_cancelled_before_it_began_leaves_the_study_unfinished(cl
     assert launch(folders(one="exit 0")) == (STOPPED, {"one": STOPPED})
 
 
-def test_after_a_failure_fail_fast_cancels_what_waits(cluster, folders):
+def test_after_a_failure_fail_fast_cancels_pending_jobs(cluster, folders):
     _, ended = launch(folders(bad="exit 1", other="exit 0"), goes_on=False)
     assert ended["bad"] == 1
     assert (cluster / "scancelled").read_text() == "--state=PENDING 12\n"
@@ -234,7 +234,7 @@ def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
     assert job.exit_code(tmp_path / "one") == (None if requeued else 75)
 
 
-def test_what_sbatch_refuses_is_told_in_its_words(cluster, folders, monkeypatch):
+def test_a_refusal_by_sbatch_is_reported_in_its_words(cluster, folders, monkeypatch):
     (cluster / "refuse").touch()
     with pytest.raises(ConfigError, match=r"--partition=none: sbatch: error: invalid partition"):
         launch(folders(one="exit 0"), "--partition=none")
@@ -274,7 +274,7 @@ def test_a_queued_run_is_shown_with_its_job_and_its_reason(corpus, own_home, clu
     assert (shown[0]["state"], shown[0]["job"], shown[0]["node"]) == ("running", "11", "n7")
 
 
-def test_a_run_in_the_queue_is_not_made_here_besides(corpus, own_home, cluster):
+def test_a_queued_run_is_not_also_made_here(corpus, own_home, cluster):
     (cluster / "still").touch()
     folder = runs.create(runs.plan(toy_config(corpus)))
     job.write(folder, "11", [], None)

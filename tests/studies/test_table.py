@@ -42,6 +42,6 @@ def test_a_score_of_one_run_alone_has_the_interval_of_that_run():
     assert " 40.0 [37.0, 43.0] |" in text
 
 
-def test_the_average_stands_before_its_tasks():
+def test_the_average_comes_before_its_tasks():
     tunings = pd.DataFrame({"task": ["race"], "column": ["race"], "title": ["RACE"], "metric": ["accuracy"]})
     assert [column.heading for column in task_columns(experiment.named("sharing"), tunings)] == ["Avg", "RACE"]

@@ -11,7 +11,7 @@ SETTINGS = {
 }
 
 
-def test_what_is_configured_is_what_the_paper_prints():
+def test_the_configured_settings_are_those_of_the_paper():
     found = table14.compare()
     assert len(found) == 12
     squad = next(row for row in found if row["task"] == "squad1")

@@ -1,4 +1,4 @@
-"""What starts the processes that make runs: one interface, and a module for each option of conf/launcher/."""
+"""Launchers start the processes that make runs: one interface, and one module per option of conf/launcher/."""
 
 from functools import partial
 
@@ -11,9 +11,9 @@ def choose(settings: LauncherConfig, *, jobs: int, detach: bool) -> Launcher:
     """The launcher of a command.
 
     Args:
-        settings: which one, and how it goes about.
+        settings: the launcher and its options.
         jobs: number of runs at a time on this machine.
-        detach: return at once, where runs can continue without this process.
+        detach: return at once if runs can continue without this process.
     """
     if isinstance(settings, SlurmLauncher):
         return partial(slurm.launch, settings=settings, detach=detach)

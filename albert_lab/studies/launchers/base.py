@@ -1,12 +1,12 @@
-"""What every launcher does, and what its answers mean."""
+"""The interface of launchers, and the meaning of their return values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-# In place of an exit code or a signal of a run's process: the run it starts from did not end well, so it had none.
+# In place of the exit code of a run's process: it was not started, because the run's parent did not finish.
 PARENT_FAILED = -1000
-# Its process ended and nobody knows how.
+# In place of the exit code of a run's process: the process ended, but its exit code is unknown.
 LOST = -1001
 # In place of the exit code of a study: its runs continue on their own.
 NOT_AWAITED = -1
@@ -27,18 +27,18 @@ class Launcher(Protocol):
         Args:
             folders: run folders in order, each with further arguments of its process: tasks to fine-tune on, seeds.
             on_end: called with a run's folder and the exit code of its process, or minus the number of the signal
-                that killed it; PARENT_FAILED or LOST where there is neither. False starts no further run.
+                that killed it, or PARENT_FAILED or LOST. If it returns False, no further run is started.
             parents: folders of runs that start from another one of these; they wait until it has ended.
 
         Returns:
-            0, NOT_AWAITED, or why it is not complete: 130 after Ctrl-C, 75 after SIGTERM, to this process or to one of
-            a run alone.
+            0, NOT_AWAITED, or the code of an incomplete study: 130 after Ctrl-C, 75 after SIGTERM, sent to this process
+            or only to that of a run.
         """
         ...
 
 
 def in_order(folders: Mapping[Path, Sequence[str]], parents: Mapping[Path, Path]) -> list[Path]:
-    """Run folders, each behind the one it starts from, else in their order."""
+    """Run folders, each after its parent, otherwise in their order."""
 
     def depth(folder: Path) -> int:
         return 1 + depth(parents[folder]) if folder in parents else 0

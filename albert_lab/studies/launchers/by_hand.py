@@ -1,4 +1,4 @@
-"""Runs as command lines to be started by whatever there is; their order, and what waits for what, as comments."""
+"""Runs as printed command lines for any other way to start them; comments give their order and dependencies."""
 
 import shlex
 import sys
@@ -17,7 +17,7 @@ def launch(
     on_end: Callable[[Path, int], bool],
     parents: Mapping[Path, Path],
 ) -> int:
-    """Print a line a run on stdout; nothing is started, and on_end is not called."""
+    """Print one line per run on stdout; nothing is started, and on_end is not called."""
     del on_end
     if settings.preparation == "job" and (lacking := preparing.lacking(folders)):
         print("# first, and alone:")

@@ -1,4 +1,4 @@
-"""Runs as child processes on this machine, some at a time."""
+"""Runs as child processes on this machine, several at a time."""
 
 import os
 import subprocess
@@ -22,10 +22,10 @@ def launch(
     on_end: Callable[[Path, int], bool],
     parents: Mapping[Path, Path],
 ) -> int:
-    """Make runs in child processes, at most `jobs` at a time, which share cores and GPUs out among them; see Launcher.
+    """Make runs in child processes, at most `jobs` at a time, which divide cores and GPUs among them; see Launcher.
 
-    SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end. So they do where this process
-    ends without a word: a child does not outlive it.
+    SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end. They do the same if this process
+    is killed: a child does not outlive it.
     """
     waiting = list(folders)
     slots = shared_out(gpus(), jobs) if jobs > 1 else [[]]
@@ -55,7 +55,7 @@ def launch(
                 slot_of[folder] = min(set(range(jobs)) - {slot_of[each] for each in running})
                 visible = slots[slot_of[folder]]
                 own = {"CUDA_VISIBLE_DEVICES": ",".join(visible)} if visible else {}
-                with signals.held_back():  # until the child is among those that get signals, and listens
+                with signals.held_back():  # until the child is in running, and handles signals
                     running[folder] = subprocess.Popen(
                         [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *folders[folder]],
                         env=environment | own,

@@ -16,12 +16,11 @@ from albert_lab.runs import job, preparing, states
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED, in_order
 from albert_lab.studies.launchers.by_hand import worker
 
-# USR1 comes ahead of the time limit, by --signal, to the shell alone: save, and go back into the queue. TERM comes of
-# scancel and of preemption: save, and leave the rest to Slurm, which requeues what was preempted. So a job that was
-# cancelled stays so.
+# Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue. scancel and
+# preemption send TERM: save a checkpoint and exit; Slurm itself requeues preempted jobs, but no cancelled ones.
 #
-# Where the words ask for several tasks, srun starts a process in each, and they make the run together. TERM to srun
-# would kill them, so they are asked by scancel. Of their exit codes the first one's counts.
+# If the options ask for several tasks, srun starts one process in each, and these make the run together. TERM to srun
+# would kill them, so scancel signals them. The exit code is that of the first process.
 SCRIPT = """#!/bin/bash
 near_limit= asked= child=
 tasks={tasks}
@@ -83,14 +82,14 @@ def launch(
 ) -> int:
     """Submit the runs that are not in the queue, and wait for all of them; see Launcher.
 
-    SIGINT and SIGTERM end the waiting alone.
+    SIGINT and SIGTERM only end the waiting.
 
     Args:
-        settings: options of sbatch, who prepares the text, and how often the queue is looked at.
+        settings: options of sbatch, who prepares the text, and how often the queue is polled.
         detach: do not wait.
 
     Raises:
-        MissingDataError: no sbatch here.
+        MissingDataError: no sbatch on the path.
         ConfigError: sbatch refuses its options.
     """
     with signals.deferred() as received:
@@ -113,7 +112,7 @@ def _submit_all(
     """The job of each run, parents first: the one in the queue, or a new one."""
     queue = squeue.jobs()
     if queue is None:
-        to_stderr("squeue does not answer: what is queued already is unknown, and waits for its turn by its name")
+        to_stderr("squeue does not answer: a run may be in the queue already; its second job waits for the first one")
     numbers: dict[Path, str] = {}
     preparation: str | None = None
     for folder in in_order(folders, parents):
@@ -130,7 +129,7 @@ def _submit_all(
             preparation = _submit_preparation(folders, settings)
         after = [numbers[parents[folder]]] if parents.get(folder) in numbers else []
         number = _sbatch(
-            f"{folder.name}-{digest(str(folder))}",  # a run of the same name in another home is another one
+            f"{folder.name}-{digest(str(folder))}",  # runs in other homes can have the same name
             folder / "slurm-%j.out",
             folder / job.EXIT,
             worker(folder, words),
@@ -144,7 +143,7 @@ def _submit_all(
 
 
 def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLauncher) -> str:
-    """The number of the job that prepares what runs read; empty where all is there."""
+    """The number of the job that prepares the data of the runs; empty if none is missing."""
     lacking = preparing.lacking(folders)
     if not lacking:
         return ""
@@ -171,7 +170,7 @@ def _tasks(words: Sequence[str]) -> list[str]:
 
 
 def _joined(before: Sequence[str], words: Sequence[str]) -> list[str]:
-    """The arguments of a run's process that serves two commands; the later one's where they cannot be combined."""
+    """The arguments of a run's process that serves two commands; those of the later one if they cannot be combined."""
     tasks, earlier = _tasks(words), _tasks(before)
     if not tasks:
         return list(before)
@@ -227,12 +226,12 @@ def _sbatch(
 
 
 def _is_passed_on(variable: str) -> bool:
-    """Whether a job is given a variable of this process even where the user's sbatch passes on none."""
+    """Whether a job gets a variable of this process even if the user's sbatch passes on none."""
     return variable == "PYTHONPATH" or (variable.startswith("ALBERT_LAB_") and variable not in _NOT_PASSED_ON)
 
 
 class _Watch:
-    """The jobs of a study until all of them are over."""
+    """The jobs of a study, watched until all of them have ended."""
 
     def __init__(
         self,
@@ -248,7 +247,7 @@ class _Watch:
         self._on_end = on_end
         self._received = received
         self._failed: set[Path] = set()
-        self._gone: set[Path] = set()  # of the queue at the last look, without a word so far
+        self._gone: set[Path] = set()  # not in the queue at the last poll, and no exit code yet
         self._said: dict[Path, str] = {}
         self._code = 0
         self._is_cancelled = False
@@ -288,7 +287,7 @@ class _Watch:
             self._gone.add(folder)
             return
         if code is None and self._parents.get(folder) in self._numbers:
-            return  # its fate is that of its parent
+            return  # it ends as its parent does
         self._end(folder, LOST if code is None else code)
 
     def _code_of(self, folder: Path) -> int | None:
@@ -311,7 +310,7 @@ class _Watch:
             submitted = job.read(folder)
             if not (submitted and submitted.preparation):
                 to_stderr(f"{folder.name}: {job.died(folder)}")
-                code = STOPPED  # by scancel; what failed to begin for another reason is reported there
+                code = STOPPED  # by scancel; job.died() reports any other reason
         if code == STOPPED:
             self._code = STOPPED
             to_stderr(f"{folder.name}: stopped; the same command resumes it")

@@ -1,0 +1,90 @@
+"""Before the runs of a sweep start: which of them to make, and whether they can be made here."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from albert_lab import in_use, paths
+from albert_lab.cost import capacity
+from albert_lab.errors import ConfigError
+from albert_lab.messages import to_stderr
+from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import job, results, states
+from albert_lab.studies import graph
+from albert_lab.studies.planning import PlannedPoint, family
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The runs of a sweep: all of them by folder, those to make, and the reasons of failures by run."""
+
+    items: Mapping[Path, PlannedPoint]
+    todo: Sequence[PlannedPoint]
+    failures: dict[str, str]
+
+
+def select(planned: Sequence[PlannedPoint]) -> Selection:
+    """Select the runs that are not finished, and report the numbers of runs on stderr.
+
+    Failed runs are not selected, except after errors that the user can fix.
+
+    Raises:
+        DamagedFileError: the record of a run is damaged.
+    """
+    items = family(planned)
+    in_use.mark(paths.runs())
+    for folder in items:
+        results.check(folder)  # a damaged record is reported before anything is made
+        downstream.forget_failures(folder, fixable_only=True)
+    before = {folder: item.state for folder, item in items.items()}
+    failures = {
+        name: f"{reason} (--retry-failed resumes it)"
+        for folder, state in before.items()
+        if state == "failed"
+        for name, reason in items[folder].failures.items()
+    }
+    recorded = {item.run.name for item in items.values() if before[item.run.folder] == "recorded"}
+    needed = graph.needed((item.lineage for item in planned), failures, recorded)
+    _add_orphans(failures, items)
+    _reopen_freed(items, needed)
+    ended = (*states.FINISHED, "failed")
+    unfinished = [item.run for folder, item in items.items() if item.tasks and before[folder] not in ended]
+    names = needed | {run.name for run in unfinished if states.state(run.folder) == "done"}
+    todo = [item for item in items.values() if item.run.name in names]
+    finished, failed = (sum(state in found for state in before.values()) for found in (states.FINISHED, ("failed",)))
+    noun = "run" if len(items) == 1 else "runs"
+    to_stderr(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
+    if recorded:
+        to_stderr(f"{len(recorded)} finished runs are only in reports; --remake-recorded makes them again")
+    return Selection(items, todo, failures)
+
+
+def check_here(todo: Sequence[PlannedPoint]) -> None:
+    """Check that runs can be made on this machine.
+
+    Raises:
+        ConfigError: a run is in Slurm's queue, or needs more memory than there is.
+    """
+    if queued := [found for item in todo if (found := job.queued(item.run.folder))]:
+        remedy = f"--slurm waits for them, `scancel {' '.join(found.number for found in queued)}` ends them"
+        raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
+    for item in todo:
+        try:
+            capacity.check_training(item.run.config)
+        except ConfigError as error:
+            raise ConfigError(f"{item.point.words or item.run.name}: {error}") from error
+
+
+def _add_orphans(failures: dict[str, str], items: Mapping[Path, PlannedPoint]) -> None:
+    """Add the reasons of runs that are missing because their parents failed before."""
+    for run in (item.run for item in items.values()):
+        if run.start_from and run.start_from.run in failures and states.state(run.folder) != "done":
+            failures.setdefault(run.name, graph.orphaned(run, failures))
+
+
+def _reopen_freed(items: Mapping[Path, PlannedPoint], needed: Collection[str]) -> None:
+    """Reset each finished run whose weights were freed and are needed; its fine-tunings are kept."""
+    for folder, item in items.items():
+        if item.run.name in needed and states.state(folder) == "done":
+            to_stderr(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
+            (folder / results.RECORD).unlink()
