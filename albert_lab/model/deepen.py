@@ -1,4 +1,4 @@
-"""The tensors of a deeper encoder from those of a shallower one."""
+"""Initial weights of a deeper encoder from the weights of a shallower one."""
 
 import re
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ _DEPTHS = ("num_layers", "attention_groups", "ffn_groups")
 def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: EncoderShape) -> dict[str, AnyTensor]:
     """The state of a PretrainingModel of the deep shape.
 
-    Blocks shared by all layers are used by more layers. If each layer, or group of layers, has its own block, each
-    is copied to the same number of consecutive ones: layers A B C become A A B B C C. Everything else is unchanged.
+    Blocks shared by all layers are used by more layers. If each layer, or group of layers, has a separate block, each
+    block is copied to the same number of consecutive blocks: layers A B C become A A B B C C. All else is unchanged.
 
     Source: the paper (section 4.9) has only the case of all-shared layers. Consecutive copies keep a layer's relative
     depth.
 
     Raises:
-        ConfigError: shapes that do not allow this.
+        ConfigError: the shapes do not allow this.
     """
     check_deepening(shallow, deep)
     sources = {"encoder.attention_blocks": _sources(shallow.attention_groups, deep.attention_groups)}
@@ -43,10 +43,10 @@ def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: Encode
 
 
 def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> None:
-    """Refuse a pair of shapes if weights of the first cannot be copied to the second.
+    """Check that weights of the first shape can be copied to the second.
 
     Raises:
-        ConfigError: the second is shallower, differs in more than depth, or has a number of blocks that does not fit.
+        ConfigError: the second is shallower, differs in more than depth, or its number of blocks is not a multiple.
     """
     as_deep = replace(shallow, dropout=deep.dropout, **{key: getattr(deep, key) for key in _DEPTHS})
     for key, value in vars(deep).items():
@@ -64,5 +64,5 @@ def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> None:
 
 
 def _sources(before: int, after: int) -> list[int]:
-    """For each new block, the old block that it copies."""
+    """For each new block, the index of the old block that it copies."""
     return [block * before // after for block in range(after)]

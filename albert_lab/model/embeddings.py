@@ -7,7 +7,7 @@ from albert_lab.model.shape import EncoderShape
 
 
 class Embeddings(nn.Module):
-    """Turns token ids into the input of the first layer (section 3.1, factorized embedding parameterization)."""
+    """Maps token ids to the input of the first layer (section 3.1, factorized embedding parameterization)."""
 
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
@@ -26,5 +26,5 @@ class Embeddings(nn.Module):
             + self.position_embeddings.weight[: input_ids.shape[1]]
         )
         projected = self.projection(self.dropout(self.layer_norm(embeddings)))
-        # Under autocast the residual stream keeps the precision of the weights, with and without a projection.
+        # With autocast, the residual stream keeps the precision of the weights, with and without a projection.
         return projected.to(embeddings.dtype)

@@ -1,4 +1,4 @@
-"""The encoder: attention and FFN blocks, each with its own LayerNorm, shared among the layers."""
+"""The encoder: attention and FFN blocks, each with a LayerNorm, shared among the layers."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,10 +21,10 @@ ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def attend(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, dropout: float
 ) -> torch.Tensor:
-    """Scaled dot-product attention of [batch, heads, sequence, head size] under the mask [batch, 1, 1, sequence]."""
+    """Scaled dot-product attention of [batch, heads, sequence, head size] with the mask [batch, 1, 1, sequence]."""
     if query.device.type != "cpu" or query.dtype is not torch.bfloat16:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-    # In bf16 the fused backward pass of CPUs takes six times as long as in float32 at length 64, and longer at 512 too.
+    # On CPUs, the fused backward pass in bf16 is six times slower than in float32 at length 64, and slower at 512 too.
     with torch.autocast("cpu", enabled=False):
         return F.scaled_dot_product_attention(
             query.float(), key.float(), value.float(), attn_mask=mask, dropout_p=dropout
@@ -37,7 +37,7 @@ class AttentionBlock(nn.Module):
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
         self.head_size = shape.hidden_size // shape.num_attention_heads
-        # Three matrices, not one: LAMB takes a norm for each.
+        # Three matrices instead of one, since LAMB uses the norm of each.
         self.query = nn.Linear(shape.hidden_size, shape.hidden_size)
         self.key = nn.Linear(shape.hidden_size, shape.hidden_size)
         self.value = nn.Linear(shape.hidden_size, shape.hidden_size)
@@ -46,7 +46,7 @@ class AttentionBlock(nn.Module):
         self.dropout = nn.Dropout(shape.dropout)
 
     def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
-        """Hidden states [batch, sequence, hidden] after attention under the mask [batch, 1, 1, sequence]."""
+        """Hidden states [batch, sequence, hidden] after attention with the mask [batch, 1, 1, sequence]."""
         context = attend(
             self._split_heads(self.query(hidden_states)),
             self._split_heads(self.key(hidden_states)),
@@ -75,19 +75,19 @@ class FfnBlock(nn.Module):
     def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Hidden states [batch, sequence, hidden] after the feed-forward network."""
         output = self.output(self.activation(self.intermediate(hidden_states)))
-        # Dropout here too, as released; transformers creates this dropout for ALBERT and never applies it.
+        # Dropout here too, as released; for ALBERT, transformers creates this dropout but never applies it.
         return self.layer_norm(hidden_states + self.dropout(output))
 
 
 class EncoderOutput(NamedTuple):
-    """The last hidden state [batch, sequence, hidden]; if asked for, the input of layer 1 and each layer's output."""
+    """The last hidden state [batch, sequence, hidden]; if requested, the input of layer 1 and each layer's output."""
 
     last_hidden_state: torch.Tensor
     hidden_states: tuple[torch.Tensor, ...] | None
 
 
 class Encoder(nn.Module):
-    """ALBERT, BERT and all between: layers that use blocks from a list of attention and a list of FFN blocks."""
+    """ALBERT, BERT and variants: each layer uses one block of a list of attention blocks and one of FFN blocks."""
 
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class Encoder(nn.Module):
             input_ids: token ids [batch, sequence].
             token_type_ids: segment of each token [batch, sequence].
             attention_mask: True at real tokens [batch, sequence]; every sequence has at least one.
-                None: there is no padding.
+                None: no padding.
             output_hidden_states: whether to keep every layer's output.
         """
         mask = None if attention_mask is None else attention_mask[:, None, None, :]
@@ -127,7 +127,7 @@ class Encoder(nn.Module):
 def initialize(module: nn.Module, std: float, generator: torch.Generator) -> None:
     """Draws every matrix from a normal distribution truncated at two standard deviations, and zeroes every bias.
 
-    LayerNorm weights keep their ones. Source: modeling.py, create_initializer.
+    LayerNorm weights stay 1. Source: modeling.py, create_initializer.
     """
     for name, parameter in module.named_parameters():
         if parameter.ndim > 1:

@@ -1,4 +1,4 @@
-"""The heads on the encoder in pre-training: masked language modelling, pooling and the inter-sentence loss."""
+"""The pre-training heads of the encoder: masked language modelling, pooling and the inter-sentence loss."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class MlmHead(nn.Module):
 
 
 class Pooler(nn.Module):
-    """Summarises a sequence by a tanh layer on its [CLS] (modeling.py, AlbertModel)."""
+    """A tanh layer on the [CLS] token of a sequence (modeling.py, AlbertModel)."""
 
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class PretrainingModel(nn.Module):
         self.encoder = Encoder(shape)
         self.pooler = Pooler(shape)
         self.mlm_head = MlmHead(shape)
-        # Without dropout, as released. Last, so that the other weights are the same whatever the labels.
+        # Without dropout, as released. Created last, so that the other weights do not depend on the labels.
         self.pair_head = nn.Linear(shape.hidden_size, num_pair_labels) if num_pair_labels else None
         initialize(self, shape.initializer_range, torch.Generator().manual_seed(seed))
 
@@ -77,8 +77,8 @@ class PretrainingModel(nn.Module):
             input_ids: token ids [batch, sequence], some of them masked.
             token_type_ids: segment of each token [batch, sequence].
             attention_mask: True at real tokens [batch, sequence]; every sequence has at least one.
-                None: there is no padding.
-            masked_positions: where to predict [masked]: indices into the flattened batch.
+                None: no padding.
+            masked_positions: positions to predict [masked], as indices into the flattened batch.
         """
         hidden_states = self.encoder(input_ids, token_type_ids, attention_mask).last_hidden_state
         masked = hidden_states.flatten(0, 1).index_select(0, masked_positions)

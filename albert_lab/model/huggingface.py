@@ -1,4 +1,4 @@
-"""Names of tensors in the transformers layout of ALBERT and BERT, both ways. No files are read or written here."""
+"""Conversion of tensor names to and from ALBERT and BERT in transformers; this module reads and writes no files."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ Tensors = dict[str, torch.Tensor]
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
-# Our module: theirs. Rows with {block} apply to every block.
+# Our module: module of transformers. Rows with {block} apply to every block.
 _ALBERT_LAYER = "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
 _ALBERT = {
     "encoder.embeddings.word_embeddings": "albert.embeddings.word_embeddings",
@@ -56,14 +56,14 @@ _BERT = {
 
 
 def to_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> Tensors:
-    """The state of a PretrainingModel under the names of AlbertForPreTraining, tied weights once.
+    """The state of a PretrainingModel with the names of AlbertForPreTraining, tied weights once.
 
     Raises:
-        ConfigError: the sharing has no equal there.
+        ConfigError: the sharing is not possible in transformers.
     """
     renamed = _rename(tensors, _albert_modules(shape))
     if not shape.projection:
-        # transformers always projects: by the identity if there is nothing to project.
+        # transformers always projects, so that equal sizes need the identity.
         dtype = tensors["encoder.embeddings.word_embeddings.weight"].dtype
         renamed[f"{PROJECTION}.weight"] = torch.eye(shape.hidden_size, dtype=dtype)
         renamed[f"{PROJECTION}.bias"] = torch.zeros(shape.hidden_size, dtype=dtype)
@@ -71,12 +71,12 @@ def to_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> Tenso
 
 
 def from_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> tuple[Tensors, list[str]]:
-    """The state of a PretrainingModel from any ALBERT of transformers, and the names that have no place in it.
+    """The state of a PretrainingModel from any ALBERT of transformers, and the unused names.
 
-    Heads that the source does not have are absent. Copies of tied weights count as having no place.
+    Heads that the source does not have are absent. Copies of tied weights count as unused.
 
     Raises:
-        ConfigError: a tensor of the encoder is missing; a projection that the shape does not have; the sharing.
+        ConfigError: a tensor of the encoder is missing, the shape lacks a projection, or the sharing is not possible.
     """
     tensors = _with_base(tensors, "albert.")
     if not shape.projection:
@@ -84,29 +84,29 @@ def from_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> tup
         weight = tensors.pop(f"{PROJECTION}.weight", identity)
         bias = tensors.pop(f"{PROJECTION}.bias", torch.zeros(shape.hidden_size))
         if not torch.equal(weight.float(), identity) or bias.any():
-            raise ConfigError(f"{PROJECTION} is not the identity: the shape must have a projection")
+            raise ConfigError(f"{PROJECTION} is not the identity, so the shape must have a projection")
     return _rename_back(tensors, _albert_modules(shape))
 
 
 def to_bert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> Tensors:
-    """The state of a PretrainingModel under the names of BertForPreTraining, tied weights once.
+    """The state of a PretrainingModel with the names of BertForPreTraining, tied weights once.
 
     Raises:
-        ConfigError: shared layers, factorised embeddings or other than two pair labels, which BERT does not have.
+        ConfigError: shared layers, factorised embeddings, or not exactly two pair labels, which BERT does not allow.
     """
     num_labels = len(tensors["pair_head.bias"]) if "pair_head.bias" in tensors else 2
     if num_labels != 2:
-        raise ConfigError(f"inter_sentence has {num_labels} labels; BertForPreTraining has room for 2")
+        raise ConfigError(f"inter_sentence has {num_labels} labels; BertForPreTraining allows only 2")
     return _rename(tensors, _bert_modules(shape))
 
 
 def from_bert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> tuple[Tensors, list[str]]:
-    """The state of a PretrainingModel from any BERT of transformers, and the names that have no place in it.
+    """The state of a PretrainingModel from any BERT of transformers, and the unused names.
 
-    Heads that the source does not have are absent. Copies of tied weights count as having no place.
+    Heads that the source does not have are absent. Copies of tied weights count as unused.
 
     Raises:
-        ConfigError: a tensor of the encoder is missing; a shape that BERT cannot have.
+        ConfigError: a tensor of the encoder is missing, or the shape is not possible in BERT.
     """
     return _rename_back(_with_base(tensors, "bert."), _bert_modules(shape))
 
@@ -116,7 +116,7 @@ def _albert_modules(shape: EncoderShape) -> dict[str, str]:
     if shape.attention_groups != groups:
         raise ConfigError(
             f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={groups} differ;"
-            " ALBERT in transformers shares whole layers only"
+            " ALBERT in transformers shares only whole layers"
         )
     for layer, block in enumerate(shape.ffn_blocks[::num_inner]):
         if int(layer / (num_layers / groups)) != block // num_inner:
@@ -138,7 +138,7 @@ def _albert_modules(shape: EncoderShape) -> dict[str, str]:
 def _bert_modules(shape: EncoderShape) -> dict[str, str]:
     own = list(range(shape.num_layers))
     if shape.attention_blocks != own or shape.ffn_blocks != own:
-        raise ConfigError("layers share blocks; every layer of BERT has its own: sharing=not-shared")
+        raise ConfigError("layers share blocks, but in BERT each layer has separate blocks: sharing=not-shared")
     if shape.projection or shape.embedding_size != shape.hidden_size:
         raise ConfigError(
             f"embedding_size={shape.embedding_size} is projected to model.hidden_size={shape.hidden_size};"
@@ -174,4 +174,4 @@ def _rename_back(tensors: Tensors, modules: dict[str, str]) -> tuple[Tensors, li
 def _with_base(tensors: Mapping[str, torch.Tensor], base: str) -> Tensors:
     if any(name.startswith(base) for name in tensors):
         return dict(tensors)
-    return {base + name: tensor for name, tensor in tensors.items()}  # the bare encoder was saved
+    return {base + name: tensor for name, tensor in tensors.items()}  # a bare encoder has names without the prefix

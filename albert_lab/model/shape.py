@@ -9,8 +9,8 @@ from albert_lab.config.schema import RunConfig
 class EncoderShape:
     """Sizes and constants of one encoder; the names are those of the configuration.
 
-    projection: whether a linear map leads from embedding_size to hidden_size. inner_group_num: how many distinct blocks
-    each layer of a group applies in a row (the released key of that name); it is 1 in every configuration here.
+    projection: whether a linear map projects embedding_size to hidden_size. inner_group_num: number of distinct blocks
+    that each layer of a group applies in sequence (the released key of that name); it is 1 in every configuration here.
     """
 
     vocab_size: int
@@ -32,11 +32,11 @@ class EncoderShape:
 
     @classmethod
     def from_config(cls, config: RunConfig) -> "EncoderShape":
-        """The shape that a run's configuration describes."""
+        """The shape in a run's configuration."""
         return cls(
             vocab_size=config.tokenizer.vocab_size,
             embedding_size=config.embedding_size,
-            # As released: if the sizes are equal there is nothing to project (modeling.py, transformer_model).
+            # As released: without a projection if the sizes are equal (modeling.py, transformer_model).
             projection=config.projection == "always" or config.embedding_size != config.model.hidden_size,
             dropout=config.dropout,
             **config.model.model_dump(exclude={"name"}),
@@ -54,7 +54,7 @@ class EncoderShape:
         return self._blocks(self.ffn_groups)
 
     def _blocks(self, groups: int) -> list[int]:
-        # Differs from the release: in integers, for its int(layer / num_layers * groups) rounds down too far for some
+        # Differs from the release: integer arithmetic, since int(layer / num_layers * groups) is too small for some
         # depths (22 layers in 22 groups: layer 15 would use block 14).
         return [
             layer * groups // self.num_layers * self.inner_group_num + inner

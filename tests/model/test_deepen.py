@@ -18,17 +18,17 @@ def shape(layers: int, attention: int, ffn: int, **changes) -> EncoderShape:
 
 def deepened(shallow: EncoderShape, deep: EncoderShape) -> tuple[PretrainingModel, PretrainingModel]:
     before, after = PretrainingModel(shallow, 2, seed=0), PretrainingModel(deep, 2, seed=1)
-    after.load_state_dict(deepen(before.state_dict(), shallow, deep))  # strict: every tensor, and no other
+    after.load_state_dict(deepen(before.state_dict(), shallow, deep))  # strict: exactly the tensors of the model
     return before, after
 
 
-def test_one_shared_block_serves_more_layers():
+def test_a_shared_block_is_used_by_more_layers():
     before, after = deepened(shape(1, 1, 1), shape(3, 1, 1))
     assert all(torch.equal(tensor, after.state_dict()[name]) for name, tensor in before.state_dict().items())
     assert len(after.encoder.layers) == 3
 
 
-def test_where_each_layer_has_its_own_block_it_stands_for_consecutive_ones():
+def test_separate_blocks_are_copied_to_consecutive_blocks():
     before, after = (model.state_dict() for model in deepened(shape(2, 2, 2), shape(6, 6, 6)))
     for name, tensor in after.items():
         if match := re.fullmatch(r"(encoder\.(?:attention|ffn)_blocks)\.(\d)\.(.+)", name):
@@ -36,7 +36,7 @@ def test_where_each_layer_has_its_own_block_it_stands_for_consecutive_ones():
             assert torch.equal(tensor, before[f"{blocks}.{int(layer) // 3}.{rest}"])
 
 
-def test_attention_and_ffn_are_handed_on_apart():
+def test_attention_and_ffn_are_copied_separately():
     before, after = (model.state_dict() for model in deepened(shape(2, 1, 2), shape(4, 1, 4)))
     query = "encoder.attention_blocks.0.query.weight"
     assert torch.equal(after[query], before[query])
@@ -56,10 +56,10 @@ def test_attention_and_ffn_are_handed_on_apart():
         (shape(1, 1, 1), shape(2, 1, 1, vocab_size=700), "vocab_size=600 to vocab_size=700"),
     ],
 )
-def test_shapes_without_a_map_are_refused(shallow, deep, message):
+def test_incompatible_shapes_are_refused(shallow, deep, message):
     with pytest.raises(ConfigError, match=message):
         check_deepening(shallow, deep)
 
 
-def test_another_dropout_is_no_other_shape():
+def test_another_dropout_is_not_another_shape():
     check_deepening(shape(1, 1, 1), shape(2, 1, 1, dropout=0.5))

@@ -27,7 +27,7 @@ SHAPE = EncoderShape(
     initializer_range=0.02,
     dropout=0.0,
 )
-# Larger than in training, so that no term of the arithmetic drowns.
+# Larger than in training, so that every term is significant.
 LOUD = dataclasses.replace(SHAPE, initializer_range=0.4)
 
 
@@ -54,7 +54,7 @@ def gradient_of(parameter):
     return parameter.grad
 
 
-def test_the_shape_of_a_run_takes_every_size_from_its_configuration():
+def test_the_shape_of_a_run_has_every_size_of_its_configuration():
     run = config.load(["scale=smoke", "sharing=groups", "embedding_size=8", "dropout=0.2", "model.hidden_act=relu"])
     shape = EncoderShape.from_config(run)
     assert (shape.vocab_size, shape.embedding_size, shape.projection) == (run.tokenizer.vocab_size, 8, True)
@@ -63,7 +63,7 @@ def test_the_shape_of_a_run_takes_every_size_from_its_configuration():
     assert not EncoderShape.from_config(equal).projection
 
 
-def test_every_activation_that_the_configuration_allows_is_there():
+def test_every_allowed_activation_exists():
     allowed = get_args(ModelConfig.model_fields["hidden_act"].annotation)
     assert set(allowed) == set(ACTIVATIONS)
 
@@ -88,7 +88,7 @@ def test_hidden_states_are_the_input_of_the_first_layer_and_the_output_of_each()
     assert encoder(input_ids, token_type_ids, attention_mask).hidden_states is None
 
 
-def test_layers_find_their_block_in_integers_where_the_released_float_formula_errs():
+def test_blocks_of_layers_are_exact_where_the_released_float_formula_is_wrong():
     shape = dataclasses.replace(SHAPE, num_layers=22, attention_groups=22, ffn_groups=2)
     assert shape.attention_blocks == list(range(22))
     assert shape.ffn_blocks == [0] * 11 + [1] * 11
@@ -100,7 +100,7 @@ def test_layers_find_their_block_in_integers_where_the_released_float_formula_er
             assert set(blocks) == set(range(groups))
 
 
-def test_inner_blocks_follow_one_another_within_each_layer():
+def test_inner_blocks_are_consecutive_within_each_layer():
     shape = dataclasses.replace(SHAPE, num_layers=4, attention_groups=2, ffn_groups=2, inner_group_num=2)
     assert shape.ffn_blocks == [0, 1, 0, 1, 2, 3, 2, 3]
     assert len(Encoder(shape).ffn_blocks) == 4
@@ -120,7 +120,7 @@ def test_the_gradient_of_a_shared_block_is_the_sum_over_its_layers(kind):
     for name, parameter in getattr(shared.encoder, kind)[0].named_parameters():
         parts = torch.stack([gradient_of(block.get_parameter(name)) for block in blocks])
         torch.testing.assert_close(gradient_of(parameter), parts.sum(dim=0))
-        # Each layer has a part of its own; a key's bias has none, for softmax does not feel it.
+        # Each layer contributes a gradient, except to the bias of the key, which does not change the softmax.
         assert name == "key.bias" or (parts.flatten(1).abs().amax(dim=1) > 1e-6).all()
 
 
@@ -173,12 +173,12 @@ def test_matrices_are_drawn_within_two_sigma_and_biases_are_zero():
             expected = 1.0 if name.endswith("layer_norm.weight") else 0.0
             assert (parameter == expected).all(), name
         if parameter.numel() > 20_000:
-            # The standard deviation of a normal distribution cut at two of its own.
+            # The standard deviation of a normal distribution truncated at two standard deviations.
             assert parameter.std().item() == pytest.approx(0.8796 * shape.initializer_range, rel=0.02), name
             assert parameter.abs().max() > 1.95 * shape.initializer_range
 
 
-def test_weights_are_a_function_of_the_seed_alone_and_of_no_head_that_may_be_absent():
+def test_weights_depend_only_on_the_seed_and_not_on_optional_heads():
     torch.manual_seed(1)
     first = PretrainingModel(SHAPE, 2, seed=7).state_dict()
     torch.manual_seed(2)
@@ -188,7 +188,7 @@ def test_weights_are_a_function_of_the_seed_alone_and_of_no_head_that_may_be_abs
     assert not torch.equal(first["pooler.dense.weight"], other["pooler.dense.weight"])
 
 
-def test_initialize_leaves_nothing_of_what_was_there():
+def test_initialize_overwrites_all_earlier_weights():
     module = torch.nn.Linear(3, 4)
     torch.nn.init.constant_(module.weight, 9.0)
     torch.nn.init.constant_(module.bias, 9.0)
@@ -197,7 +197,7 @@ def test_initialize_leaves_nothing_of_what_was_there():
     assert (module.bias == 0).all()
 
 
-def test_evaluation_is_deterministic_and_training_drops_in_every_place():
+def test_evaluation_is_deterministic_and_training_applies_dropout_in_every_place():
     model = PretrainingModel(dataclasses.replace(LOUD, dropout=0.5), 2, seed=0)
     batch = make_batch()
     model.eval()
@@ -208,13 +208,13 @@ def test_evaluation_is_deterministic_and_training_drops_in_every_place():
         place.train()
         assert not torch.equal(model(*batch).mlm_logits, model(*batch).mlm_logits)
         place.eval()
-    # The attention block itself, not its nn.Dropout, switches the dropout of attention probabilities.
+    # The attention block, not its nn.Dropout, enables the dropout of attention probabilities.
     model.encoder.attention_blocks[0].training = True
     assert not torch.equal(model(*batch).mlm_logits, model(*batch).mlm_logits)
 
 
 @pytest.mark.parametrize("embedding_size", [6, 12])
-def test_under_autocast_the_residual_stream_stays_float32_and_logits_agree(embedding_size):
+def test_with_autocast_the_residual_stream_is_float32_and_logits_agree(embedding_size):
     shape = dataclasses.replace(SHAPE, embedding_size=embedding_size, projection=embedding_size != 12)
     model = PretrainingModel(shape, 2, seed=0)
     batch = make_batch()
@@ -235,7 +235,7 @@ def test_the_model_compiles_into_one_graph():
     assert torch.equal(compiled(*make_batch()).mlm_logits, model(*make_batch()).mlm_logits)
 
 
-def test_under_autocast_a_cpu_attends_in_float32_within_the_rounding_of_bf16():
+def test_with_autocast_cpu_attention_is_float32_within_the_rounding_of_bf16():
     shape = dataclasses.replace(LOUD, num_layers=1)
     encoder, seen = Encoder(shape), []
     initialize(encoder, shape.initializer_range, torch.Generator().manual_seed(0))

@@ -38,7 +38,7 @@ def test_states_logits_and_gradients_equal_those_of_bert_in_transformers(hidden_
 
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(shape=shapes(), num_pair_labels=st.sampled_from([0, 2, 3]))
-def test_albert_there_and_back_changes_no_bit(shape, num_pair_labels):
+def test_converting_to_albert_and_back_changes_no_bit(shape, num_pair_labels):
     state = random_model(shape, num_pair_labels).state_dict()
     back, no_place = from_albert(to_albert(state, shape), shape)
     assert no_place == []
@@ -46,7 +46,7 @@ def test_albert_there_and_back_changes_no_bit(shape, num_pair_labels):
     assert all(torch.equal(back[name], tensor) for name, tensor in state.items())
 
 
-def test_bert_there_and_back_changes_no_bit():
+def test_converting_to_bert_and_back_changes_no_bit():
     state = random_model(BERT).state_dict()
     back, no_place = from_bert(to_bert(state, BERT), BERT)
     assert no_place == []
@@ -61,14 +61,14 @@ def test_bert_there_and_back_changes_no_bit():
         (make_bert, from_bert, BERT, ["cls.predictions.decoder.weight", "cls.predictions.decoder.bias"]),
     ],
 )
-def test_a_state_dict_of_transformers_is_read_whole_but_for_its_tied_copies(make, read, shape, tied):
+def test_a_state_dict_of_transformers_is_read_completely_except_its_tied_copies(make, read, shape, tied):
     state, no_place = read(make(shape).state_dict(), shape)
     assert sorted(no_place) == sorted(tied)
     random_model(shape).load_state_dict(state)
 
 
 @pytest.mark.parametrize(("make", "read", "shape"), [(make_albert, from_albert, ALBERT), (make_bert, from_bert, BERT)])
-def test_a_bare_encoder_is_read_without_heads(make, read, shape):
+def test_an_encoder_without_heads_is_read(make, read, shape):
     theirs = make(shape).base_model
     state, no_place = read({**theirs.state_dict(), "embeddings.position_ids": torch.arange(16)[None]}, shape)
     assert [name for name in no_place if not name.endswith("position_ids")] == []
@@ -77,7 +77,7 @@ def test_a_bare_encoder_is_read_without_heads(make, read, shape):
     assert {name.split(".")[0] for name in result.missing_keys} == {"mlm_head", "pair_head"}
 
 
-def test_a_projection_between_equal_sizes_is_kept_and_never_dropped_unseen():
+def test_a_projection_between_equal_sizes_is_kept_and_never_dropped_silently():
     square = dataclasses.replace(ALBERT, embedding_size=12)
     tensors = make_albert(square).state_dict()
     assert "encoder.embeddings.projection.weight" in from_albert(tensors, square)[0]
@@ -88,18 +88,18 @@ def test_a_projection_between_equal_sizes_is_kept_and_never_dropped_unseen():
 @pytest.mark.parametrize(
     ("write", "shape", "reason"),
     [
-        (to_albert, dataclasses.replace(ALBERT, ffn_groups=3), "whole layers only"),
+        (to_albert, dataclasses.replace(ALBERT, ffn_groups=3), "only whole layers"),
         (to_albert, dataclasses.replace(ALBERT, num_layers=18, attention_groups=14, ffn_groups=14), "rounds layer"),
         (to_bert, ALBERT, "sharing=not-shared"),
         (to_bert, dataclasses.replace(BERT, embedding_size=8, projection=True), "embedding_size=8"),
     ],
 )
-def test_what_has_no_equal_in_transformers_is_refused_with_the_reason(write, shape, reason):
+def test_shapes_that_transformers_does_not_support_are_refused_with_the_reason(write, shape, reason):
     with pytest.raises(ConfigError, match=reason):
         write(random_model(shape).state_dict(), shape)
 
 
-def test_bert_has_no_room_for_a_third_pair_label():
+def test_bert_does_not_allow_a_third_pair_label():
     with pytest.raises(ConfigError, match="3 labels"):
         to_bert(random_model(BERT, num_pair_labels=3).state_dict(), BERT)
     assert "cls.seq_relationship.weight" not in to_bert(random_model(BERT, num_pair_labels=0).state_dict(), BERT)
