@@ -1,4 +1,4 @@
-"""A toy corpus with an order to be learnt, and configurations of seconds on it."""
+"""A toy corpus with an order that can be learnt, and configurations that train on it within seconds."""
 
 import random
 from pathlib import Path
@@ -12,7 +12,7 @@ WORDS = [first + last for first in "bcdfghjklmnp" for last in ("a", "e", "ido", 
 
 
 def write_corpus(folder: Path, documents: int = 80, sentences: int = 14, seed: int = 0) -> Path:
-    """A text file of documents; each sentence has a topic word of its document, and a word for its place."""
+    """A text file of documents; each sentence has a topic word of its document, and a word for its position."""
     draw = random.Random(seed)
     texts = []
     for _ in range(documents):
@@ -29,7 +29,7 @@ def write_corpus(folder: Path, documents: int = 80, sentences: int = 14, seed: i
 
 
 def toy_overrides(folder: Path, *overrides: str) -> list[str]:
-    """Overrides for a run of a second on the toy corpus."""
+    """Overrides for a run on the toy corpus that takes a second."""
     return [
         "scale=smoke",
         "corpus=files",
@@ -45,7 +45,7 @@ def toy_overrides(folder: Path, *overrides: str) -> list[str]:
 
 
 def toy_config(folder: Path, *overrides: str) -> RunConfig:
-    """The configuration of a run of a second on the toy corpus."""
+    """The configuration of a run on the toy corpus that takes a second."""
     return load(toy_overrides(folder, *overrides))
 
 

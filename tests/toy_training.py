@@ -54,7 +54,7 @@ def pretrainer(config: RunConfig, folder, is_stopped=lambda: False, processes: P
 
 
 def weights(trainer: Pretrainer) -> dict[str, torch.Tensor]:
-    """A copy of its weights by name."""
+    """A copy of the weights by name."""
     return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
 
 
@@ -73,21 +73,21 @@ def train(processes: Processes, configs: dict[str, RunConfig], folder) -> dict[s
     return found
 
 
-SECONDS = 240  # after which processes that wait for each other are given up
+SECONDS = 240  # timeout of processes that wait for each other
 
 
 def quick_starts() -> Any:
-    """The context of processes that are forks of one server, which has loaded torch."""
+    """The context of processes that are forked from one server, which has loaded torch."""
     context = multiprocessing.get_context("forkserver")
-    # What torch loads at the first optimizer is most of a start.
+    # The modules that torch loads for the first optimizer take most of the start time.
     context.set_forkserver_preload(["albert_lab.training.pretrain", "albert_lab.data.prepare", "torch._dynamo"])
     return context
 
 
 def in_processes(size: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """What work(processes, *arguments) gives in each of so many processes; the error that one has raised in its place.
+    """The result of work(processes, *arguments) in each process, or the error that it raised.
 
-    One that ends without a word gives its exit code.
+    A process that ends without a result gives its exit code.
     """
     context = quick_starts()
     with socket.socket() as free:

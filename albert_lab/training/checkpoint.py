@@ -1,7 +1,7 @@
-"""Checkpoints of a training run: written completely or not at all, checked before they are read.
+"""Checkpoints of a training run: written atomically, and checked before they are loaded.
 
 A checkpoint is a folder `step-00000500` with the weights, the optimizer's state, the position in the run, and the
-digests of these files, which `b2sum -c B2SUMS` checks too.
+digests of these files, which `b2sum -c B2SUMS` can check, too.
 """
 
 import hashlib
@@ -28,25 +28,25 @@ KEPT = 2
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint or weights could not be written, or weights not be read. The command line exits with code 1."""
+    """A checkpoint or weights cannot be written, or weights cannot be read. The command line exits with code 1."""
 
 
 def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> Path:
-    """Write a checkpoint under `folder` and return its path; the folder keeps it and the one before.
+    """Write a checkpoint below `folder` and return its path; the folder keeps it and the previous one.
 
     Only one process may write there.
 
     Args:
         state: position in the run, as JSON values, with at least `run_name` and `step`. The optimizer's
-            hyperparameters are no part of a checkpoint: they follow from the configuration and the position.
+            hyperparameters are not part of a checkpoint: they follow from the configuration and the position.
 
     Raises:
-        CheckpointError: the disk is full or fails; earlier checkpoints stay as they are.
+        CheckpointError: the disk is full or fails; earlier checkpoints are unchanged.
     """
     final = folder / f"step-{state['step']:08d}"
     _sweep(folder)
     if final.exists():
-        if _damage(final) is None:  # asked for twice at one step, for example by a signal right after a timed save
+        if _damage(final) is None:  # saved twice at one step, for example by a signal right after a timed save
             return final
         _remove(final)
     content = {**state, "versions": _versions()}
@@ -67,9 +67,9 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
 def load_latest(
     folder: Path, model: nn.Module, optimizer: Optimizer, run_name: str, say: Callable[[str], None]
 ) -> dict[str, Any] | None:
-    """State of the newest whole checkpoint, with model and optimizer set to it; None where there is none.
+    """Load the newest undamaged checkpoint into model and optimizer, and return its state; None if there is none.
 
-    A damaged checkpoint is reported through `say` and renamed with the suffix `.damaged`; the one before is used.
+    A damaged checkpoint is reported through `say` and renamed with the suffix `.damaged`; the previous one is used.
 
     Raises:
         ConfigError: the checkpoint belongs to another run, or its tensors do not fit the model.
@@ -89,7 +89,7 @@ def load_latest(
 
 
 def load_last(folder: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:
-    """State of the last checkpoint of a finished run, with the model and optimizer of another one set to it.
+    """Load the last checkpoint of a finished run into model and optimizer of another run, and return its state.
 
     Raises:
         MissingDataError: there is no checkpoint.
@@ -114,13 +114,13 @@ def _last(folder: Path) -> Path:
     if not found:
         raise MissingDataError(f"{folder} has no checkpoint: the run's weights are gone (--fresh repeats the run)")
     damage = _damage(found[-1])
-    if damage is not None:  # the one before is of an earlier step, and so another start
-        raise CheckpointError(f"checkpoint {found[-1]} is damaged: {damage} (--fresh makes its run again)")
+    if damage is not None:  # the previous checkpoint is of an earlier step, and would be another start
+        raise CheckpointError(f"checkpoint {found[-1]} is damaged: {damage} (--fresh repeats its run)")
     return found[-1]
 
 
 def read_last_weights(folder: Path) -> dict[str, Tensor]:
-    """Those weights by name; errors as in last_weights."""
+    """The weights of the last checkpoint by name; errors as in last_weights."""
     return safetensors.torch.load_file(last_weights(folder))
 
 
@@ -135,10 +135,10 @@ def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> No
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
-    """Write a model's weights, completely or not at all.
+    """Write a model's weights atomically.
 
     Raises:
-        CheckpointError: the disk is full or fails; an earlier file stays as it is.
+        CheckpointError: the disk is full or fails; an earlier file is unchanged.
     """
     with _partial(path) as partial:
         _write_tensors(partial / path.name, _weights(model))
@@ -151,12 +151,12 @@ def load_weights(path: Path, model: nn.Module) -> None:
     """Load the weights of a file into a model.
 
     Raises:
-        MissingDataError: there is no such file.
+        MissingDataError: the file does not exist.
         CheckpointError: the file is damaged.
         ConfigError: names, shapes or types of its tensors are not those of the model.
     """
     if not path.is_file():
-        raise MissingDataError(f"weights {path}: there is no such file")
+        raise MissingDataError(f"weights {path}: the file does not exist")
     try:
         tensors = safetensors.torch.load_file(path)
     except (OSError, SafetensorError) as error:
@@ -178,7 +178,7 @@ def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> 
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers of a model by name; a tensor with several names is listed under the first."""
+    """Parameters and buffers of a model by name; a tensor with several names is listed under its first name."""
     first_names: dict[int, str] = {}
     found = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -227,8 +227,8 @@ def _set_moments(tensors: dict[str, Tensor], model: nn.Module, optimizer: Optimi
     entries: dict[str, dict[str, Tensor]] = {}
     for flat_name, tensor in tensors.items():
         name, _, key = flat_name.rpartition("/")
-        # A copy, because what was read is a map of the file, at addresses that vector instructions and a resumed run's
-        # bits may depend on.
+        # A copy, because the tensors are mapped from the file, and vector instructions, and so the bits of a resumed
+        # run, may depend on the addresses.
         entries.setdefault(name, {})[key] = tensor.clone()
     names = {parameter: name for name, parameter in model.named_parameters()}
     order = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
@@ -245,12 +245,12 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def _damage(path: Path) -> str | None:
-    """What is wrong with a checkpoint; None when every file is as it was written."""
+    """The damage of a checkpoint; None if every file matches its digest."""
     try:
         recorded = (path / DIGESTS).read_bytes().splitlines()
         for name in (MODEL, OPTIMIZER, STATE):
             if _digest_line(path / name).strip().encode() not in recorded:
-                return f"{name} is not what {DIGESTS} says was written"
+                return f"{name} does not match its digest in {DIGESTS}"
     except OSError as error:
         return str(error)
     return None
@@ -278,12 +278,12 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot write {path}: {error}; what was saved before is untouched") from error
+        raise CheckpointError(f"cannot write {path}: {error}; earlier files are unchanged") from error
 
 
 @contextmanager
 def _partial(final: Path) -> Iterator[Path]:
-    """An empty folder next to `final` to write in; it is removed at the end with all that was not moved out of it."""
+    """An empty folder next to `final` to write in; it is removed at the end, with everything not moved out of it."""
     partial = _partial_name(final)
     with _writing(partial):
         shutil.rmtree(partial, ignore_errors=True)
@@ -299,14 +299,14 @@ def _partial_name(path: Path) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint so that its name never refers to half of it."""
+    """Remove a checkpoint so that its name never refers to an incomplete folder."""
     with _writing(path):
         partial = path.rename(_partial_name(path))
     shutil.rmtree(partial, ignore_errors=True)  # the rest is removed at the next save
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a killed process left half written or half removed."""
+    """Remove folders that a killed process left partly written or partly removed."""
     for partial in folder.glob("step-*.partial"):
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -17,7 +17,7 @@ class Clock:
     """Counts training seconds inside `training()`, and total seconds since it was created.
 
     It waits for an asynchronous device on entry and exit, so that the device's work is counted where it was started. A
-    clock that loads the state of another continues from there.
+    clock that loads the state of another clock continues from it.
     """
 
     def __init__(self, device: torch.device, time: Callable[[], float] = system_time.perf_counter):
@@ -31,7 +31,7 @@ class Clock:
     @contextmanager
     def training(self) -> Iterator[None]:
         """Context in which the training clock runs."""
-        assert self._training_since is None, "the training clock runs already"
+        assert self._training_since is None, "the training clock is already running"
         synchronize(self._device)
         self._training_since = self._time()
         try:
@@ -49,7 +49,7 @@ class Clock:
 
     @property
     def total_seconds(self) -> float:
-        """Seconds since the clock was created, plus those of the clocks that it continues."""
+        """Seconds since the clock was created, plus those of loaded states."""
         return self._earlier_seconds + self._time() - self._made
 
     def state_dict(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Where a run computes, and in which precision."""
+"""The device and the precision of a run."""
 
 import platform
 from collections.abc import Callable
@@ -42,15 +42,15 @@ def choose_precision(name: str, device: torch.device) -> str:
 
 
 def _cpu_computes_bf16() -> bool:
-    if not torch.backends.mkldnn.is_available():  # on a Mac, where the operator below is not even there
+    if not torch.backends.mkldnn.is_available():  # on a Mac, the operator below does not exist
         return False
-    if platform.machine() in ("x86_64", "AMD64"):  # on which that operator accepts AVX-512 that has to emulate it
+    if platform.machine() in ("x86_64", "AMD64"):  # this operator also accepts AVX-512, which only emulates bf16
         return torch.cpu._is_avx512_bf16_supported()
     return torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def autocast(precision: str, device: torch.device) -> Callable[[], AbstractContextManager[object]]:
-    """A function that makes the context of forward passes: bf16 autocast, or none."""
+    """A function that returns the context of forward passes: bf16 autocast, or none."""
     if precision == "bf16":
         return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext

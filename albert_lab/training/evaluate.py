@@ -28,10 +28,10 @@ CONSECUTIVE = "consecutive"
 
 @dataclass(frozen=True)
 class EvaluationSets:
-    """Fixed sets of examples: one for masked language modelling, one for each pair accuracy by its name.
+    """Fixed sets of examples: one for masked language modelling, and one per pair accuracy, by name.
 
-    probes: pairs of training documents to fit the probe of a model without a pair head; empty if the model has a head.
-    lexical_floors: the score of bags of tokens on each whole set of pairs, in percent.
+    probes: pairs of training documents for the probe of a model without a pair head; empty if the model has a head.
+    lexical_floors: the score of bags of tokens on each complete set of pairs, in percent.
     """
 
     mlm: Batch
@@ -40,7 +40,7 @@ class EvaluationSets:
     lexical_floors: Mapping[str, float]
 
     def head(self, num_pairs: int) -> "EvaluationSets":
-        """The first pairs of every set, for evaluations during training; their lexical floors are not known."""
+        """The first pairs of every set, for evaluations during training; their lexical floors are unknown."""
 
         def first(batch: Batch) -> Batch:
             return next(micro_batches(batch, num_pairs))
@@ -60,23 +60,23 @@ def make_sets(
     config: RunConfig,
     lexical_floors: Mapping[str, float] | None = None,
 ) -> EvaluationSets:
-    """The fixed sets on which a run is scored; they do not depend on its seed or its objective.
+    """The fixed evaluation sets of a run; they do not depend on its seed or its objective.
 
-    The masked language modelling set has the chunks of SOP, unswapped. Every set is masked like the training batches:
-    "the same procedure" (section 4.1).
+    The masked language modelling set has the chunks of SOP, unswapped. Every set is masked like the training batches
+    ("the same procedure", section 4.1).
 
     Args:
-        train: documents to fit probes on, for a run without a pair head.
+        train: documents for the training of probes, for a run without a pair head.
         dev: held-out documents.
         vocabulary: special ids and word starts.
-        config: of the run; lengths, masking and sizes come from it.
-        lexical_floors: in percent, by inter_sentence option (see data/lexical_floor.py); None if they are not known.
+        config: configuration of the run, with lengths, masking and sizes.
+        lexical_floors: in percent, by inter_sentence option (see data/lexical_floor.py); None if unknown.
 
     Raises:
-        ConfigError: a set cannot be made of the held-out text.
+        ConfigError: a set cannot be made from the held-out text.
     """
 
-    # Differs from the paper: its set is made of the development texts of SQuAD and RACE (section 4.1).
+    # Differs from the paper, whose set is made from the development texts of SQuAD and RACE (section 4.1).
     def make(shards: Shards, option: str, num_pairs: int) -> Batch:
         return fixed_set(
             shards,
@@ -104,7 +104,7 @@ def make_sets(
 
 @dataclass
 class ForwardPasses:
-    """Tokens without padding that passed through encoder and heads, and the seconds of their forward passes."""
+    """Number of tokens (without padding) passed through encoder and heads, and seconds of these forward passes."""
 
     tokens: int = 0
     seconds: float = 0.0
@@ -117,12 +117,12 @@ class Evaluator:
     Attributes:
         sets: the examples.
         kinds: the kinds of pair that the model's head separates, in the order of its logits; empty without a head.
-        batch_size: examples a forward pass.
-        device: where the model is.
-        autocast: makes the context of a forward pass.
-        is_stopped: polled before every forward pass; when true, StoppedError ends the evaluation.
-        forwarded: tokens and seconds on the set for masked language modelling. The other sets may differ between runs:
-            a model without a pair head is probed on more of them.
+        batch_size: examples per forward pass.
+        device: device of the model.
+        autocast: returns the context of a forward pass.
+        is_stopped: called before every forward pass; if true, StoppedError ends the evaluation.
+        forwarded: tokens and seconds on the set for masked language modelling only, since the other sets may differ
+            between runs: a model without a pair head is probed on additional pairs.
     """
 
     sets: EvaluationSets
@@ -136,7 +136,7 @@ class Evaluator:
     def scores(
         self, model: PretrainingModel, num_pairs: int | None = None, only: Collection[str] = ACCURACIES
     ) -> dict[str, Score]:
-        """mlm_accuracy, nsp_accuracy and sop_accuracy of a model, or only some, on all pairs or the first num_pairs.
+        """mlm_accuracy, nsp_accuracy and sop_accuracy of a model, or some of them, on all or the first num_pairs pairs.
 
         Raises:
             DivergedError: a loss that is not a finite number.
@@ -183,7 +183,7 @@ class Evaluator:
         for part, output in self._outputs(model, batch, mlm=True):
             labels = tensor_on(part.masked_labels, self.device)
             correct.append((output.mlm_logits.argmax(-1) == labels).sum())
-            # Only the logarithm of the sum: this keeps no second tensor of all log-probabilities.
+            # logsumexp instead of log_softmax, to avoid a second tensor of all log-probabilities.
             logits = output.mlm_logits.float()
             losses.append((logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0]).sum())
         loss = sum(fetch([torch.stack(losses)]).tolist(), start=0.0)
@@ -213,16 +213,15 @@ class Evaluator:
 
 
 def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:
-    """By how much a head prefers a set's negative kind to consecutive [batch]: positive if it chooses negative.
+    """Log-odds of a set's negative kind against consecutive [batch]: positive if the head chooses negative.
 
-    It is the log-odds of the choice. A head that knows the negative kind of the set chooses between that kind and
-    consecutive; any other head chooses between consecutive and all its other kinds. So an NSP head can be scored on SOP
-    as trained.
+    A head that was trained with the set's negative kind chooses between this kind and consecutive; any other head
+    chooses between consecutive and all its other kinds. So an NSP head can be scored on SOP as trained.
 
     Args:
-        logits: of the pair head [batch, labels].
+        logits: logits of the pair head [batch, labels].
         kinds: the kind of pair of each label.
-        negative: the other kind of pair in the set, apart from consecutive.
+        negative: the kind of pair in the set that is not consecutive.
     """
     consecutive = logits[:, kinds.index(CONSECUTIVE)]
     if negative in kinds:
@@ -238,7 +237,7 @@ def _require_finite(loss: float) -> None:
 
 
 def _of_pairs(margins: np.ndarray, labels: np.ndarray, by: str, lexical_floor: float | None) -> Score:
-    """The score of log-odds of label 1 [pairs], given the labels [pairs]."""
+    """The score from log-odds of label 1 [pairs] and labels [pairs]."""
     correct = int(((margins > 0) == labels).sum())
     positive = float(np.mean(labels))
     right = np.where(labels == 1, margins, -margins).astype(np.float64)
@@ -249,7 +248,7 @@ def _of_pairs(margins: np.ndarray, labels: np.ndarray, by: str, lexical_floor: f
 
 
 class StoppedError(Exception):
-    """The process was asked to stop while it evaluated; nothing is lost."""
+    """The process was asked to stop during an evaluation; nothing is lost."""
 
 
 class DivergedError(RuntimeError):

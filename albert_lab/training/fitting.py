@@ -1,4 +1,4 @@
-"""The micro-batch of machine.micro_batch_size=auto: the largest that fits, tried out before training."""
+"""machine.micro_batch_size=auto: the largest micro-batch that fits into memory, found by trials before training."""
 
 from collections.abc import Callable
 
@@ -8,32 +8,32 @@ from albert_lab.data.batches import Batch, even_size
 from albert_lab.machine import memory_bytes
 from albert_lab.training.step import Step
 
-# Of the memory that is free: batches differ in how many tokens are predicted, and allocators leave gaps.
+# Share of free memory: the number of predicted tokens differs between batches, and allocators leave gaps.
 _GPU_SHARE = 0.9
-# Of all memory: other processes need theirs, and a system without memory kills, where a GPU only refuses.
+# Share of all memory: other processes need memory, and a system without memory kills, while a GPU only raises an error.
 _CPU_SHARE = 0.5
-# How torch says on a CPU that there is no memory.
+# Texts of torch's errors if a CPU has no memory.
 _CPU_WORDS = ("can't allocate memory", "not enough memory")
 
 
 def usable_memory_bytes(device: torch.device, processes: int = 1) -> int:
-    """Memory that training may fill: of a GPU what is free, of a CPU a part of each of the machine's processes."""
+    """Memory for training: a share of a GPU's free memory, or of the machine's memory divided by its processes."""
     if device.type == "cuda":
         return int(_GPU_SHARE * torch.cuda.mem_get_info(device)[0])
     return int(_CPU_SHARE * memory_bytes()) // processes
 
 
 def fit(step: Step, batch: Batch, size: int, say: Callable[[str], None]) -> int:
-    """The sequences of a micro-batch that fit, the same in all processes of a run; says once what it found.
+    """The largest micro-batch size that fits into memory, the same in all processes of a run; prints it once.
 
     Args:
-        step: not taken: a rehearsal changes no weight.
-        batch: what is rehearsed.
-        size: what is tried first; it is halved while the memory runs out.
-        say: takes a line for the user.
+        step: rehearsed on the batch, without any change of weights.
+        batch: the batch.
+        size: the first size to try; it is halved until the memory suffices.
+        say: receives lines for the user.
 
     Raises:
-        RuntimeError: not even one sequence fits.
+        RuntimeError: a single sequence does not fit.
     """
     size = first = even_size(step.share, size)
     while not _fits(step, batch, size):
@@ -54,6 +54,6 @@ def _fits(step: Step, batch: Batch, size: int) -> bool:
             raise
     else:
         return True
-    if step.device.type == "cuda":  # outside of the handler, whose traceback holds on to tensors
+    if step.device.type == "cuda":  # after the handler, whose traceback keeps tensors alive
         torch.cuda.empty_cache()
     return False

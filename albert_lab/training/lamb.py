@@ -1,4 +1,4 @@
-"""LAMB as released with ALBERT; without its trust ratio, the AdamW that the release fine-tunes with."""
+"""LAMB as released with ALBERT; without its trust ratio, the AdamW of the release's fine-tuning."""
 
 # pyright: reportPrivateImportUsage=false
 # torch's own optimizers are written with the same torch._foreach_* functions; there is no public name for them.
@@ -37,7 +37,7 @@ class Lamb(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
-        """Loss of the closure, if one is given, after one update of every parameter that has a gradient."""
+        """Update every parameter that has a gradient; return the loss of the closure, if given."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -59,7 +59,7 @@ class Lamb(Optimizer):
         torch._foreach_mul_(squares, beta2)
         torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
 
-        # In place from here on: on a CPU a new tensor costs as much as three passes over an old one.
+        # In place from here: on a CPU, a new tensor costs as much as three passes over an existing one.
         updates = torch._foreach_sqrt(squares)
         torch._foreach_add_(updates, group["eps"])
         torch._foreach_reciprocal_(updates)

@@ -1,4 +1,4 @@
-"""How much each layer changes its input: L2 distance and cosine of input and output (Figure 1)."""
+"""Change of the hidden states by each layer: L2 distance and cosine of its input and output (Figure 1)."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,9 +19,9 @@ HiddenStates = Sequence[torch.Tensor | np.ndarray]
 
 @dataclass(frozen=True)
 class LayerChange:
-    """How much one layer (the first is 1) changes n tokens: means over the tokens, and standard deviations.
+    """Change of n tokens by one layer (the first is 1): means and standard deviations over the tokens.
 
-    token is `cls` (the first token of each sequence) or `mean` (all real tokens, the first included). degrees is the
+    token is `cls` (the first token of each sequence) or `mean` (all real tokens, including the first). degrees is the
     mean of the angles, which is not the angle of the mean cosine.
     """
 
@@ -38,14 +38,14 @@ class LayerChange:
 def measure(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]]) -> list[LayerChange]:
     """The change by each layer of any encoder, for [CLS] and for the mean over tokens.
 
-    Source: section 3.1 with Figure 1, which does not say which tokens its curves are for.
+    Source: section 3.1 and Figure 1, which do not say which tokens the curves are for.
 
     Args:
         batches: hidden states of each batch (the input of layer 1 and each layer's output, [batch, sequence, hidden])
-            with its attention mask (true at real tokens, of which the first is one, [batch, sequence]).
+            and its attention mask ([batch, sequence], true at real tokens; the first token must be real).
 
     Raises:
-        ConfigError: no batch, fewer than two hidden states, states of different shapes, or one that is zero or not
+        ConfigError: no batch, fewer than two hidden states, states of different shapes, or a state that is zero or not
             finite.
     """
     sums: dict[tuple[str, int], _Sums] = {}
@@ -53,17 +53,17 @@ def measure(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]]) -
         states = [torch.as_tensor(state) for state in hidden_states]
         if len(states) < 2 or len({state.shape for state in states}) > 1:
             shapes = ", ".join(str(list(state.shape)) for state in states)
-            raise ConfigError(f"hidden states of one shape, at least two of them, make layers; these have: {shapes}")
+            raise ConfigError(f"at least two hidden states of the same shape are required, not: {shapes}")
         mask = torch.as_tensor(attention_mask).to(states[0].device).bool()
         assert bool(mask[:, 0].all()), "the first token of every sequence is real"
         for layer, (before, after) in enumerate(pairwise(states), 1):
             for token, rows in (("cls", (before[:, 0], after[:, 0])), ("mean", (before[mask], after[mask]))):
                 sums.setdefault((token, layer), _Sums()).add(_changes(*rows))
     if not sums:
-        raise ConfigError("no text: there is nothing to measure layers on")
+        raise ConfigError("no text to measure layers on")
     for (_, layer), found in sums.items():
         if not np.isfinite(found.means).all():
-            raise ConfigError(f"layer {layer}: a hidden state is zero or not finite and has no angle with another")
+            raise ConfigError(f"layer {layer}: a hidden state is zero or not finite, so that its angle is undefined")
     return [found.change(token, layer) for (token, layer), found in sorted(sums.items())]
 
 
@@ -71,7 +71,7 @@ def _changes(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
     """L2 distance, cosine and angle in degrees of vectors [tokens, hidden], as [3, tokens]."""
     before, after = before.double(), after.double()
     start, end = (vectors / vectors.norm(dim=-1, keepdim=True) for vectors in (before, after))
-    # Not the arc cosine: it turns the rounding error in the cosine of equal vectors into an angle.
+    # Not the arc cosine, which turns the rounding error of the cosine of equal vectors into an angle.
     radians = 2 * torch.atan2((end - start).norm(dim=-1), (end + start).norm(dim=-1))
     return torch.stack([(after - before).norm(dim=-1), (start * end).sum(-1), radians * (180 / math.pi)])
 
@@ -82,7 +82,7 @@ class _Sums:
     def __init__(self) -> None:
         self.n = 0
         self.means = np.zeros(3)
-        self.squares = np.zeros(3)  # of the differences from the mean
+        self.squares = np.zeros(3)  # sums of squared differences from the mean
 
     def add(self, values: torch.Tensor) -> None:
         n = values.shape[1]
@@ -102,9 +102,9 @@ class _Sums:
 def hidden_states_of(
     model: PretrainingModel, batch: Batch, batch_size: int, device: torch.device
 ) -> Iterator[tuple[HiddenStates, torch.Tensor]]:
-    """Hidden states and attention mask of a set of examples, a part at a time, for measure().
+    """Hidden states and attention mask of a set of examples, in parts, for measure().
 
-    Masked tokens are restored: layers are measured on unmasked text. Dropout is off.
+    Masked tokens are restored, so that layers are measured on unmasked text. Dropout is off.
     """
     input_ids = batch.input_ids.copy()
     input_ids.flat[batch.masked_positions] = batch.masked_labels

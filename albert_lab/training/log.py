@@ -1,4 +1,4 @@
-"""The log of a run during training: metrics.jsonl, and TensorBoard if asked for."""
+"""The log of a run during training: metrics.jsonl and, optionally, TensorBoard."""
 
 import json
 import os
@@ -21,24 +21,24 @@ class MetricsLog:
         """Open the log in a run's folder.
 
         Raises:
-            MissingDataError: TensorBoard is asked for but not installed.
+            MissingDataError: TensorBoard is requested but not installed.
         """
         self._file = folder / METRICS
         self._on_line = on_line
         self._board = _tensorboard_writer(folder) if tensorboard else None
 
     def rewind(self, size: int) -> None:
-        """Cut the log to its size (bytes) at a checkpoint: a resumed run then logs what an uninterrupted one does."""
+        """Truncate the log to its size (bytes) at a checkpoint, so that a resumed run has the same log."""
         with self._file.open("ab") as file:
             file.truncate(size)
 
     def take_over(self, file: Path, size: int) -> None:
-        """Start with another run's log, up to its size (bytes) at its checkpoint, to continue its curve."""
+        """Start with a copy of another run's log, up to its size (bytes) at the checkpoint, to continue its curve."""
         with self._file.open("wb") as own, file.open("rb") as others:
             own.write(others.read(size))
 
     def write(self, line: Event) -> None:
-        """Append a line, and pass it on to show progress.
+        """Append a line, and pass it to on_line to show progress.
 
         Raises:
             WriteError: the disk is full or fails.
@@ -52,7 +52,7 @@ class MetricsLog:
         self._on_line(line)
 
     def flush(self) -> int:
-        """Force everything written so far to disk, before a checkpoint that depends on it; its size in bytes."""
+        """Write all lines to disk, before a checkpoint that depends on them; return the size in bytes."""
         with self._file.open("ab") as file:
             os.fsync(file.fileno())
             size = file.tell()
@@ -62,22 +62,22 @@ class MetricsLog:
 
 
 class NoLog(MetricsLog):
-    """The log of a process that does not lead: it leaves nothing behind."""
+    """The log of a process that is not the leader: it writes nothing."""
 
     def __init__(self) -> None:
         self._board = None
 
     def rewind(self, size: int) -> None:
-        """Nothing to cut."""
+        """Does nothing."""
 
     def take_over(self, file: Path, size: int) -> None:
-        """Nothing to begin with."""
+        """Does nothing."""
 
     def write(self, line: Event) -> None:
-        """Nothing is written."""
+        """Does nothing."""
 
     def flush(self) -> int:
-        """No bytes."""
+        """Returns 0 bytes."""
         return 0
 
 

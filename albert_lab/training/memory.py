@@ -9,10 +9,10 @@ import torch
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """Bytes: on CUDA, of tensors, by the allocator; elsewhere, of the resident memory of the process."""
+    """Peak in bytes: of the allocator's tensors on CUDA, else of the resident memory of the process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    status = Path("/proc/self/status")  # without it, the peak may be that of the process that started this one
+    status = Path("/proc/self/status")  # getrusage may return the peak of the parent process
     if status.is_file() and (found := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):
         return int(found[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024

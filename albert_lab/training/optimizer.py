@@ -1,4 +1,4 @@
-"""The optimizer of a run: which one, and which parameters it leaves out of weight decay and trust ratio."""
+"""The optimizer of a run, with the parameters that are excluded from weight decay and trust ratio."""
 
 from torch import nn
 from torch.nn import Parameter
@@ -13,7 +13,7 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
     """LAMB or AdamW over a model's trainable parameters.
 
     Raises:
-        ConfigError: an optimizer that is not known here.
+        ConfigError: unknown optimizer.
     """
     adapted, excluded = split_parameters(model)
     without_decay = {"params": excluded, "weight_decay": 0.0}
@@ -22,7 +22,7 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
         case "lamb":
             return Lamb([{"params": adapted}, without_decay | {"trust_ratio": False}], **options)
         case "adamw":
-            # One kernel for all tensors; the meta device, for models that are only counted, has none.
+            # One kernel for all tensors; the meta device (for models that are only counted) does not have it.
             return AdamW([{"params": adapted}, without_decay], **options, fused=can_fuse(model))
     raise ConfigError(f"optimizer={config.name} is unknown (allowed: adamw, lamb)")
 
@@ -33,7 +33,7 @@ def can_fuse(model: nn.Module) -> bool:
 
 
 def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:
-    """Parameters that take weight decay and trust ratio, and those that take neither: LayerNorm and biases.
+    """Parameters with weight decay and trust ratio, and parameters without: LayerNorm and biases.
 
     A shared parameter is listed once.
 

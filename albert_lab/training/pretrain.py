@@ -1,4 +1,4 @@
-"""Pre-training: the loop from batches to a trained model, under a budget, with checkpoints and learning curves."""
+"""Pre-training: the loop from batches to a trained model, within a budget, with checkpoints and learning curves."""
 
 import math
 import statistics
@@ -27,7 +27,7 @@ from albert_lab.training.schedule import Budget, learning_rate_factor
 from albert_lab.training.start import Inherited
 from albert_lab.training.step import Step, total
 
-# The mean training loss of this many last steps is recorded.
+# The recorded final loss is the mean over this many last steps.
 FINAL_STEPS = 100
 
 
@@ -51,13 +51,13 @@ class DataCounts:
 
 @dataclass(frozen=True)
 class Pretraining:
-    """A finished pre-training: the model, its final scores, and what it took.
+    """A finished pre-training: the model, its final scores, and its cost.
 
-    inference_tokens_per_second is of the final evaluation on the set for masked language modelling.
-    peak_memory_bytes is of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the training
-    seconds in which the loop waited for a batch. final_loss is the mean training loss of the last FINAL_STEPS steps.
-    processes has, for each step from which on their number was another one, how many processes trained.
-    micro_batch_size is that of the last step.
+    inference_tokens_per_second is measured in the final evaluation on the set for masked language modelling.
+    peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the
+    training seconds in which the loop waited for a batch. final_loss is the mean training loss of the last FINAL_STEPS
+    steps. processes has the number of processes by the step from which it applies. micro_batch_size is that of the
+    last step.
     """
 
     model: PretrainingModel
@@ -106,9 +106,9 @@ class _Interval:
 
 
 class Pretrainer:
-    """One pre-training in a run's folder; `run` resumes from the last whole checkpoint.
+    """One pre-training in a run's folder; `run` resumes from the last undamaged checkpoint.
 
-    Several processes make it in lockstep, each with the whole model; the one that leads writes.
+    Several processes may train in lockstep, each with the whole model; only the leader writes.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Pretrainer:
         processes: Processes | None = None,
         micro_batch_size: int | None = None,
     ) -> None:
-        """A pre-training; micro_batch_size is what machine.micro_batch_size=auto tries first, None the whole batch."""
+        """micro_batch_size is the first size that machine.micro_batch_size=auto tries; None: the whole batch."""
         self.config = config
         self.tried_first = micro_batch_size
         self.start = start
@@ -144,7 +144,7 @@ class Pretrainer:
         self.step = Step(config, self.model, self.optimizer, self.device, evaluator.autocast, self.processes)
         self.budget = Budget(config.budget)
         self.clock = Clock(self.device)
-        self.seconds = 0.0  # of training, by the leader's clock at the last word
+        self.seconds = 0.0  # training seconds, by the leader's clock at the last decision
         self.steps = 0
         self.tokens = 0
         self.shown = DataCounts(0, 0, [0] * len(config.inter_sentence.labels))
@@ -158,11 +158,11 @@ class Pretrainer:
 
     @property
     def share(self) -> float:
-        """Share of the budget that is used up; the run ends at budget.stop_at."""
+        """Used share of the budget; the run ends at budget.stop_at."""
         return self.budget.share(steps=self.steps, seconds=self.seconds, tokens=self.tokens)
 
     def run(self) -> Pretraining | None:
-        """Train to the end of the budget and evaluate; None if it was stopped before, with a checkpoint written.
+        """Train to the end of the budget and evaluate; None if stopped before, after a checkpoint was written.
 
         Raises:
             DivergedError: a loss that is not finite.
@@ -197,10 +197,10 @@ class Pretrainer:
         )
 
     def _resume(self) -> None:
-        with self.processes.leader_first():  # it sets a damaged one aside
+        with self.processes.leader_first():  # the leader renames damaged checkpoints
             state = checkpoint.load_latest(self.checkpoints, self.model, self.optimizer, self.run_name, self.say)
         if not self.processes.agree(state["step"] if state else -1):
-            raise RuntimeError(f"the processes of this run do not see the same checkpoints in {self.checkpoints}")
+            raise RuntimeError(f"the processes of this run see different checkpoints in {self.checkpoints}")
         if state is None and self.start:
             state = self.start.begin(self.model, self.optimizer, self.log, self.say)
         else:
@@ -212,9 +212,9 @@ class Pretrainer:
             self.peak_memory_bytes, self.curve_points = state["peak_memory_bytes"], state["curve_points"]
             self.clock.load_state_dict(state["clock"])
             self.seconds = self.clock.training_seconds
-            if "epochs" in state:  # not in checkpoints of before
+            if "epochs" in state:  # missing in checkpoints of older versions
                 self.batches.load_state_dict(state["epochs"])
-            # Dropout differs with the micro-batches: a resumed run keeps to those it had.
+            # Dropout depends on the micro-batches, so a resumed run keeps its size.
             self.tried_first = state.get("micro_batch_size") or self.tried_first
             self.process_counts = {int(step): count for step, count in state.get("processes", {"0": 1}).items()}
             self.say(f"resumes from step {self.steps:,} ({self.share:.0%} of the budget)")
@@ -253,7 +253,7 @@ class Pretrainer:
         if self.config.machine.micro_batch_size == "auto":
             first = self.batches.batch(self.steps)
             self.step = replace(self.step, fitted=fit(self.step, first, self.tried_first or len(first), self.say))
-        # Compiled before the clock starts.
+        # Compilation happens before the clock starts.
         forward = self.step.compiled(self.batches.batch(self.steps)) if self.config.machine.compile else self.model
         save_at = time.perf_counter() + self.config.machine.checkpoint_seconds
         with closing(self.batches.prefetch(self.steps)) as stream:
@@ -286,7 +286,7 @@ class Pretrainer:
                 self._end_interval(interval)
 
     def _word(self, save_at: float) -> Word:
-        """What all processes go by until the next one; each asks for it at the same places."""
+        """The common decision of all processes until the next call; each process calls it at the same places."""
         word = self.processes.word(
             is_stopped=self.is_stopped(),
             is_save_due=time.perf_counter() >= save_at,
@@ -343,7 +343,7 @@ class Pretrainer:
         )
 
     def _check_floors(self, scores: dict[str, Score]) -> None:
-        """Raise an alarm for each objective of the model that is no better than constant answers or bags of tokens."""
+        """Raise an alarm for each objective of the model with a score not above constant answers or bags of tokens."""
         negatives = {kind for kind in self.evaluator.kinds if kind != "consecutive"}
         own = {"mlm_accuracy"} | {name for name, (_, kind) in PAIR_ACCURACIES.items() if kind in negatives}
         for name in sorted(own):

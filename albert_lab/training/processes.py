@@ -1,4 +1,4 @@
-"""The processes that make one run together: micro-batches dealt out, gradients added up, decisions made as one."""
+"""The processes of one run: they divide micro-batches, sum gradients, and make common decisions."""
 
 # pyright: reportPrivateImportUsage=false
 # torch.distributed has no public names for its stores.
@@ -22,17 +22,17 @@ from albert_lab.rank import ALONE, Rank
 _Part = TypeVar("_Part")
 _Check = Callable[[], None]
 HOST = "127.0.0.1"
-# How long a process waits for another one before it counts as lost.
+# Seconds that a process waits for another before that one counts as lost.
 PEER_SECONDS = "ALBERT_LAB_PEER_SECONDS"
 _DEFAULT_SECONDS = 1800
 _POLL_SECONDS = 0.05
-# What the others look for when one is lost: it said why before it ended.
+# Seconds that processes wait for the reason that a lost process may have written before it ended.
 _REASON_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Word:
-    """What all processes go by: whether any was asked to stop, and what the leader's clock says."""
+    """The common decision of all processes: whether any was asked to stop, and the time of the leader's clock."""
 
     is_stopped: bool
     is_save_due: bool
@@ -40,12 +40,12 @@ class Word:
 
 
 class Processes:
-    """The processes of a run, of which this is one; where it is alone, nothing here costs or changes anything.
+    """The processes of a run, of which this is one; for a single process, all methods are no-ops without cost.
 
-    Every method but `deal` and `leave` is collective: all processes call it, at the same place.
+    Every method except `deal` and `leave` is collective: all processes call it at the same place.
 
-    Raises (every one of them):
-        LostProcessError: another process is gone.
+    Raises (every collective method):
+        LostProcessError: another process ended.
         RuntimeError: another process failed; the text is its reason.
     """
 
@@ -56,17 +56,17 @@ class Processes:
 
     @property
     def leads(self) -> bool:
-        """Whether this process writes."""
+        """Whether this process is the leader, the only one that writes."""
         return self.rank.leads
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of processes."""
         return self.rank.of
 
     @property
     def places(self) -> list[tuple[str, str]]:
-        """The host and the name of the device of every process, in the order of their numbers."""
+        """Host and device name of every process, by number."""
         if self._store is None:
             return [place(self._device)]
         found = (json.loads(self._store.get(f"place/{number}")) for number in range(self.size))
@@ -77,7 +77,7 @@ class Processes:
         return parts[self.rank.number :: self.size]
 
     def add_up(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Put the sum over the processes into each tensor (of one type, on one device), in one message."""
+        """Replace each tensor (all of one type and device) by its sum over the processes, in one message."""
         if self.size == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -86,21 +86,21 @@ class Processes:
             tensor.copy_(part.view_as(tensor))
 
     def word(self, *, is_stopped: bool, is_save_due: bool, seconds: float) -> Word:
-        """What to go by, from what this process knows: signals and clocks differ from process to process."""
+        """The common decision, from the state of each process: signals and clocks differ between processes."""
         if self.size == 1:
             return Word(is_stopped, is_save_due, seconds)
-        # On the CPU: no device is waited for.
+        # On the CPU, so that no process waits for a device.
         shared = torch.tensor([is_stopped, self.leads and is_save_due, self.leads * seconds], dtype=torch.float64)
         self._reduce(shared)
         stopped, due, of_leader = shared.tolist()
         return Word(stopped > 0, due > 0, of_leader)
 
     def any(self, flag: bool) -> bool:
-        """Whether it is true in any process."""
+        """Whether the flag is true in any process."""
         return self.word(is_stopped=flag, is_save_due=False, seconds=0.0).is_stopped
 
     def agree(self, number: int) -> bool:
-        """Whether all have this number."""
+        """Whether the number is the same in all processes."""
         if self.size == 1:
             return True
         ends = torch.tensor([number, -number])
@@ -108,7 +108,7 @@ class Processes:
         return ends.tolist() == [number, -number]
 
     def smallest(self, number: int) -> int:
-        """The smallest of the numbers that the processes give."""
+        """The minimum of the number over all processes."""
         if self.size == 1:
             return number
         found = torch.tensor([number])
@@ -117,7 +117,7 @@ class Processes:
 
     @contextmanager
     def leader_first(self) -> Iterator[None]:
-        """Within, the leader is alone; the others follow when it is through."""
+        """The leader executes the body first; the other processes execute it after the leader has finished."""
         if not self.leads:
             self.any(False)
         yield
@@ -125,16 +125,16 @@ class Processes:
             self.any(False)
 
     def leave(self) -> None:
-        """End the connection; collective calls are over."""
+        """End the connection; no collective calls are possible afterwards."""
         if dist.is_initialized():
             dist.destroy_process_group()
 
     def fail(self, error: Exception) -> None:
-        """Say to the leader why this process ends; what fails the leader itself is noted in the run's folder."""
+        """Send the leader the reason why this process ends; the leader's own failure is written to the run's folder."""
         if self._store is not None and not self.leads and not isinstance(error, LostProcessError):
             try:
                 self._store.set("failure", f"process {self.rank.number}: {str(error) or type(error).__name__}")
-            except RuntimeError:  # the leader, who keeps the store, is gone
+            except RuntimeError:  # the store ended with the leader
                 return
 
     def _reduce(self, tensor: torch.Tensor, operation: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> None:
@@ -145,7 +145,7 @@ class Processes:
 
 
 class Meeting:
-    """Where the processes of a run find each other, before they compute together."""
+    """The rendezvous of the processes of a run, before they compute together."""
 
     def __init__(self, rank: Rank, store: dist.Store) -> None:
         self.rank = rank
@@ -153,28 +153,28 @@ class Meeting:
 
     @classmethod
     def here(cls, size: int) -> tuple["Meeting", int]:
-        """The meeting of processes of this machine, led by this one, and the port at which others come to it."""
+        """The meeting of processes of this machine with this process as leader, and its port for the others."""
         store = dist.TCPStore(HOST, 0, is_master=True, wait_for_workers=False, timeout=_timeout())
         return cls(Rank(0, size, 0, size), store), store.port
 
     @classmethod
     def elsewhere(cls, rank: Rank) -> "Meeting":
-        """The meeting that MASTER_ADDR and MASTER_PORT name.
+        """The meeting at MASTER_ADDR and MASTER_PORT.
 
         Raises:
-            LostProcessError: nobody is there.
+            LostProcessError: the leader cannot be reached.
         """
         try:
             store, _, _ = next(dist.rendezvous("env://", rank.number, rank.of, timeout=_timeout()))
         except (RuntimeError, OSError) as error:
-            raise LostProcessError(f"process 0 is not to be found: {error}") from error
+            raise LostProcessError(f"process 0 cannot be reached: {error}") from error
         return cls(rank, store)
 
     def wait_for_leader(self, is_stopped: Callable[[], bool]) -> bool:
-        """Whether the leader has the data ready; False where this process was asked to stop first.
+        """Wait until the leader has prepared the data; False if this process was asked to stop before.
 
         Raises:
-            LostProcessError: the leader is gone.
+            LostProcessError: the leader ended.
         """
         while not self.rank.leads and not is_stopped():
             try:
@@ -186,12 +186,12 @@ class Meeting:
         return self.rank.leads
 
     def join(self, device: torch.device, is_stopped: Callable[[], bool], check: _Check) -> Processes | None:
-        """The processes when all are here; None where this one was asked to stop first.
+        """Wait for all processes; None if this process was asked to stop before.
 
         Args:
-            device: where this process computes.
-            is_stopped: polled while others are waited for.
-            check: called as often; raises where one of them will not come.
+            device: device of this process.
+            is_stopped: polled while waiting.
+            check: called as often; raises an error if a process cannot join.
         """
         store, rank = self._store, self.rank
         try:
@@ -215,20 +215,20 @@ class Meeting:
 
 
 def missed(store: dist.Store | None, error: Exception) -> Exception:
-    """What an error of a connection means: the reason that the other process gave, or that it is gone without one."""
+    """The cause of a connection error: the reason that another process wrote, or its end without a reason."""
     deadline = time.monotonic() + _REASON_SECONDS
     try:
         while store is not None and time.monotonic() < deadline:
             if store.check(["failure"]):
                 return RuntimeError(store.get("failure").decode())
             time.sleep(_POLL_SECONDS)
-    except RuntimeError:  # the store went with the leader
+    except RuntimeError:  # the store ended with the leader
         pass
     return LostProcessError(f"another process of this run is gone ({str(error).strip().splitlines()[0]})")
 
 
 def place(device: torch.device) -> tuple[str, str]:
-    """This host, and the name of a device: that of the GPU, or cpu."""
+    """This host and the name of a device: the name of the GPU, or cpu."""
     return platform.node(), torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 

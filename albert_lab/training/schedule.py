@@ -1,10 +1,10 @@
-"""How much of its budget a run has used, and the learning rate at that point."""
+"""The used share of a run's budget, and the learning rate at that share."""
 
 from albert_lab.config.schema import BudgetConfig
 
 
 class Budget:
-    """How long a run trains, whatever the unit: until its share reaches stop_at."""
+    """The length of a run in any unit: it ends when the used share reaches stop_at."""
 
     def __init__(self, config: BudgetConfig):
         self._unit = config.unit
@@ -12,7 +12,7 @@ class Budget:
         self.stop_at = config.stop_at
 
     def share(self, *, steps: int, seconds: float, tokens: int) -> float:
-        """Share of the budget that is used up: 0 at the start, 1 at the end, or a little more in seconds and tokens.
+        """Used share of the budget: 0 at the start, 1 at the end, or slightly more in seconds and tokens.
 
         seconds are those of the training clock; tokens exclude padding.
         """
@@ -21,7 +21,7 @@ class Budget:
 
 
 def learning_rate_factor(share: float, warmup: float) -> float:
-    """Learning rate relative to its peak, for the step that starts when this share of the budget is used up.
+    """Learning rate relative to its peak, for the step that starts at this used share of the budget.
 
     It rises linearly from 0 until `warmup`, and then falls linearly to 0. As released, the decay is computed over the
     whole budget: it starts at 1 - warmup, below the peak, and the first step of a warm-up changes no weight.

@@ -1,4 +1,4 @@
-"""How a pre-training starts from another one: with all of its training state, or with its weights only."""
+"""Start of a pre-training from another one: with all of its training state, or only with its weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from albert_lab.training.log import METRICS, MetricsLog
 
 @dataclass(frozen=True)
 class Inherited:
-    """A finished run to start from: its name, folder and shape, and what is kept of it."""
+    """A finished run to start from: its name, folder and shape, and the kept part of its state."""
 
     run_name: str
     folder: Path
@@ -27,7 +27,7 @@ class Inherited:
     def begin(
         self, model: PretrainingModel, optimizer: Optimizer, log: MetricsLog, say: Callable[[str], None]
     ) -> dict[str, Any] | None:
-        """State to continue from, with model, optimizer and log set to it; None if only weights are kept.
+        """Set model, optimizer and log to the other run's state, and return the state; None if only weights are kept.
 
         Raises:
             MissingDataError: the run has no checkpoint.
@@ -41,6 +41,6 @@ class Inherited:
             say(f"continues where {self.run_name} ended")
             return state
         tensors = deepen(checkpoint.read_last_weights(checkpoints), self.shape, model.encoder.shape)
-        checkpoint.set_weights(model, tensors, f"what {self.run_name} hands on")
+        checkpoint.set_weights(model, tensors, f"the state of {self.run_name}")
         say(f"starts from the weights of {self.run_name}")
         return None

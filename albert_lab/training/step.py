@@ -24,10 +24,11 @@ def losses(
     labels: dict[str, torch.Tensor],
     whole: Batch,
 ) -> dict[str, torch.Tensor]:
-    """Losses of a micro-batch, as its share of the loss of the whole batch, and counts of right answers.
+    """Losses of a micro-batch, as its part of the loss of the whole batch, and counts of right answers.
 
-    mlm_loss is the cross-entropy summed over the micro-batch's masked tokens and divided by those of the whole batch,
-    pair_loss likewise by its pairs, so that micro-batches add up to the loss of the batch (weights 1 : 1, as released).
+    mlm_loss is the sum of the cross-entropy over the micro-batch's masked tokens, divided by the number of masked
+    tokens in the whole batch; pair_loss likewise for pairs. So the losses of micro-batches add up to the loss of the
+    batch (weights 1 : 1, as released).
     """
     output = model(**inputs)
     mlm_logits = output.mlm_logits.float()
@@ -50,16 +51,16 @@ def total(found: dict[str, torch.Tensor]) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """All that an optimizer step needs except its batch.
+    """Everything that an optimizer step needs except its batch.
 
     Attributes:
-        config: of the run.
-        model: what is trained.
-        optimizer: of its parameters.
-        device: where the model is.
-        autocast: makes the context of a forward pass.
-        processes: those that take the step together.
-        fitted: sequences of a micro-batch where machine.micro_batch_size=auto; None: not known yet (see fitting.py).
+        config: configuration of the run.
+        model: the model to train.
+        optimizer: the optimizer of its parameters.
+        device: device of the model.
+        autocast: returns the context of a forward pass.
+        processes: the processes that take the step together.
+        fitted: sequences per micro-batch if machine.micro_batch_size=auto; None: unknown yet (see fitting.py).
     """
 
     config: RunConfig
@@ -84,22 +85,22 @@ class Step:
     def take(self, forward: Callable[..., PretrainingOutput], batch: Batch, number: int = 0) -> dict[str, torch.Tensor]:
         """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
 
-        Each process computes its share of the micro-batches; what comes back is of the whole batch in all of them.
+        Each process computes its share of the micro-batches, and returns the results of the whole batch.
 
         Args:
             forward: the model, or its compiled form.
             batch: the whole batch.
-            number: of the step in the run.
+            number: number of the step in the run.
 
         Raises:
-            LostProcessError: another process is gone.
+            LostProcessError: another process ended.
         """
         sums: dict[str, torch.Tensor] = {}
         parts = self.processes.deal(list(enumerate(micro_batches(batch, self.micro_batch_size))))
         tensors = ahead((part for _, part in parts), self.device)
         for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
-            # Dropout depends on (seed, step, micro-batch) alone: a resumed run needs no generator state, and it does
-            # not matter which process computes a micro-batch.
+            # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
+            # any process can compute a micro-batch.
             entropy = np.random.SeedSequence([self.config.seed, number, index])
             torch.manual_seed(int(entropy.generate_state(1)[0]))
             found = self._backward(forward, inputs, labels, batch)
@@ -113,21 +114,21 @@ class Step:
         return sums | {"gradient_norm": norm.detach()}
 
     def compiled(self, batch: Batch) -> Callable[..., PretrainingOutput]:
-        """The compiled model; passes over a batch trigger the compilation and change no weight."""
+        """The compiled model; passes over a batch trigger the compilation without changing weights."""
         forward = torch.compile(self.model, dynamic=True)
         part = next(micro_batches(batch, self.micro_batch_size))
         inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
         self._backward(forward, inputs, labels, batch)
-        if self.device.type != "cpu":  # batches come with a mask and without one
+        if self.device.type != "cpu":  # batches have a mask or none
             other = tensor_on(part.attention_mask, self.device) if inputs["attention_mask"] is None else None
             self._backward(forward, inputs | {"attention_mask": other}, labels, batch)
         self.optimizer.zero_grad(set_to_none=True)
         return forward
 
     def rehearse(self, batch: Batch, size: int) -> None:
-        """Take what memory a step in micro-batches of a size needs at its peak; no weight changes.
+        """Allocate the peak memory of a step in micro-batches of this size, without changing weights.
 
-        That is in the second micro-batch, when the gradients of the first are there, with the optimizer's moments.
+        The peak is in the second micro-batch, with the gradients of the first and the optimizer's moments.
         """
         moments = [] if self.optimizer.state else [torch.empty_like(p) for p in self.model.parameters() for _ in "mv"]
         try:
@@ -139,8 +140,8 @@ class Step:
             self.optimizer.zero_grad(set_to_none=True)
 
     def _add_up(self, sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Add up gradients, losses and counts over the processes; a count is exact in float32 up to 2**24."""
-        # The parameters without a gradient are the same in every process, and stay without.
+        """Sum gradients, losses and counts over the processes; a count is exact in float32 up to 2**24."""
+        # All processes have the same parameters without a gradient.
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         values = torch.stack([value.float() for value in sums.values()])
         self.processes.add_up([*gradients, values])

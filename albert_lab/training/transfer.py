@@ -13,8 +13,8 @@ Tensors = dict[str, torch.Tensor | None]
 def inputs_of(batch: Batch, device: torch.device) -> Tensors:
     """The model's inputs: input_ids, token_type_ids, attention_mask [batch, sequence], masked_positions [masked].
 
-    The attention mask is None where no sequence is padded, since fused attention is faster without one. On a CPU it is
-    always there.
+    The attention mask is None if no sequence is padded, since fused attention is faster without a mask. On a CPU it is
+    never None.
     """
     is_masked = device.type == "cpu" or not batch.attention_mask.all()
     return {
@@ -34,7 +34,7 @@ def labels_of(batch: Batch, device: torch.device) -> dict[str, torch.Tensor]:
 
 
 def ahead(parts: Iterable[Batch], device: torch.device) -> Iterator[tuple[Tensors, dict[str, torch.Tensor]]]:
-    """Inputs and labels of each part; the copies of the next one begin before the present one is computed."""
+    """Inputs and labels of each part; the copies of the next part begin before the current part is computed."""
     ready = None
     for part in parts:
         coming = inputs_of(part, device), labels_of(part, device)
@@ -46,7 +46,7 @@ def ahead(parts: Iterable[Batch], device: torch.device) -> Iterator[tuple[Tensor
 
 
 def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
-    """An array as a tensor; a copy to a GPU is from pinned memory, so that nothing waits for it."""
+    """An array as a tensor; a copy to a GPU is asynchronous, from pinned memory."""
     tensor = torch.from_numpy(array)
     if device.type == "cuda":
         tensor = tensor.pin_memory()
@@ -54,5 +54,5 @@ def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
 
 
 def fetch(parts: Sequence[torch.Tensor]) -> np.ndarray:
-    """Parts of a result, one after the other, on the CPU: the place where an evaluation waits for its device."""
+    """Concatenates the parts of a result on the CPU; this is where an evaluation waits for its device."""
     return torch.cat(list(parts)).cpu().numpy()

@@ -26,7 +26,7 @@ FILES = ["model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"]
 
 
 class Toy(nn.Module):
-    """A tied weight, a LayerNorm, a buffer, and a head that no loss reaches."""
+    """A tied weight, a LayerNorm, a buffer, and a head without gradients."""
 
     def __init__(self, hidden_size: int = 4):
         super().__init__()
@@ -56,7 +56,7 @@ def train(model: Toy, optimizer: torch.optim.Optimizer, steps: range) -> None:
 
 
 def content(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Everything that a checkpoint must bring back, as plain comparable data, types included."""
+    """Everything that a checkpoint must restore, as plain comparable data, including types."""
     named = dict(model.state_dict())
     for index, entry in optimizer.state_dict()["state"].items():
         named |= {f"{index}/{key}": value for key, value in entry.items()}
@@ -64,7 +64,7 @@ def content(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any
 
 
 def save_steps(folder: Path, *steps: int) -> dict[int, dict[str, Any]]:
-    """Train, saving at these steps; what was saved, by step."""
+    """Train and save at these steps; return the saved content by step."""
     model, optimizer = make()
     saved, done = {}, 0
     for step in steps:
@@ -97,7 +97,7 @@ def truncate(file: Path) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
-def test_a_restored_run_goes_on_bit_for_bit(tmp_path: Path, optimizer: str):
+def test_a_restored_run_continues_bit_for_bit(tmp_path: Path, optimizer: str):
     model, one = make(optimizer)
     train(model, one, range(5))
     save(tmp_path, model, one, {"run_name": RUN, "step": 5})
@@ -105,7 +105,7 @@ def test_a_restored_run_goes_on_bit_for_bit(tmp_path: Path, optimizer: str):
     train(model, one, range(5, 9))
 
     restored, other = make(optimizer)
-    train(restored, other, range(2))  # what was there before must leave no trace
+    train(restored, other, range(2))  # the earlier state must leave no trace
     assert load_latest(tmp_path, restored, other, RUN, pytest.fail) is not None
     assert content(restored, other) == saved
     assert restored.decoder.weight is restored.embedding.weight
@@ -113,7 +113,7 @@ def test_a_restored_run_goes_on_bit_for_bit(tmp_path: Path, optimizer: str):
     assert content(restored, other) == content(model, one)
 
 
-def test_the_state_comes_back_as_it_was_with_the_versions_that_wrote_it(tmp_path: Path):
+def test_the_state_is_restored_with_the_versions_of_its_writer(tmp_path: Path):
     model, optimizer = make()
     state = {"run_name": RUN, "step": 3, "tokens": 2**40, "clock": {"training_seconds": 0.1 + 0.2}, "note": "naïve"}
     save(tmp_path, model, optimizer, state)
@@ -123,12 +123,12 @@ def test_the_state_comes_back_as_it_was_with_the_versions_that_wrote_it(tmp_path
     assert loaded == state
 
 
-def test_nothing_is_loaded_where_nothing_was_saved(tmp_path: Path):
+def test_nothing_is_loaded_if_nothing_was_saved(tmp_path: Path):
     assert load(tmp_path) is None
     assert load(tmp_path / "missing") is None
 
 
-def test_the_last_two_are_kept_and_leftovers_of_a_kill_are_swept(tmp_path: Path):
+def test_the_last_two_checkpoints_are_kept_and_leftovers_of_a_kill_are_removed(tmp_path: Path):
     save_steps(tmp_path, 1)
     (tmp_path / "step-00000002.partial").mkdir()
     (tmp_path / "step-00000002.partial" / "model.safetensors").write_bytes(b"half")
@@ -148,7 +148,7 @@ def test_the_digests_can_be_checked_with_b2sum(tmp_path: Path):
 
 @pytest.mark.parametrize("damage", [flip_a_byte, truncate, Path.unlink])
 @pytest.mark.parametrize("file", FILES)
-def test_a_damaged_checkpoint_is_refused_by_name_and_the_previous_used(
+def test_a_damaged_checkpoint_is_named_and_the_previous_one_is_used(
     tmp_path: Path, file: str, damage: Callable[[Path], None]
 ):
     saved = save_steps(tmp_path, 2, 4)
@@ -158,7 +158,7 @@ def test_a_damaged_checkpoint_is_refused_by_name_and_the_previous_used(
     assert len(said) == 1
     assert "step-00000004 is damaged" in said[0]
     assert file in said[0]
-    assert load(tmp_path) == (2, saved[2])  # set aside: said once
+    assert load(tmp_path) == (2, saved[2])  # renamed, so that it is reported once
 
     model, optimizer = make()
     load_latest(tmp_path, model, optimizer, RUN, pytest.fail)
@@ -167,7 +167,7 @@ def test_a_damaged_checkpoint_is_refused_by_name_and_the_previous_used(
     assert load(tmp_path) == (4, saved[4])
 
 
-def test_training_starts_over_loudly_when_every_checkpoint_is_damaged(tmp_path: Path):
+def test_training_starts_over_with_a_warning_if_every_checkpoint_is_damaged(tmp_path: Path):
     save_steps(tmp_path, 2, 4)
     for path in tmp_path.iterdir():
         flip_a_byte(path / "model.safetensors")
@@ -181,7 +181,7 @@ def test_training_starts_over_loudly_when_every_checkpoint_is_damaged(tmp_path: 
     assert load(tmp_path) == (1, saved[1])
 
 
-def test_saving_twice_at_one_step_leaves_one_whole_checkpoint(tmp_path: Path):
+def test_saving_twice_at_one_step_leaves_one_complete_checkpoint(tmp_path: Path):
     saved = save_steps(tmp_path, 2, 2)
     assert load(tmp_path) == (2, saved[2])
     flip_a_byte(tmp_path / "step-00000002" / "model.safetensors")
@@ -217,7 +217,7 @@ def test_a_checkpoint_with_other_names_is_refused(tmp_path: Path):
         load_latest(tmp_path, model, optimizer, RUN, pytest.fail)
 
 
-def test_a_full_disk_is_named_and_leaves_the_last_whole_state(tmp_path: Path):
+def test_a_full_disk_is_named_and_leaves_the_last_complete_state(tmp_path: Path):
     saved = save_steps(tmp_path, 2)
     model, optimizer = make(hidden_size=4000)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -232,7 +232,7 @@ def test_a_full_disk_is_named_and_leaves_the_last_whole_state(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("nth", "named"), list(enumerate([*FILES, "step-00000004"])))
-def test_a_disk_that_fills_up_anywhere_leaves_the_last_whole_state(
+def test_a_disk_that_becomes_full_at_any_write_leaves_the_last_complete_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int, named: str
 ):
     saved = save_steps(tmp_path, 2)
@@ -261,7 +261,7 @@ def save_until_killed(folder: Path, saved: Connection) -> None:
         saved.send(step)
 
 
-def test_a_run_killed_at_any_moment_has_a_whole_checkpoint(tmp_path: Path):
+def test_a_run_killed_at_any_moment_has_a_complete_checkpoint(tmp_path: Path):
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["pytest", "torch._dynamo", "albert_lab.training.checkpoint"])
     random = np.random.Generator(np.random.Philox(0))
@@ -285,13 +285,13 @@ def test_a_run_killed_at_any_moment_has_a_whole_checkpoint(tmp_path: Path):
         loaded = load(tmp_path)
         assert loaded is not None
         step, found = loaded
-        assert step - last_saved in (0, 1)  # the newest may have been whole before the child could say so
+        assert step - last_saved in (0, 1)  # the newest may have been complete before the child reported it
         never_stopped = make()
         train(*never_stopped, range(step))
         assert found == content(*never_stopped)
 
 
-def test_weights_come_back_without_an_optimizer(tmp_path: Path):
+def test_weights_are_restored_without_an_optimizer(tmp_path: Path):
     model, optimizer = make()
     train(model, optimizer, range(3))
     save_weights(tmp_path / "model.safetensors", model)
@@ -301,7 +301,7 @@ def test_weights_come_back_without_an_optimizer(tmp_path: Path):
     assert names(tmp_path) == ["model.safetensors"]
 
 
-def test_the_weights_of_a_finished_run_are_of_its_last_step_or_of_none(tmp_path: Path):
+def test_the_weights_of_a_finished_run_are_only_those_of_its_last_step(tmp_path: Path):
     with pytest.raises(MissingDataError, match="has no checkpoint"):
         last_weights(tmp_path)
     model, optimizer = make()
@@ -316,7 +316,7 @@ def test_the_weights_of_a_finished_run_are_of_its_last_step_or_of_none(tmp_path:
 def test_weights_that_cannot_be_used_are_named(tmp_path: Path):
     file = tmp_path / "model.safetensors"
     model, _ = make()
-    with pytest.raises(MissingDataError, match=r"model\.safetensors: there is no such file"):
+    with pytest.raises(MissingDataError, match=r"model\.safetensors: the file does not exist"):
         load_weights(file, model)
     save_weights(file, model)
     with pytest.raises(ConfigError, match=r"model\.safetensors does not fit the model"):

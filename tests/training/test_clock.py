@@ -24,7 +24,7 @@ def time() -> FakeTime:
     return FakeTime()
 
 
-def test_only_training_counts_as_training_and_everything_as_total(time: FakeTime):
+def test_training_time_counts_only_training_and_total_time_everything(time: FakeTime):
     clock = Clock(CPU, time)
     time.sleep(5)  # compilation
     with clock.training():
@@ -47,7 +47,7 @@ def test_a_running_clock_can_be_read(time: FakeTime):
     assert clock.training_seconds == 3
 
 
-def test_a_clock_carries_on_where_the_one_before_it_was_saved(time: FakeTime):
+def test_a_clock_continues_from_a_saved_state(time: FakeTime):
     first = Clock(CPU, time)
     with first.training():
         time.sleep(10)
@@ -78,7 +78,7 @@ def test_training_that_fails_is_counted_too(time: FakeTime):
     assert clock.training_seconds == 3
 
 
-def test_work_that_a_device_still_does_is_counted_where_it_was_asked_for(
+def test_work_of_an_asynchronous_device_is_counted_where_it_was_started(
     time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ):
     queued = [0.0]
@@ -90,9 +90,9 @@ def test_work_that_a_device_still_does_is_counted_where_it_was_asked_for(
 
     monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
     clock = Clock(torch.device("cuda"), time)
-    queued[0] = 30  # an evaluation, not waited for
+    queued[0] = 30  # an evaluation without waiting
     with clock.training():
-        queued[0] = 6  # a step, not waited for
+        queued[0] = 6  # a step without waiting
     assert clock.training_seconds == 6
     assert clock.total_seconds == 36
 

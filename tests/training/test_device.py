@@ -7,7 +7,7 @@ from albert_lab.training.device import autocast, choose_device, choose_precision
 CPU = torch.device("cpu")
 
 
-def test_a_named_precision_is_taken_as_it_is():
+def test_a_named_precision_is_used():
     assert choose_precision("bf16", CPU) == "bf16"
     assert choose_precision("auto", CPU) in {"bf16", "fp32"}
 
@@ -16,7 +16,7 @@ def test_a_named_precision_is_taken_as_it_is():
     ("machine", "has_mkldnn", "has_avx512_bf16", "precision"),
     [("x86_64", True, True, "bf16"), ("x86_64", True, False, "fp32"), ("arm64", False, False, "fp32")],
 )
-def test_auto_is_bf16_where_the_cpu_computes_it_natively(monkeypatch, machine, has_mkldnn, has_avx512_bf16, precision):
+def test_auto_is_bf16_if_the_cpu_computes_it_natively(monkeypatch, machine, has_mkldnn, has_avx512_bf16, precision):
     monkeypatch.setattr("platform.machine", lambda: machine)
     monkeypatch.setattr("torch.backends.mkldnn.is_available", lambda: has_mkldnn)
     monkeypatch.setattr("torch.cpu._is_avx512_bf16_supported", lambda: has_avx512_bf16)
@@ -30,7 +30,7 @@ def test_a_forward_pass_is_in_the_precision(precision, dtype):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a machine without CUDA")
-def test_cuda_must_be_there_where_it_is_named():
+def test_cuda_must_be_available_if_it_is_named():
     assert choose_device("auto") == CPU
     with pytest.raises(ConfigError, match="machine.device=cuda"):
         choose_device("cuda")

@@ -34,7 +34,7 @@ def choice(logits, kinds, negative) -> list[int]:
     return (margin(logits, kinds, negative) > 0).long().tolist()
 
 
-def test_a_two_way_head_answers_by_its_larger_logit_whatever_the_set():
+def test_a_two_way_head_chooses_its_larger_logit_on_every_set():
     logits = torch.tensor([[2.0, 1.0], [0.0, 3.0]])
     assert choice(logits, ["consecutive", "swapped"], "swapped") == [0, 1]
     assert choice(logits, ["consecutive", "other-document"], "swapped") == [0, 1]
@@ -45,7 +45,7 @@ def test_the_order_of_a_heads_labels_does_not_matter():
     assert choice(logits, ["swapped", "consecutive"], "swapped") == [1]
 
 
-def test_a_three_way_head_chooses_between_the_kinds_that_the_set_holds():
+def test_a_three_way_head_chooses_between_the_kinds_in_the_set():
     logits = torch.tensor([[1.0, 0.0, 5.0], [1.0, 2.0, 0.0]])
     kinds = ["consecutive", "swapped", "other-document"]
     assert choice(logits, kinds, "swapped") == [0, 1]
@@ -79,7 +79,7 @@ def test_an_untrained_model_is_scored_with_n_and_chance(corpus):
     assert scores["mlm_accuracy"].floor == pytest.approx(100 * counts.max() / counts.sum())
 
 
-def test_an_evaluation_leaves_the_model_as_it_was(corpus):
+def test_an_evaluation_does_not_change_the_model(corpus):
     config = toy_config(corpus)
     model = PretrainingModel.from_config(config).train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -89,7 +89,7 @@ def test_an_evaluation_leaves_the_model_as_it_was(corpus):
 
 
 @pytest.mark.parametrize("kinds", [["consecutive", "swapped"], []])
-def test_forward_passes_are_timed_on_the_set_of_masked_language_modelling_alone(corpus, kinds, monkeypatch):
+def test_forward_passes_are_timed_only_on_the_set_of_masked_language_modelling(corpus, kinds, monkeypatch):
     objective = "sop" if kinds else "none"
     config = toy_config(corpus, f"inter_sentence={objective}", "evaluation.num_pairs=40")
     ticks = iter(range(10_000))
@@ -100,7 +100,7 @@ def test_forward_passes_are_timed_on_the_set_of_masked_language_modelling_alone(
     assert found.forwarded.seconds == 3, "40 pairs, 16 a pass, each between two ticks"
 
 
-def test_a_probe_finds_what_the_pooled_output_holds(corpus):
+def test_a_probe_finds_information_in_the_pooled_output(corpus):
     config = toy_config(corpus, "inter_sentence=none", "evaluation.num_pairs=48")
     sets = sets_of(config)
     labels = {}
@@ -122,7 +122,7 @@ def test_a_probe_finds_what_the_pooled_output_holds(corpus):
     assert np.mean((found > 0) == sets.pairs["sop_accuracy"].pair_labels) > 0.9
 
 
-def test_asked_to_stop_it_stops_before_the_next_forward_pass(corpus):
+def test_a_stop_ends_the_evaluation_before_the_next_forward_pass(corpus):
     config = toy_config(corpus)
     with pytest.raises(StoppedError):
         evaluator(config, ["consecutive", "swapped"], is_stopped=lambda: True).scores(
@@ -130,7 +130,7 @@ def test_asked_to_stop_it_stops_before_the_next_forward_pass(corpus):
         )
 
 
-def test_a_model_that_knows_nothing_has_the_losses_of_a_fair_draw(corpus):
+def test_a_model_with_constant_logits_has_the_losses_of_uniform_chance(corpus):
     config = toy_config(corpus)
     model = PretrainingModel.from_config(config)
     with torch.no_grad():
@@ -154,7 +154,7 @@ def test_losses_are_the_cross_entropies_of_the_answers(corpus):
     assert scores["sop_accuracy"].loss == pytest.approx(float(F.cross_entropy(pair, labels[1])), rel=1e-5)
 
 
-def test_floors_of_bags_of_tokens_stand_beside_the_scores_of_whole_sets_alone(corpus):
+def test_only_scores_of_complete_sets_have_lexical_floors(corpus):
     config = toy_config(corpus)
     sets = replace(sets_of(config), lexical_floors={"sop_accuracy": 60.0})
     found = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False)

@@ -21,7 +21,7 @@ def run_out_of_memory(monkeypatch, above):
     monkeypatch.setattr(Step, "rehearse", rehearsed)
 
 
-def test_auto_halves_the_micro_batch_until_it_fits_and_says_so_once(corpus, tmp_path, monkeypatch):
+def test_auto_halves_the_micro_batch_until_it_fits_and_prints_it_once(corpus, tmp_path, monkeypatch):
     run_out_of_memory(monkeypatch, above=5)
     trainer = pretrainer(toy_config(corpus, *AUTO), tmp_path)
     said = []
@@ -32,7 +32,7 @@ def test_auto_halves_the_micro_batch_until_it_fits_and_says_so_once(corpus, tmp_
     assert said == ["machine.micro_batch_size=auto: 4 of 16 sequences a forward pass; 16 did not fit"]
 
 
-def test_the_micro_batch_that_was_found_trains_as_if_it_had_been_given(corpus, tmp_path, monkeypatch):
+def test_an_automatic_micro_batch_trains_like_a_given_one(corpus, tmp_path, monkeypatch):
     run_out_of_memory(monkeypatch, above=4)
     found = pretrainer(toy_config(corpus, *AUTO), tmp_path / "found")
     given = pretrainer(toy_config(corpus, *AUTO, "machine.micro_batch_size=4"), tmp_path / "given")
@@ -42,7 +42,7 @@ def test_the_micro_batch_that_was_found_trains_as_if_it_had_been_given(corpus, t
         assert torch.equal(tensor, weights(found)[name]), name
 
 
-def test_a_resumed_run_keeps_its_micro_batch_where_more_would_fit_by_now(corpus, tmp_path, monkeypatch):
+def test_a_resumed_run_keeps_its_micro_batch_even_if_a_larger_one_fits(corpus, tmp_path, monkeypatch):
     config = toy_config(corpus, *AUTO)
     with monkeypatch.context() as small:
         run_out_of_memory(small, above=2)
@@ -54,7 +54,7 @@ def test_a_resumed_run_keeps_its_micro_batch_where_more_would_fit_by_now(corpus,
     assert done.micro_batch_size == 2
 
 
-def test_another_error_is_no_lack_of_memory(corpus, tmp_path, monkeypatch):
+def test_another_error_is_not_a_lack_of_memory(corpus, tmp_path, monkeypatch):
     def fail(self, batch, size):
         raise RuntimeError("the shapes do not fit")
 
@@ -69,7 +69,7 @@ def test_one_sequence_that_does_not_fit_is_an_error_with_its_reason(corpus, tmp_
         pretrainer(toy_config(corpus, *AUTO), tmp_path).run()
 
 
-def test_a_rehearsal_changes_no_weight_and_leaves_no_gradient(corpus, tmp_path):
+def test_a_rehearsal_changes_no_weights_and_leaves_no_gradients(corpus, tmp_path):
     trainer = pretrainer(toy_config(corpus, *AUTO), tmp_path)
     before = weights(trainer)
     trainer.step.rehearse(trainer.batches.batch(0), 8)
@@ -78,10 +78,10 @@ def test_a_rehearsal_changes_no_weight_and_leaves_no_gradient(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("unit", [[], ["budget=wall-clock"]])
-def test_auto_names_the_run_that_whole_batches_name(corpus, unit):
+def test_auto_gives_the_same_run_name_as_whole_batches(corpus, unit):
     names = {plan(toy_config(corpus, *unit, f"machine.micro_batch_size={size}")).name for size in ("auto", "null")}
     assert len(names) == 1
 
 
-def test_micro_batches_divide_what_a_process_computes():
+def test_micro_batches_divide_the_share_of_a_process():
     assert [even_size(12, most) for most in (0, 1, 5, 7, 12, 99)] == [1, 1, 4, 6, 12, 12]

@@ -10,7 +10,7 @@ from albert_lab.training.lamb import Lamb
 BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
 
 
-def test_three_steps_are_those_worked_by_hand():
+def test_three_steps_equal_a_calculation_by_hand():
     # m <- m/2 + g/2 and v <- 3v/4 + g^2/4 give, for the gradient (2, 1/2) of step 1 and then (1, 1/4),
     # m = (1, 1/4) and v = (1, 1/16) at every step, so m / (sqrt(v) + 1) = (1/2, 1/5) each time.
     # step 1: + w/90 = (0.3, 0.4) -> update (0.8, 0.6), norm 1;     |w| = 45; w - 8/9 * 45 * update = (-5, 12)
@@ -25,7 +25,7 @@ def test_three_steps_are_those_worked_by_hand():
         assert weight.tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_without_trust_ratio_two_steps_are_those_worked_by_hand():
+def test_without_trust_ratio_two_steps_equal_a_calculation_by_hand():
     # The same m and v; the weight moves by lr * ((1/2, 1/5) + w/10).
     # (3, 4) - ((0.5, 0.2) + (0.3, 0.4)) = (2.2, 3.4); then - ((0.5, 0.2) + (0.22, 0.34)) = (1.48, 2.86)
     weight = nn.Parameter(torch.tensor([3.0, 4.0]))
@@ -37,7 +37,7 @@ def test_without_trust_ratio_two_steps_are_those_worked_by_hand():
 
 
 class Released:
-    """The released rule in numpy and float64, with its exclusions by name; adapted=False is its AdamW."""
+    """The released rule in numpy and float64, with exclusions by name; adapted=False is its AdamW."""
 
     def __init__(self, weights: dict[str, np.ndarray], *, adapted: bool):
         self.weights = weights
@@ -63,7 +63,7 @@ class Released:
 def toy_parameters() -> dict[str, nn.Parameter]:
     generator = torch.Generator().manual_seed(0)
     values = {
-        "word_embeddings": 100 * torch.randn(30, 4, generator=generator),  # a norm that a clamp would cut
+        "word_embeddings": 100 * torch.randn(30, 4, generator=generator),  # a norm that a clamp would change
         "dense.kernel": torch.randn(4, 8, generator=generator),
         "dense.bias": torch.zeros(8),
         "LayerNorm.gamma": torch.ones(4),
@@ -75,7 +75,7 @@ def toy_parameters() -> dict[str, nn.Parameter]:
 
 
 @pytest.mark.parametrize("adapted", [True, False])
-def test_fifty_steps_agree_with_the_released_rule_in_numpy(adapted: bool):
+def test_fifty_steps_match_the_released_rule_in_numpy(adapted: bool):
     parameters = toy_parameters()
     released = Released({name: p.detach().double().numpy() for name, p in parameters.items()}, adapted=adapted)
     excluded = [p for name, p in parameters.items() if re.search("LayerNorm|bias", name)]
@@ -109,7 +109,7 @@ def test_fifty_steps_agree_with_the_released_rule_in_numpy(adapted: bool):
     assert parameters["starts_at_zero"].all()
 
 
-def test_a_parameter_without_gradient_stays_and_has_no_state():
+def test_a_parameter_without_gradient_is_unchanged_and_has_no_state():
     used, unused = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
     optimizer = Lamb([used, unused], lr=0.1, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY)
     used.grad = torch.ones(2)
@@ -120,7 +120,7 @@ def test_a_parameter_without_gradient_stays_and_has_no_state():
 
 
 def test_a_step_never_waits_for_the_device():
-    # A tensor on the meta device has no value: whatever asks for one on the host raises.
+    # A tensor on the meta device has no value, so reading a value on the host raises an error.
     weights = [nn.Parameter(torch.empty(3, 2, device="meta")) for _ in range(3)]
     optimizer = Lamb(weights, lr=0.1, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY)
     for weight in weights:

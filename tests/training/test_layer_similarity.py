@@ -47,7 +47,7 @@ def test_a_rotation_gives_its_angle_and_its_chord(degrees):
     assert change.l2_distance == pytest.approx(2 * np.sin(radians / 2), abs=1e-12)
 
 
-def test_scaling_moves_the_distance_and_not_the_angle():
+def test_scaling_changes_the_distance_but_not_the_angle():
     states = drawn()
     change = only(measure([([states, 3 * states], toy_mask())]))
     assert change.degrees == pytest.approx(0, abs=1e-5)
@@ -56,7 +56,7 @@ def test_scaling_moves_the_distance_and_not_the_angle():
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(2, 4), st.integers(1, 4))
-def test_it_agrees_with_numpy_however_the_sequences_are_batched(lengths, num_states, batch_size):
+def test_it_matches_numpy_for_all_batch_sizes(lengths, num_states, batch_size):
     mask = toy_mask(lengths)
     states = [drawn(seed, (*mask.shape, 8)) for seed in range(num_states)]
     parts = [slice(first, first + batch_size) for first in range(0, len(lengths), batch_size)]
@@ -92,7 +92,7 @@ def test_padding_is_left_out():
         ([([drawn(), np.zeros((3, 5, 8))], toy_mask())], "layer 1: .* zero"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(batches, said):
+def test_unmeasurable_hidden_states_are_refused(batches, said):
     with pytest.raises(ConfigError, match=said):
         measure(batches)
 
@@ -106,7 +106,7 @@ def toy_batch(masked=()) -> Batch:
     return Batch(input_ids, nothing, toy_mask(), positions, labels, np.full(3, -1))
 
 
-def test_layers_of_a_run_are_measured_without_dropout_and_on_text_without_masks(corpus):
+def test_layers_of_a_run_are_measured_without_dropout_on_unmasked_text(corpus):
     model = PretrainingModel.from_config(toy_config(corpus, "dropout=0.5")).train()
     plain = measure(hidden_states_of(model, toy_batch(), 3, CPU))
     assert measure(hidden_states_of(model, toy_batch(masked=(1, 6, 10)), 3, CPU)) == plain

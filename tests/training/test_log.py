@@ -6,7 +6,7 @@ from albert_lab.errors import WriteError
 from albert_lab.training.log import METRICS, MetricsLog
 
 
-def test_a_line_for_which_the_disk_has_no_room_is_an_error_that_names_the_log(tmp_path):
+def test_a_full_disk_raises_an_error_that_names_the_log(tmp_path):
     if not Path("/dev/full").exists():
         pytest.skip("the system has no /dev/full")
     (tmp_path / METRICS).symlink_to("/dev/full")

@@ -1,6 +1,6 @@
-"""A step of each kind on torch's meta device: it fails where a tensor of the CPU is mixed in, or a value is asked for.
+"""Steps on torch's meta device, which raises an error if a tensor of the CPU is mixed in or a value is read.
 
-A GPU fails at the first and waits at the second.
+A GPU raises an error in the first case and waits in the second.
 """
 
 from contextlib import nullcontext
@@ -35,7 +35,7 @@ def on_meta(config):
 
 
 @pytest.mark.parametrize("overrides", [["optimizer=lamb"], ["optimizer=adamw"], ["inter_sentence=none", "dropout=0.1"]])
-def test_a_training_step_waits_for_nothing_and_mixes_no_devices(corpus, tmp_path, overrides):
+def test_a_training_step_never_waits_and_mixes_no_devices(corpus, tmp_path, overrides):
     config = toy_config(corpus, "machine.micro_batch_size=4", *overrides)
     batch = pretrainer(config, tmp_path).batches.batch(0)
     step = on_meta(config)
@@ -44,7 +44,7 @@ def test_a_training_step_waits_for_nothing_and_mixes_no_devices(corpus, tmp_path
 
 
 @pytest.mark.parametrize("mix", ["a tensor of the CPU", "a value"])
-def test_the_meta_device_finds_what_a_gpu_would_stumble_over(corpus, tmp_path, mix):
+def test_the_meta_device_finds_errors_of_a_gpu(corpus, tmp_path, mix):
     config = toy_config(corpus)
     batch = pretrainer(config, tmp_path).batches.batch(0)
     step = on_meta(config)
@@ -60,7 +60,7 @@ def test_the_meta_device_finds_what_a_gpu_would_stumble_over(corpus, tmp_path, m
 
 
 @pytest.mark.parametrize("objective", ["sop", "none"])
-def test_an_evaluation_waits_only_where_it_fetches_its_results(corpus, tmp_path, monkeypatch, objective):
+def test_an_evaluation_waits_only_for_its_results(corpus, tmp_path, monkeypatch, objective):
     config = toy_config(corpus, f"inter_sentence={objective}")
     trainer = pretrainer(config, tmp_path)
     fetched = []
@@ -78,7 +78,7 @@ def test_an_evaluation_waits_only_where_it_fetches_its_results(corpus, tmp_path,
 
 
 @pytest.mark.parametrize("name", ["sst2", "stsb", "squad1", "squad2", "race"])
-def test_a_fine_tuning_step_and_its_evaluation_wait_for_nothing_and_mix_no_devices(tmp_path, name):
+def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp_path, name):
     start, task = toy_start(tmp_path / "run"), toy_task(name, tmp_path / "data")
     settings = task.fitted(start.config)
     kind = load_kind(task, settings)
@@ -95,7 +95,7 @@ def test_a_fine_tuning_step_and_its_evaluation_wait_for_nothing_and_mix_no_devic
     assert all(values.device == META for each in found for values in each.values())
 
 
-def test_no_mask_is_passed_where_no_sequence_is_padded_except_on_a_cpu(corpus, tmp_path):
+def test_no_mask_is_passed_if_no_sequence_is_padded_except_on_a_cpu(corpus, tmp_path):
     batch = pretrainer(toy_config(corpus), tmp_path).batches.batch(0)
     full, padded = np.ones_like(batch.attention_mask), np.tri(*batch.attention_mask.shape, dtype=bool)
     for mask, device, is_passed in ((full, META, False), (padded, META, True), (full, torch.device("cpu"), True)):

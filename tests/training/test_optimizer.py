@@ -21,7 +21,7 @@ class Toy(nn.Module):
         super().__init__()
         self.word_embeddings = nn.Embedding(5, 4)
         self.attention_layer_norm = nn.LayerNorm(4)
-        self.norm = nn.LayerNorm(4)  # excluded for what it is, whatever its name
+        self.norm = nn.LayerNorm(4)  # excluded by its type, not by its name
         self.dense = nn.Linear(4, 4)
         self.decoder = nn.Linear(4, 5)
         self.decoder.weight = self.word_embeddings.weight
@@ -29,7 +29,7 @@ class Toy(nn.Module):
         self.bias_free = nn.Linear(4, 4, bias=False)
 
 
-def test_layer_norms_and_biases_and_nothing_else_are_excluded():
+def test_only_layer_norms_and_biases_are_excluded():
     model = Toy()
     names = {parameter: name for name, parameter in model.named_parameters()}
     adapted, excluded = split_parameters(model)
@@ -64,7 +64,7 @@ def test_excluded_parameters_have_no_decay_and_no_trust_ratio(name: str, kind: t
 
 
 @pytest.mark.parametrize("name", ["lamb", "adamw"])
-def test_every_trainable_parameter_moves(name: str):
+def test_every_trainable_parameter_changes(name: str):
     model = Toy()
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
     optimizer = build_optimizer(model, configure(name), learning_rate=0.1)

@@ -13,7 +13,7 @@ from albert_lab.training.step import Step
 
 
 @pytest.mark.parametrize("objective", ["none", "nsp", "sop", "sop-release", "three-way"])
-def test_every_objective_trains_and_is_scored_on_all_three(corpus, tmp_path, objective):
+def test_every_objective_trains_and_gets_all_three_scores(corpus, tmp_path, objective):
     config = toy_config(corpus, f"inter_sentence={objective}", "budget.value=3")
     done = pretrainer(config, tmp_path).run()
     assert done is not None
@@ -29,7 +29,7 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
     for size in (8, 2):
         config = toy_config(corpus, "batch_size=8", f"machine.micro_batch_size={size}")
         trainer = pretrainer(config, tmp_path / str(size))
-        monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # leaves the gradients to be looked at
+        monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # keeps the gradients for the comparison
         monkeypatch.setattr(trainer.optimizer, "zero_grad", lambda set_to_none: None)
         found = trainer._step(trainer.model, trainer.batches.batch(0))
         gradients.append((found, {name: p.grad for name, p in trainer.model.named_parameters()}))
@@ -41,7 +41,7 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_stopped_and_resumed_ends_with_the_weights_of_one_never_stopped(corpus, tmp_path, dropout):
+def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(corpus, tmp_path, dropout):
     config = toy_config(corpus, f"dropout={dropout}", "budget.value=9")
     straight = pretrainer(config, tmp_path / "straight")
     never_stopped = straight.run()
@@ -62,9 +62,7 @@ def test_stopped_and_resumed_ends_with_the_weights_of_one_never_stopped(corpus, 
     assert len(evaluations) == len([line for line in resumed_log.splitlines() if '"evaluation"' in line]) == 2
 
 
-def test_the_final_loss_is_the_mean_of_the_last_steps_wherever_saves_and_evaluations_fall(
-    corpus, tmp_path, monkeypatch
-):
+def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluations(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(pretrain, "FINAL_STEPS", 5)
     plain = ["budget.value=9", "evaluation.num_curve_points=1", "machine.log_every_steps=9"]
     often = ["budget.value=9", "evaluation.num_curve_points=3", "machine.log_every_steps=2"]
@@ -86,7 +84,7 @@ def test_the_final_loss_is_the_mean_of_the_last_steps_wherever_saves_and_evaluat
     assert found[0] == found[1]
 
 
-def test_inference_is_timed_in_the_final_evaluation_apart_from_those_along_the_way(corpus, tmp_path):
+def test_inference_is_timed_only_in_the_final_evaluation(corpus, tmp_path):
     config = toy_config(corpus, "budget.value=2", "evaluation.num_curve_points=2", "evaluation.num_curve_pairs=5")
     trainer = pretrainer(config, tmp_path)
     assert trainer.run() is not None
@@ -94,7 +92,7 @@ def test_inference_is_timed_in_the_final_evaluation_apart_from_those_along_the_w
     assert trainer.evaluator.forwarded.tokens == 2 * along_the_way
 
 
-def test_asked_to_stop_before_the_first_step_leaves_nothing_to_resume(corpus, tmp_path):
+def test_a_stop_before_the_first_step_leaves_nothing_to_resume(corpus, tmp_path):
     assert pretrainer(toy_config(corpus), tmp_path, is_stopped=lambda: True).run() is None
     assert not (tmp_path / "checkpoint").exists()
 
@@ -105,7 +103,7 @@ def test_a_loss_that_is_not_finite_fails_the_run(corpus, tmp_path):
         pretrainer(config, tmp_path).run()
 
 
-def test_a_budget_in_tokens_ends_with_the_step_that_spends_it(corpus, tmp_path):
+def test_a_budget_in_tokens_ends_with_the_step_that_reaches_it(corpus, tmp_path):
     config = toy_config(corpus, "budget=tokens", "budget.value=900")
     trainer = pretrainer(config, tmp_path)
     done = trainer.run()
@@ -122,7 +120,7 @@ def test_a_model_that_learns_nothing_raises_an_alarm(corpus, tmp_path):
     assert not any(alarm.startswith("nsp_accuracy") for alarm in done.alarms), "only its own objectives"
 
 
-def test_what_was_shown_is_counted_over_all_batches(corpus, tmp_path):
+def test_predicted_tokens_and_pairs_are_counted_over_all_batches(corpus, tmp_path):
     config = toy_config(corpus, "budget.value=4")
     trainer = pretrainer(config, tmp_path)
     done = trainer.run()
@@ -133,7 +131,7 @@ def test_what_was_shown_is_counted_over_all_batches(corpus, tmp_path):
     assert sum(done.shown.labels) == done.shown.pairs == 4 * config.batch_size
 
 
-def test_two_seeds_begin_with_other_weights_and_one_seed_with_the_same(corpus):
+def test_initial_weights_depend_only_on_the_seed(corpus):
     first, again, other = (PretrainingModel.from_config(toy_config(corpus, f"seed={seed}")) for seed in (1, 1, 2))
     assert torch.equal(first.mlm_head.dense.weight, again.mlm_head.dense.weight)
     assert not torch.equal(first.mlm_head.dense.weight, other.mlm_head.dense.weight)

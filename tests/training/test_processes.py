@@ -9,7 +9,7 @@ from toy_training import in_processes, pretrainer, train, weights
 from albert_lab.errors import LostProcessError
 from albert_lab.training.processes import Processes
 
-# Four micro-batches a step or more, so that the same ones are computed whatever the number of processes.
+# At least four micro-batches per step, so that they are the same for any number of processes.
 CASES = {
     "lamb": ["dropout=0.1", "machine.micro_batch_size=4"],
     "adamw, no pair loss": ["dropout=0.1", "machine.micro_batch_size=4", "optimizer=adamw", "inter_sentence=none"],
@@ -25,7 +25,7 @@ def alone(corpus, tmp_path_factory):
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_several_processes_train_the_model_that_one_trains(alone, tmp_path, size):
+def test_several_processes_train_the_same_model_as_one(alone, tmp_path, size):
     configs, expected = alone
     leader, *others = in_processes(size, train, configs, tmp_path)
     for name in configs:
@@ -39,14 +39,14 @@ def test_several_processes_train_the_model_that_one_trains(alone, tmp_path, size
 
 
 def train_until(processes, config, folder, stop_at, number):
-    """Trains until a step, at which one process alone is asked to stop."""
+    """Trains until a step at which only one process is asked to stop."""
     trainer = pretrainer(config, folder, processes=processes)
     trainer.is_stopped = lambda: processes.rank.number == number and trainer.steps >= stop_at
     done = trainer.run()
     return done and done.processes, trainer.steps, {key: tensor.numpy() for key, tensor in weights(trainer).items()}
 
 
-def test_a_stop_of_any_process_stops_all_and_they_go_on_in_another_number(corpus, tmp_path):
+def test_a_stop_of_any_process_stops_all_and_another_number_can_resume(corpus, tmp_path):
     config = toy_config(corpus, *COMMON, *CASES["lamb"])
     straight = train_until(Processes(), config, tmp_path / "straight", 99, 0)
     for size, stop_at in ((2, 3), (4, 6)):
@@ -59,7 +59,7 @@ def test_a_stop_of_any_process_stops_all_and_they_go_on_in_another_number(corpus
         torch.testing.assert_close(tensors[key], tensor, rtol=0, atol=1e-5)
 
 
-def test_two_processes_stopped_and_resumed_end_with_the_weights_of_two_never_stopped(corpus, tmp_path):
+def test_two_stopped_and_resumed_processes_end_with_the_weights_of_uninterrupted_ones(corpus, tmp_path):
     config = toy_config(corpus, *COMMON, "dropout=0.1")
     straight = in_processes(2, train_until, config, tmp_path / "straight", 99, 0)[0]
     in_processes(2, train_until, config, tmp_path / "stopped", 5, 1)
@@ -91,7 +91,7 @@ def fail(processes):
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_killed_process_is_a_loss_and_no_failure(corpus, tmp_path, number):
+def test_a_killed_process_is_lost_and_not_failed(corpus, tmp_path, number):
     config = toy_config(corpus, *COMMON, "machine.checkpoint_seconds=0")
     found = in_processes(2, end_at, config, tmp_path, number, kill)
     assert found[number] == -signal.SIGKILL

@@ -14,7 +14,7 @@ def budget(unit: Any, value: float) -> Budget:
     return Budget(BudgetConfig(name="toy", unit=unit, value=value, stop_at=1.0))
 
 
-def test_the_papers_schedule_peaks_just_before_the_end_of_its_warm_up_and_then_drops():
+def test_the_schedule_of_the_paper_peaks_just_before_the_end_of_its_warm_up_and_then_drops():
     steps, warmup = 125_000, 3_125 / 125_000
 
     def factor(step: int) -> float:
@@ -29,7 +29,7 @@ def test_the_papers_schedule_peaks_just_before_the_end_of_its_warm_up_and_then_d
     assert factor(125_000) == 0
 
 
-def test_without_warm_up_the_first_step_has_the_whole_rate():
+def test_without_warm_up_the_first_step_has_the_full_rate():
     assert learning_rate_factor(0.0, 0.0) == 1.0
 
 
@@ -43,7 +43,7 @@ def test_a_warm_up_of_the_whole_budget_only_rises():
 
 
 @given(share=SHARES, warmup=SHARES)
-def test_the_rate_lies_between_zero_and_its_peak(share: float, warmup: float):
+def test_the_rate_is_between_zero_and_its_peak(share: float, warmup: float):
     assert 0 <= learning_rate_factor(share, warmup) <= 1
 
 
@@ -59,16 +59,16 @@ def test_the_rate_rises_in_the_warm_up_and_falls_after_it(first: float, second: 
 @pytest.mark.parametrize(
     ("unit", "value", "share"), [("steps", 40, 0.25), ("seconds", 50.0, 0.4), ("tokens", 1000, 0.3)]
 )
-def test_the_share_is_counted_in_the_budgets_own_unit(unit: str, value: float, share: float):
+def test_the_share_is_counted_in_the_unit_of_the_budget(unit: str, value: float, share: float):
     assert budget(unit, value).share(steps=10, seconds=20.0, tokens=300) == share
 
 
-def test_a_budget_in_steps_is_spent_at_its_last_step_and_not_before():
+def test_a_budget_in_steps_is_used_up_exactly_at_its_last_step():
     assert budget("steps", 12).share(steps=11, seconds=1e9, tokens=10**12) < 1
     assert budget("steps", 12).share(steps=12, seconds=0, tokens=0) == 1
 
 
-def test_the_same_share_has_the_same_rate_whatever_the_unit():
+def test_the_same_share_has_the_same_rate_in_every_unit():
     by_steps = budget("steps", 200).share(steps=30, seconds=0, tokens=0)
     by_seconds = budget("seconds", 2.0).share(steps=0, seconds=0.3, tokens=0)
     by_tokens = budget("tokens", 2000).share(steps=0, seconds=0, tokens=300)
