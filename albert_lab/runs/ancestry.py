@@ -1,4 +1,4 @@
-"""The tree of the runs in a folder: which one starts from which, and whether one can be started from."""
+"""The tree of the runs in a folder: which run starts from which, and whether a run still has weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from albert_lab.runs.run import RUN_FILE
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether a run can be started from: its last checkpoint was not freed."""
+    """Whether other runs can start from a run: its last checkpoint was not freed."""
     return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
 
 
@@ -19,7 +19,7 @@ def parents(folder: Path) -> dict[str, str]:
     found = {}
     for file in folder.glob(f"*/{RUN_FILE}"):
         try:
-            # As plain data: a run of an earlier version, with other keys, has its place in the tree too.
+            # As plain data: a run of an earlier version, with other keys, is in the tree too.
             start_from: Any = files.read_yaml(file).get("start_from")
         except DamagedFileError:
             continue

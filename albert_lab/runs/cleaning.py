@@ -1,4 +1,4 @@
-"""What takes disk space and can be recreated."""
+"""Files that take disk space and can be recreated."""
 
 import shutil
 import time
@@ -8,18 +8,18 @@ from pathlib import Path
 from albert_lab import in_use, owners, paths
 from albert_lab.runs import ancestry, states
 
-# What a process of another host makes by half, and has not written to for so long, is nobody's.
+# A half-made folder of a process on another host counts as abandoned after this time without a write.
 _ABANDONED_SECONDS = 24 * 3600.0
 
 
 def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
     """Paths that could be freed, with their sizes (bytes).
 
-    Always: half-made data of dead processes and checkpoints of failed runs.
+    Always includes half-made data of dead processes and checkpoints of failed runs.
 
     Args:
         cache: also prepared text and tokenizers.
-        checkpoints: also the checkpoints of finished runs, without those that an unfinished one starts from.
+        checkpoints: also the checkpoints of finished runs, except those that an unfinished run starts from.
     """
     found = {path for path in paths.cache().glob("*/*.partial-*") if not _is_being_made(path)}
     wanted = {"failed", "done"} if checkpoints else {"failed"}
@@ -33,13 +33,13 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
 
 
 def kept(*, cache: bool, checkpoints: bool) -> list[Path]:
-    """What is left alone, because a process that runs uses it."""
+    """Paths that are kept because a running process uses them."""
     found = [path for path in _cached() if in_use.is_used(path)] if cache else []
     return [*found, *([paths.runs()] if checkpoints and in_use.is_used(paths.runs()) else [])]
 
 
 def _cached() -> list[Path]:
-    """Prepared text and tokenizers, whole ones."""
+    """Completely prepared text and tokenizers."""
     found = paths.cache().glob("*/*")
     return [
         path
@@ -49,10 +49,10 @@ def _cached() -> list[Path]:
 
 
 def _is_being_made(partial: Path) -> bool:
-    """Whether the process that a half-made folder is named for runs, as far as that can be known from here."""
+    """Whether the process that owns a half-made folder still runs, as far as this host can know."""
     try:
         return not owners.is_abandoned(partial, _ABANDONED_SECONDS, time.time())
-    except FileNotFoundError:  # it is whole by now
+    except FileNotFoundError:  # it is complete by now
         return True
 
 
@@ -67,7 +67,7 @@ def _size(path: Path) -> int:
 
 
 def free(found: Iterable[Path]) -> None:
-    """Remove files and folders; killed on the way, it leaves none by half under its own name."""
+    """Remove files and folders; if the process is killed, none is left half removed under its name."""
     for path in found:
         aside = path.rename(path.with_name(f"{path.name.split('.partial-')[0]}.partial-{owners.own()}"))
         shutil.rmtree(aside) if aside.is_dir() else aside.unlink()

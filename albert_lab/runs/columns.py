@@ -1,4 +1,4 @@
-"""The tasks that fill the downstream columns of a table, and whether their data is there."""
+"""The tasks that fill the downstream columns of a table, and checks of their data."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,12 +14,12 @@ from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | None = None) -> dict[str, str]:
     """The task that fills each downstream column of a table: its name, or the user's file that load_task() takes.
 
-    The official one where its data is there; elsewhere the one that the corpus brings in its place; where there is
-    neither, the column has no task. With names given, these tasks and no other.
+    The official task if its data is available, else the one that the corpus provides in its place, else none. If names
+    are given, only these tasks.
 
     Raises:
-        ConfigError: no task of that name, or two of one name.
-        MissingDataError: a task that was asked for by its name has no data.
+        ConfigError: an unknown task, or two tasks with the same name.
+        MissingDataError: a task that is named has no data.
     """
     if names is None:
         official = [column for column in columns if column in task_names()]
@@ -32,10 +32,10 @@ def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | Non
 
 
 def load_named(names: Sequence[str], overrides: Sequence[str] = ()) -> dict[str, TaskConfig]:
-    """Tasks that were asked for by name or file, by their names.
+    """Tasks given by name or file, by their names.
 
     Raises:
-        ConfigError: no such task, or two of one name.
+        ConfigError: an unknown task, or two tasks with the same name.
     """
     found: dict[str, TaskConfig] = {}
     for task in (load_task(name, overrides) for name in names):
@@ -46,10 +46,10 @@ def load_named(names: Sequence[str], overrides: Sequence[str] = ()) -> dict[str,
 
 
 def check_data(task: TaskConfig, splits: Sequence[str] = ()) -> None:
-    """Check that a task, and each that it starts from, has data to train and be scored on, and that of further splits.
+    """Check that a task, and each task that it starts from, has training and dev data and the given further splits.
 
     Raises:
-        MissingDataError: a file or folder is not there.
+        MissingDataError: a file or folder is missing.
         ConfigError: the task has no such split.
     """
     if not task.is_made_of_corpus:
@@ -64,10 +64,10 @@ def _has_data(task: TaskConfig) -> bool:
 
 
 def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[str, str]:
-    """The chosen tasks without those that the corpus does not bring; those that it brings are made where they are not.
+    """The chosen tasks without those that the corpus cannot provide; makes the data of its tasks if it is missing.
 
     Raises:
-        MissingDataError: the text of the corpus is not there.
+        MissingDataError: the text of the corpus is missing.
     """
     tasks = {column: load_task(name) for column, name in chosen.items()}
     if not any(task.is_made_of_corpus for task in tasks.values()):
@@ -85,7 +85,7 @@ def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[st
             found[column] = brought[0]
         if chosen[column] not in brought:
             instead = f"{load_task(brought[0]).title} takes its place" if brought else "its column stays empty"
-            say(f"{task.title}: the corpus brings no such task; {instead}")
+            say(f"{task.title}: the corpus does not provide this task; {instead}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The git commit of the code that runs, where it runs from a checkout."""
+"""The git commit of the running code, if it runs from a checkout."""
 
 import os
 import subprocess
@@ -7,24 +7,24 @@ from pathlib import Path
 
 from albert_lab import paths
 
-# At the end of a commit whose files were changed since, as `git describe --dirty` has it.
+# The suffix of a commit with uncommitted changes, as in `git describe --dirty`.
 DIRTY = "-dirty"
 _SECONDS = 10
-# Set within a hook of git, of the repository of that hook.
+# git sets these in its hooks, for the repository of the hook.
 _OF_ANOTHER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
 
 @cache
 def of_code() -> str | None:
-    """The commit that this program was imported from; asked for once, as files may change later."""
+    """The commit that this program was imported from; read once, since files may change later."""
     return of(paths.PACKAGE, paths.CONF, paths.EXPERIMENTS)
 
 
 def of(package: Path, *others: Path) -> str | None:
     """The commit of the checkout in which a package is tracked, 40 hex digits.
 
-    DIRTY follows it where the package or one of the other folders has a changed or a new file. None: there is no such
-    checkout, as of an installed package, or git cannot be asked.
+    DIRTY is appended if the package or one of the other folders has a changed or new file. None if git fails or there
+    is no checkout, as for an installed package.
     """
     # The second one fails for a package that is only installed below some checkout.
     found = _git(package, "rev-parse", "HEAD", "HEAD:./__init__.py")
@@ -35,7 +35,7 @@ def of(package: Path, *others: Path) -> str | None:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """The output of git in a folder; None where it fails."""
+    """The output of git in a folder; None if it fails."""
     environment = {key: value for key, value in os.environ.items() if key not in _OF_ANOTHER}
     command = ["git", "--no-optional-locks", "-C", str(folder), *words]
     try:

@@ -1,4 +1,4 @@
-"""The fine-tunings of a run: which are done, and making the others."""
+"""The fine-tunings of a run: their state, and making those that are missing."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,23 +18,23 @@ from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task
 
-if TYPE_CHECKING:  # it loads torch, which plans and reports do without
+if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
     from albert_lab.tasks.model import InitialModel
 
-# The mean of the paper's five tasks, as its tables have it in their last column.
+# The mean of the paper's five tasks: the last column of its tables.
 AVERAGE = "average"
 AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
 FAILURE = "failure.json"
 
 
 class Failure(BaseModel):
-    """A recorded failure of a run or a fine-tuning; fixable: by the user, and then retried without --retry-failed."""
+    """A recorded failure of a run or a fine-tuning. If the user can fix it, it is retried without --retry-failed."""
 
     error: str
     fixable: bool = False
 
 
-# Fine-tuning seeds; None: those that each task's file has for the scale.
+# Fine-tuning seeds; None: those in each task's file for the scale.
 Seeds = Sequence[int] | None
 
 
@@ -44,7 +44,7 @@ def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list
 
 
 def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
-    """The fine-tunings without a record of these very settings, failed ones among them."""
+    """The fine-tunings without a record of exactly these settings, including failed ones."""
     return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _record(run, task, seed) is None]
 
 
@@ -80,10 +80,10 @@ def _failure_file(folder: Path, task: str, seed: int) -> Path:
 
 
 def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
-    """A finished run as the start of fine-tunings, or random weights of its shape; their records are kept apart.
+    """A finished run as the start of fine-tunings, or random weights of its shape, whose records are kept separately.
 
     Raises:
-        MissingDataError: its weights are no longer there.
+        MissingDataError: its weights were removed.
         CheckpointError: they are damaged.
     """
     from albert_lab.data.tokenizer.cache import find_or_train, load_tokenizer
@@ -105,10 +105,10 @@ def make(
     seeds: Seeds = None,
     show: Callable[[str, int, int], None] = lambda _title, _done, _total: None,
 ) -> bool:
-    """Fine-tune a finished run on what is missing, but not on what has failed before; False when stopped.
+    """Make the missing fine-tunings of a finished run, except those that failed before; False if stopped.
 
-    A fine-tuning that fails leaves its reason among the records, and the others are made. Before each, show is called
-    with its title, how many are done, and how many there are.
+    If one fails, its reason is recorded and the others are made. Before each, show is called with its title, the number
+    of finished fine-tunings and their total.
     """
     todo = [
         (task, seed)
@@ -120,7 +120,7 @@ def make(
     from albert_lab.tasks.finetune import finetune
 
     start = start_of(run, say)
-    # Fine-tuned once, with weights that the others begin from.
+    # Fine-tuned once; the others start from its weights.
     starts = {before.name for task, _ in todo if (before := load_start(task))}
     for done, (task, seed) in enumerate(todo):
         show(f"{task.title}, seed {seed}", done, len(todo))
@@ -141,7 +141,7 @@ def make(
 
 
 def describe(record: FinetuningRecord) -> str:
-    """A fine-tuning in one line: its score, that of constant answers, its seconds, and why it counts as diverged."""
+    """A fine-tuning in one line: its score, the score of constant answers, its seconds, and reasons if it diverged."""
     main = record.best.main
     diverged = f"; DIVERGED: {'; '.join(record.diverged)}" if record.diverged else ""
     return (
@@ -151,13 +151,13 @@ def describe(record: FinetuningRecord) -> str:
 
 
 def finished(run: Run, name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
-    """The records of a task by seed; none where one of its seeds is missing."""
+    """The records of a task by seed; empty if one of its seeds is missing."""
     records = [_record(run, task, seed) for task, seed in wanted(run.config, [name], seeds)]
     return [record for record in records if record is not None] if all(records) else []
 
 
 def filled_columns(run: Run, chosen: Mapping[str, str], seeds: Seeds = None) -> tuple[FilledColumn, ...]:
-    """The downstream columns of a run with their fine-tunings; a task that is not finished fills none."""
+    """The downstream columns of a run with their fine-tunings; unfinished tasks are left out."""
     return tuple(
         filled_column(column, load_task(name), records)
         for column, name in chosen.items()

@@ -1,4 +1,4 @@
-"""The processes that make one run together: those that torchrun has started, or those that the first one starts."""
+"""The processes that make one run together: started by torchrun, or by the first process."""
 
 import os
 import subprocess
@@ -14,21 +14,21 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError, LostProcessError
 from albert_lab.rank import Rank
 
-if TYPE_CHECKING:  # they load torch, before which the thread count has to be set
+if TYPE_CHECKING:  # they load torch, and the thread count must be set before that
     import torch
 
     from albert_lab.training.processes import Meeting, Processes
 
-# How long they have to end by themselves.
+# Time for them to end before they are killed.
 _END_SECONDS = 10.0
 
 
 def meet(config: RunConfig, rank: Rank) -> "Meeting | None":
-    """Where the processes of a run find each other; None: there are no others yet.
+    """The address where the processes of a run meet; None if no others were started yet.
 
     Raises:
-        ConfigError: a batch cannot be dealt out to so many.
-        LostProcessError: the process that leads is not to be found.
+        ConfigError: the number of processes does not divide the batch.
+        LostProcessError: the leading process cannot be reached.
     """
     if rank.of == 1:
         return None
@@ -43,18 +43,18 @@ def meet(config: RunConfig, rank: Rank) -> "Meeting | None":
 def together(
     folder: Path, config: RunConfig, meeting: "Meeting | None", is_stopped: Callable[[], bool]
 ) -> Iterator[tuple["Processes | None", "torch.device"]]:
-    """The processes of a run, where all have come, and the device of this one.
+    """A context with the processes of a run, after all have joined, and the device of this process.
 
-    Where there is no meeting, this process starts the others that machine.processes asks for, and they end with it.
+    Without a meeting, this process starts the others according to machine.processes, and they end with it.
 
     Args:
         folder: of the run.
         config: of the run.
         meeting: of processes that were started from outside.
-        is_stopped: polled while others are waited for; then there are no processes.
+        is_stopped: polled while waiting for others; if it returns True, there are no processes.
 
     Raises:
-        LostProcessError: another process is gone.
+        LostProcessError: another process was lost.
         RuntimeError: another process failed.
     """
     from albert_lab.training.device import choose_device
@@ -84,16 +84,16 @@ def together(
 
 
 def _nothing_to_check() -> None:
-    """Whoever started the others looks after them."""
+    """The launcher that started the others watches them."""
 
 
 @contextmanager
 def _started(folder: Path, size: int, host: str, port: int) -> Iterator[Callable[[], None]]:
-    """Within, processes 1 to size - 1 of a run are there; gives a check that raises where one has ended.
+    """A context in which processes 1 to size - 1 of a run are running; yields a check that raises if one has ended.
 
     Raises:
-        LostProcessError: by the check.
-        RuntimeError: by the check, where the other process failed.
+        LostProcessError: by the check, if another process was lost.
+        RuntimeError: by the check, if another process failed.
     """
     meeting = {"MASTER_ADDR": host, "MASTER_PORT": str(port), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}
     children: list[subprocess.Popen[bytes]] = []
@@ -108,7 +108,7 @@ def _started(folder: Path, size: int, host: str, port: int) -> Iterator[Callable
     try:
         for number in range(1, size):
             rank = {"RANK": str(number), "LOCAL_RANK": str(number), signals.PARENT: str(os.getpid())}
-            with signals.held_back():  # until it listens
+            with signals.held_back():  # until it handles signals
                 children.append(
                     subprocess.Popen(
                         [sys.executable, "-m", "albert_lab.runs.worker", str(folder)],
@@ -118,7 +118,7 @@ def _started(folder: Path, size: int, host: str, port: int) -> Iterator[Callable
                 )
         yield check
     finally:
-        for child in children:  # to those that are through it means nothing; others may still wait for this process
+        for child in children:  # has no effect on finished ones; others may still wait for this process
             child.terminate()
         deadline = time.monotonic() + _END_SECONDS
         for child in children:

@@ -1,4 +1,4 @@
-"""The Slurm job that makes a run: its number in the run's folder, what the queue says of it, and how it ended."""
+"""The Slurm job that makes a run: its number in the run's folder, its state in the queue, and how it ended."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from albert_lab import files, squeue
 from albert_lab.storage import write_atomically
 
 FILE = "slurm.json"
-# The exit code of the run's process, written by its job at the end; not there where the job could not write it.
+# The exit code of the run's process, written by its job at the end; missing if the job could not write it.
 EXIT = "slurm.exit"
 _REMEDY = "remove it: the run is then submitted again"
 _LAST_LINES = 4
@@ -31,29 +31,29 @@ class Submitted(BaseModel):
 
 
 def write(folder: Path, job: str, words: Sequence[str], preparation: str | None) -> None:
-    """Note the job of a run that was just submitted."""
+    """Record the job that was just submitted for a run."""
     content = Submitted(job=job, words=list(words), preparation=preparation)
     write_atomically(folder / FILE, json.dumps(content.model_dump()) + "\n")
 
 
 def read(folder: Path) -> Submitted | None:
-    """The last job of a run, over or not; None where it has had none.
+    """The last job of a run, ended or not; None if there was none.
 
     Raises:
-        DamagedFileError: the file that says so cannot be read.
+        DamagedFileError: its file cannot be read.
     """
     file = folder / FILE
     return files.read_json(file, Submitted, _REMEDY) if file.exists() else None
 
 
 def forget(folder: Path) -> None:
-    """Make a run be no job's."""
+    """Remove the record of a run's job."""
     for name in (FILE, EXIT):
         (folder / name).unlink(missing_ok=True)
 
 
 def queued(folder: Path) -> squeue.Job | None:
-    """The job of a run as the queue has it; None where it has none there, or Slurm does not answer."""
+    """The job of a run in the queue; None if it is not there or Slurm does not answer."""
     submitted = read(folder)
     if submitted is None:
         return None
@@ -61,7 +61,7 @@ def queued(folder: Path) -> squeue.Job | None:
 
 
 def exit_code(folder: Path) -> int | None:
-    """The exit code of a run's process, or minus the number of the signal that killed it; None where it is unknown."""
+    """The exit code of a run's process, or minus the number of the signal that killed it; None if unknown."""
     try:
         code = int((folder / EXIT).read_text())
     except (OSError, ValueError):
@@ -70,12 +70,12 @@ def exit_code(folder: Path) -> int | None:
 
 
 def log(folder: Path, number: str) -> Path:
-    """Where a job writes what its run says."""
+    """The file to which a job writes the output of its run."""
     return folder / f"slurm-{number}.out"
 
 
 def as_columns(folder: Path) -> dict[str, Any]:
-    """For listings: the run's job while it is in the queue, its node, and its place in words."""
+    """The run's job in the queue, its node, and its place in words, as columns of a listing."""
     found = queued(folder)
     if found is None:
         return {"job": None, "node": None, "place": None}
@@ -83,9 +83,9 @@ def as_columns(folder: Path) -> dict[str, Any]:
 
 
 def died(folder: Path) -> str | None:
-    """What became of the last job of a run that is not finished, with the last lines of its log; None: it had none.
+    """How the last job of an unfinished run ended, with the last lines of its log; None if there was no job.
 
-    Says what cannot be known, too: whether the job is in the queue, where Slurm does not answer.
+    If Slurm does not answer, the text says so, since the job may still be in the queue.
     """
     submitted = read(folder)
     if submitted is None:
@@ -102,14 +102,14 @@ def died(folder: Path) -> str | None:
             f"Slurm says {state})" if state else "neither sacct nor scontrol says why)"
         )
         if not said and submitted.preparation:
-            how += f"; the job that prepares its text: {_last_lines(Path(submitted.preparation)) or 'no word'}"
+            how += f"; the job that prepares its text: {_last_lines(Path(submitted.preparation)) or 'no log'}"
     return f"{how}: {said}" if said else f"{how}; it wrote no log"
 
 
 def was_stopped(folder: Path) -> bool:
-    """Whether Slurm ended the last job of a run, which left no exit code: cancelled, out of time, its node lost.
+    """Whether Slurm ended the last job of a run without an exit code: cancelled, out of time, or node lost.
 
-    Slurm says so at the end of the job's log, and sacct or scontrol say so where they are.
+    Read from the end of the job's log, or from sacct or scontrol if available.
     """
     submitted = read(folder)
     if submitted is None:

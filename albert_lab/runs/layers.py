@@ -1,4 +1,4 @@
-"""What each layer of a finished run changes: measured once on its final checkpoint and kept in its folder."""
+"""The change by each layer of a finished run: measured once on its final checkpoint and stored in its folder."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -12,17 +12,17 @@ from albert_lab.runs import ancestry, results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
 
-# Of layers.csv, next to the choice of tokens.
+# Columns of layers.csv besides the choice of tokens.
 LAYER_COLUMNS = ("layer", "l2_distance", "cosine_similarity", "degrees")
 
-if TYPE_CHECKING:  # they load pandas and torch, which the status of runs does without
+if TYPE_CHECKING:  # they load pandas and torch, which the status of runs does not need
     import pandas as pd
 
     from albert_lab.training.layer_similarity import LayerChange
 
 
 def measurable(folder: Path, *, most: int) -> list[Path]:
-    """Folders of the runs, newest first, whose layers were measured or can be: finished or imported, with weights."""
+    """Folders of the runs, newest first, whose layers were or can be measured: finished or imported, with weights."""
     found = [
         run
         for run in folder.glob("*/")
@@ -32,11 +32,11 @@ def measurable(folder: Path, *, most: int) -> list[Path]:
 
 
 def table(folders: Iterable[Path], say: Callable[[str], None]) -> "pd.DataFrame":
-    """The layers of runs, measured first where they were not: one row a run (with its corpus), token choice and layer.
+    """The layers of runs, measured if necessary: one row per run (with its corpus), choice of tokens and layer.
 
     Raises:
-        ConfigError: a run that is not finished.
-        MissingDataError: its text or its checkpoint is no longer there.
+        ConfigError: a run is not finished.
+        MissingDataError: the text or checkpoint of a run was removed.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Preparation of what runs read, ahead of them: `python -m albert_lab.runs.preparing FOLDER... [--tasks TASK...]`."""
+"""Preparation of the data of runs in advance: `python -m albert_lab.runs.preparing FOLDER... [--tasks TASK...]`."""
 
 import argparse
 import sys
@@ -13,12 +13,12 @@ from albert_lab.runs.run import Run, read
 
 
 def prepare_all(runs: Iterable[Run], say: Say) -> None:
-    """Text, tokenizer and shards, once for all runs that share them; too little text is found out here.
+    """Text, tokenizer and shards, once for all runs that share them; fails early if there is too little text.
 
     Raises:
-        ConfigError: text, tokenizer or split that cannot be used.
-        MissingDataError: the text or a file is not there.
-        DiskFullError: no space for what would be written.
+        ConfigError: text, tokenizer or split cannot be used.
+        MissingDataError: the text or a file is missing.
+        DiskFullError: not enough disk space.
     """
     from albert_lab.data.pairs import make_pairs
     from albert_lab.data.prepare import prepare
@@ -27,7 +27,7 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
     by_data = {(run.evaluation_set, run.config.inter_sentence.name, run.config.added_corpus.name): run for run in runs}
     for config in (run.config for run in by_data.values()):
         folder = prepare(config, say)
-        # Held-out text is the smaller part: what can be made of it can be made of the rest.
+        # Held-out text is the smaller part: if it is enough, so is the rest.
         make_pairs(
             open_shards(folder, "dev"),
             config.inter_sentence,
@@ -39,7 +39,7 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
 
 
 def lacking(folders: Iterable[Path]) -> list[Path]:
-    """The run folders whose shards are not there yet, one of those that share them."""
+    """The run folders whose shards are missing, one for each set of shards."""
     from albert_lab.data.prepare import find_shards
 
     waiting = [folder for folder in folders if states.state(folder) != "done"]
@@ -48,7 +48,7 @@ def lacking(folders: Iterable[Path]) -> list[Path]:
 
 
 def command(folders: Iterable[Path], tasks: Iterable[str] = ()) -> list[str]:
-    """The command line of the process that prepares what these runs read, and these tasks."""
+    """The command line of the process that prepares the data of runs and tasks."""
     given = list(tasks)
     return [
         sys.executable,
@@ -60,10 +60,10 @@ def command(folders: Iterable[Path], tasks: Iterable[str] = ()) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Prepare what run folders read, and return the exit code: 2 or 4 for errors that the user can fix."""
+    """Prepare the data of run folders and return the exit code: 2 or 4 for errors that the user can fix."""
     parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.preparing")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
-    parser.add_argument("--tasks", nargs="+", default=[], help="downstream tasks that a corpus may bring")
+    parser.add_argument("--tasks", nargs="+", default=[], help="downstream tasks that a corpus may provide")
     given = parser.parse_args(words)
 
     def say(line: str) -> None:

@@ -16,9 +16,9 @@ PLAIN_SECONDS = 10
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a run in a study: its number of how many, and work in units of the run's whole budget.
+    """The place of a run in a study: its number, the number of runs, and work in units of the run's whole budget.
 
-    finetuning is the work of its own fine-tunings, later that of the study after the run.
+    finetuning is the work of the run's fine-tunings, later that of the study after the run.
     """
 
     number: int
@@ -28,7 +28,7 @@ class Place:
 
     @classmethod
     def read(cls, text: str | None) -> "Place":
-        """A place as the process gets it, NUMBER/OF:FINETUNING:LATER; None: a run by itself."""
+        """A place from the argument of the process, NUMBER/OF:FINETUNING:LATER; None: a single run."""
         if text is None:
             return cls(1, 1, 0.0, 0.0)
         place, finetuning, later = text.split(":")
@@ -37,12 +37,12 @@ class Place:
 
     @property
     def words(self) -> str:
-        """Before the run's name; empty where it is the only one."""
+        """The prefix of the run's name; empty for a single run."""
         return f"[{self.number}/{self.of}] " if self.of > 1 else ""
 
 
 class RunProgress:
-    """One bar a run: what is being made, how far it is, and the time left for the run and for the whole study."""
+    """One bar per run: the current work, its progress, and the time left for the run and for the whole study."""
 
     def __init__(self, name: str, place: Place, clock: Callable[[], float] = time.monotonic):
         self._name = f"{place.words}{name}"
@@ -78,7 +78,7 @@ class RunProgress:
         self._update(line["share"], text)
 
     def show_finetuning(self, title: str, done: int, total: int) -> None:
-        """Show which fine-tuning begins, how many are done and how many there are."""
+        """Show the fine-tuning that starts, the number done and the total."""
         if self._finetuning_since is None:
             self._finetuning_since = self._clock()
         own = self._seconds(self._place.finetuning)
@@ -86,7 +86,7 @@ class RunProgress:
             taken = self._clock() - self._finetuning_since
             own = taken / done * (total - done)
             if self._budget_seconds is None and self._place.finetuning:
-                # A run that was pre-trained before: its fine-tunings give the speed.
+                # The run was pre-trained earlier: its fine-tunings give the speed.
                 self._budget_seconds = taken / done * total / self._place.finetuning
         left = f"  {self._left(own)}" if done or self._budget_seconds else ""
         self._update(done / total, f"fine-tuning {done + 1} of {total}: {title}{left}")
@@ -95,7 +95,7 @@ class RunProgress:
         return work * (self._budget_seconds or 0.0)
 
     def _left(self, own: float) -> str:
-        """The time left, of the run and, where there are more, of the whole study."""
+        """The time left for the run and, if there are several runs, for the whole study."""
         text = f"{_duration(own)} left"
         return f"{text}, study {_duration(own + self._seconds(self._place.later))}" if self._place.of > 1 else text
 
@@ -107,7 +107,7 @@ class RunProgress:
             self.say(f"{share:>4.0%}  {text}")
 
     def say(self, text: str) -> None:
-        """Print a line of text, above the bar where there is one."""
+        """Print a line of text, above the bar if there is one."""
         line = f"{self._name}: {text}"
         if self._bar:
             self._bar.console.print(line, highlight=False, markup=False)
@@ -115,7 +115,7 @@ class RunProgress:
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         if self._bar:
             self._bar.stop()
 

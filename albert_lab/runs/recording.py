@@ -16,7 +16,7 @@ from albert_lab.machine import cores, cpu_model
 from albert_lab.runs import results
 from albert_lab.runs.run import Run
 
-if TYPE_CHECKING:  # it loads torch, before which the thread count has to be set
+if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
     from albert_lab.training.pretrain import Pretraining
 
 
@@ -31,11 +31,11 @@ def make_record(
     """The record of a finished pre-training.
 
     Args:
-        run: what was made.
-        trained: what came of it.
-        batches: what it was trained on.
-        train, dev: the text.
-        provenance: with what it was made.
+        run: the run.
+        trained: the outcome of its pre-training.
+        batches: its training batches.
+        train, dev: its prepared text.
+        provenance: where, when and with which software and hardware it was made.
     """
     config = run.config
     counts = count_parameters(config)
@@ -88,15 +88,15 @@ def provenance(
     trained: "Pretraining",
     commit: str | None,
 ) -> results.Provenance:
-    """Where, when and with what a run was computed.
+    """The place, time, software and hardware of a run.
 
     Args:
         device: the kind of device, cpu or cuda.
         precision: of forward passes.
         threads: of one process.
         places: the host and the name of the device of each process.
-        trained: what came of it.
-        commit: of the code, as it was imported.
+        trained: the outcome of pre-training.
+        commit: of the code at the time of its import.
     """
     packages = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
     return results.Provenance(

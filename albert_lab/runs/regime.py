@@ -24,11 +24,11 @@ class Quantity:
     """One dimensionless number of one run or of several.
 
     Attributes:
-        name: what it is.
-        here: its range over the runs; None where it is not known yet.
-        paper: its range over the paper's ablations; None where the paper does not say.
-        tables: those of the paper whose outcome depends on it.
-        reason: what it decides there.
+        name: its name.
+        here: its range over the runs; None if not known yet.
+        paper: its range over the paper's ablations; None if the paper does not give it.
+        tables: the tables of the paper whose outcome depends on it.
+        reason: its effect on these tables.
     """
 
     name: str
@@ -39,22 +39,22 @@ class Quantity:
 
     @property
     def times_below(self) -> float:
-        """How many times it lies below the paper's range; at most 1 where it does not or either is not known."""
+        """The factor by which it is below the paper's range; at most 1 if it is not, or if either is unknown."""
         return self.paper[0] / self.here[0] if self.here and self.paper and self.here[0] > 0 else 1.0
 
     @property
     def times_above(self) -> float:
-        """The same above the paper's range."""
+        """The factor by which it is above the paper's range, likewise."""
         return self.here[1] / self.paper[1] if self.here and self.paper else 1.0
 
     @property
     def times_off(self) -> float:
-        """How many times it lies beyond the paper's range; 1 within it, or where either is not known."""
+        """The factor by which it is outside the paper's range; 1 within it, or if either is unknown."""
         return max(1.0, self.times_below, self.times_above)
 
     @property
     def is_far(self) -> bool:
-        """Whether it is more than FAR times off."""
+        """Whether it is outside the paper's range by more than FAR times."""
         return self.times_off > FAR
 
 
@@ -63,7 +63,7 @@ def of_config(config: RunConfig, text_tokens: float | None = None) -> list[Quant
 
     Args:
         config: of the run.
-        text_tokens: the length of its text; None where it is not known.
+        text_tokens: the length of its text; None if unknown.
     """
     unit, budget = config.budget.unit, config.budget.value
     tokens = {"steps": budget * config.batch_size * config.max_sequence_length, "tokens": budget}.get(unit)
@@ -71,7 +71,7 @@ def of_config(config: RunConfig, text_tokens: float | None = None) -> list[Quant
 
 
 def of_record(record: RunRecord) -> list[Quantity]:
-    """The numbers of a finished run: its tokens without padding, its text as it was cut."""
+    """The numbers of a finished run: its tokens without padding, its text as it was cut into chunks."""
     data = record.data
     tokens = record.training.tokens
     return _quantities(record.config, tokens, data.epochs, data.document_start_share, data.median_document_sequences)
@@ -101,9 +101,15 @@ def _quantities(
             _of_one(document_start_share),
             None,
             "Table 5",
-            "what tells the order",
+            "the cues to the order of segments",
         ),
-        Quantity("median document in sequences", _of_one(median_document), None, "Table 5", "what tells the order"),
+        Quantity(
+            "median document in sequences",
+            _of_one(median_document),
+            None,
+            "Table 5",
+            "the cues to the order of segments",
+        ),
         Quantity(
             "E / H",
             _of_one(config.embedding_size / hidden_size),
@@ -169,7 +175,7 @@ def listing(quantities: Sequence[Quantity]) -> Listing:
 
 
 def notes(quantities: Sequence[Quantity]) -> list[str]:
-    """A sentence for each number that is far off the paper's, with the tables that it concerns."""
+    """A sentence for each number that is far off the paper's, with the affected tables."""
     return [
         f"{each.name}: {each.times_off:,.0f} times {'below' if each.times_below > each.times_above else 'above'} the"
         f" paper's; matters for {each.tables}: {each.reason}"

@@ -1,4 +1,4 @@
-"""One run as reports keep it: its record, learning curve, fine-tunings and layers in one JSON file."""
+"""One run in a report: its record, learning curve, fine-tunings and layers in one JSON file."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -26,7 +26,7 @@ class _Part(BaseModel):
 class FilledColumn(_Part):
     """A downstream column of a run's row: the task that fills it, and its fine-tunings by seed.
 
-    metrics are those whose mean is the task's main score; official_examples and note are of the task's file.
+    The task's main score is the mean of metrics; official_examples and note come from the task's file.
     """
 
     column: str
@@ -39,13 +39,13 @@ class FilledColumn(_Part):
 
 
 class ReportedRun(_Part):
-    """Everything that a report has of a run.
+    """All data of a run in a report.
 
     Attributes:
         record: its results.json.
         columns: the downstream columns that its fine-tunings fill.
-        curve: its evaluations along the way, oldest first, as columns of a table.
-        layers: what each layer changes, for each choice of tokens; empty where that was not measured.
+        curve: its evaluations during training, oldest first, as rows of a table.
+        layers: the change by each layer, for each choice of tokens; empty if not measured.
     """
 
     record: RunRecord
@@ -60,11 +60,11 @@ class ReportedRun(_Part):
 
     @property
     def identities(self) -> set[str]:
-        """What the numbers of its fine-tunings come from (tasks.records.identity_of)."""
+        """The identities of its fine-tunings (tasks.records.identity_of)."""
         return {record.identity for column in self.columns for record in column.finetunings}
 
     def filling(self, tasks: Mapping[str, str], identities: Collection[str]) -> "ReportedRun":
-        """The run with the fine-tunings of these identities alone, in the columns that these tasks fill."""
+        """The run with only the fine-tunings of these identities, in the columns that these tasks fill."""
         found = []
         for column, task in tasks.items():
             of_task = [each for each in self.columns if each.task == task]
@@ -80,7 +80,7 @@ class ReportedRun(_Part):
         return self.model_copy(update={"columns": tuple(found)})
 
     def joined(self, other: "ReportedRun") -> "ReportedRun":
-        """The run with what another report has of the same training: further fine-tunings, curve and layers."""
+        """The run, completed from another report of the same training: further fine-tunings, curve and layers."""
         own = self.identities
         further = [
             column.model_copy(update={"finetunings": records})
@@ -105,12 +105,12 @@ def filled_column(column: str, task: TaskConfig, records: Iterable[FinetuningRec
 
 
 def file_of(report: Path, run: str) -> Path:
-    """Where a report keeps a run."""
+    """The file of a run in a report."""
     return report / FOLDER / f"{run}.json"
 
 
 def write(report: Path, run: ReportedRun) -> None:
-    """Write a run into a report's folder, atomically: JSON with a line for each part, so that changes can be read."""
+    """Write a run into a report's folder, atomically: JSON with one line per part, so that diffs are readable."""
     content = run.model_dump(mode="json")
     parts = [f"{json.dumps(key)}: {_lines(value)}" for key, value in content.items()]
     file = file_of(report, run.name)
@@ -125,10 +125,10 @@ def _lines(value: Any) -> str:
 
 
 def read(file: Path) -> ReportedRun:
-    """A run that a report keeps.
+    """A run from its file in a report.
 
     Raises:
-        DamagedFileError: it cannot be read, or has another run.
+        DamagedFileError: it cannot be read, or contains another run.
     """
     found = files.read_json(file, ReportedRun, REMEDY)
     if found.name != file.stem:
@@ -137,7 +137,7 @@ def read(file: Path) -> ReportedRun:
 
 
 def read_all(report: Path) -> list[ReportedRun]:
-    """The runs that a report keeps, by name.
+    """The runs of a report, sorted by name.
 
     Raises: see read().
     """
@@ -145,7 +145,7 @@ def read_all(report: Path) -> list[ReportedRun]:
 
 
 def curve(folder: Path) -> tuple[dict[str, Any], ...]:
-    """The learning curve in a run folder: an entry an evaluation along the way (accuracies in percent, and losses)."""
+    """The learning curve in a run folder: one entry per evaluation during training, with accuracies in percent."""
     return tuple(
         {key: value for key, value in line.items() if key != "event"}
         for line in results.read_metrics(folder)

@@ -1,4 +1,4 @@
-"""The record of one run, and the log that it leaves."""
+"""The record of one run, and its log."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ REMEDY = "put it back, or make the run again: remove its folder, or give --fresh
 
 
 class _Line(BaseModel):
-    """A line of the log of a run, with more numbers under names of their own."""
+    """A line of the log of a run, with further numbers under other keys."""
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False)
     __pydantic_extra__: dict[str, str | float | None]  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -37,11 +37,11 @@ class _Part(BaseModel):
 
 
 class Training(_Part):
-    """What the training took. training_seconds leaves evaluation, checkpoints and compilation out.
+    """The cost of training. training_seconds excludes evaluation, checkpoints and compilation.
 
-    Tokens a second count no padding. Those of inference are of forward passes through encoder and heads, never
-    compiled, over the held-out set for masked language modelling in the final evaluation; None in records of before
-    they were timed. final_loss is the mean training loss of the last steps (nats; see training/pretrain.py).
+    Tokens per second exclude padding. inference_tokens_per_second is that of uncompiled forward passes through encoder
+    and heads over the held-out set for masked language modelling in the final evaluation; None in older records.
+    final_loss is the mean training loss of the last steps (nats; see training/pretrain.py).
     """
 
     steps: int
@@ -55,16 +55,16 @@ class Training(_Part):
     final_loss: float
 
 
-# What the layers of a run come to, where they were measured (report/layers.py).
+# Summaries of the layers of a run, if measured (report/layers.py).
 LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
 # Columns of the table of runs that are neither scores nor settings.
 NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
 
 
 class Data(_Part):
-    """What the model was shown: rates over the training batches; shares of text, pairs and chunks of epoch 0.
+    """The training data: rates over the training batches; shares of text, pairs and chunks of epoch 0.
 
-    document_start_share is of chunks, those that begin a document; median_document_sequences is the length of the
+    document_start_share is the share of chunks that begin a document; median_document_sequences is the length of the
     median document in full sequences.
     """
 
@@ -82,12 +82,12 @@ class Data(_Part):
 
 
 class Provenance(_Part):
-    """Where, when and with what the numbers were made.
+    """The place, time, software and hardware of a run.
 
-    threads are those of one process; devices has the name of each process's, nodes counts machines. processes_from_step
-    has for each step, from which on their number was another one, the number of processes; micro_batch_size counts the
-    sequences of a forward pass. commit is of the checkout that the code was imported from, as runs/commit.py gives it;
-    None where there is none. Empty or None in records of before these were kept.
+    threads are those of one process; devices has the device name of each process; nodes is the number of machines.
+    processes_from_step maps each step at which the number of processes changed to the new number; micro_batch_size is
+    the number of sequences of a forward pass. commit is that of the checkout from which the code was imported, as
+    runs/commit.py returns it; None without a checkout. Newer fields are empty or None in older records.
     """
 
     albert_lab: str
@@ -109,7 +109,7 @@ class Provenance(_Part):
 
 
 class RunRecord(_Part):
-    """Everything that is known of a finished run; its file is written last and means that the run is done."""
+    """The full record of a finished run; its file is written last and marks the run as done."""
 
     name: Name
     results_version: int
@@ -132,10 +132,10 @@ def write(folder: Path, record: RunRecord) -> None:
 
 
 def read(folder: Path) -> RunRecord | None:
-    """The record in a run's folder; None when the run is not finished.
+    """The record in a run's folder; None if the run is not finished.
 
     Raises:
-        DamagedFileError: a file that is no record.
+        DamagedFileError: the file is not a record.
     """
     file = folder / RECORD
     return files.read_json(file, RunRecord, REMEDY) if file.exists() else None
@@ -146,10 +146,10 @@ class _Version(BaseModel):
 
 
 def check(folder: Path) -> None:
-    """Check a run's record before it is used; one of another version of this package is left alone.
+    """Check a run's record before it is used; a record of another version of this package is not checked.
 
     Raises:
-        DamagedFileError: a file that is no record, or the record of another run.
+        DamagedFileError: the file is not a record, or is the record of another run.
     """
     file = folder / RECORD
     if not file.exists() or files.read_json(file, _Version, REMEDY).results_version != RESULTS_VERSION:
@@ -160,10 +160,10 @@ def check(folder: Path) -> None:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's metrics.jsonl; a last line that was cut short by a kill is left out.
+    """The lines of a run's metrics.jsonl; a last line that was cut off by a kill is left out.
 
     Raises:
-        DamagedFileError: another line is none of this log.
+        DamagedFileError: another line does not belong to this log.
     """
     file = folder / METRICS
     lines = files.read_json_lines(file, _Line, REMEDY) if file.exists() else []

@@ -1,4 +1,4 @@
-"""A run: its identity, its folder, and the run.yaml in it from which the process that makes it can start."""
+"""A run: its identity, its folder, and its run.yaml, from which the process of the run starts."""
 
 import difflib
 import json
@@ -40,7 +40,7 @@ class _Start(BaseModel):
 
 
 class _RunFile(BaseModel):
-    """The content of run.yaml; its configuration is checked by itself."""
+    """The content of run.yaml; its configuration is checked separately."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +60,7 @@ class _Machine(BaseModel):
 
 @dataclass(frozen=True)
 class StartFrom:
-    """The run that another one begins from, by name, and what is kept of it: its training, or its weights alone."""
+    """The name of the run that another one starts from, and what is kept of it: its training, or only its weights."""
 
     run: str
     keep: Keep
@@ -68,7 +68,7 @@ class StartFrom:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that can be made: its configuration, the fingerprints of what it reads, and the name they give."""
+    """A run: its configuration, the fingerprints of its data, and the name that follows from them."""
 
     config: RunConfig
     fingerprints: dict[str, str]
@@ -76,7 +76,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """A readable prefix and a hash of everything that decides the numbers."""
+        """A readable prefix and a hash of everything that determines the numbers."""
         config = self.config
         content = {"config": config.identity(), "fingerprints": self.fingerprints, "version": RESULTS_VERSION}
         if self.start_from:
@@ -87,15 +87,15 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """Where the run is kept."""
+        """The folder of the run."""
         return paths.runs() / self.name
 
     @property
     def evaluation_set(self) -> str:
-        """Identity of the held-out sets that the run is scored on; scores compare only where it is the same."""
+        """Identity of the held-out sets that the run is scored on; only scores with the same one are comparable."""
         config = self.config
         content = {
-            # What is added to the corpus is trained on and never held out.
+            # An added corpus is only trained on, never held out.
             "fingerprints": {key: value for key, value in self.fingerprints.items() if key != "added_corpus"},
             "corpus": config.identity()["corpus"],
             "masking": config.masking.model_dump(),
@@ -108,10 +108,10 @@ class Run:
 
 
 def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
-    """The run of a configuration and of what it starts from; reads the text to take its fingerprint.
+    """The run of a configuration and its start; reads the text to compute its fingerprint.
 
     Raises:
-        ConfigError: text that cannot be read. MissingDataError: text or a file that is not there.
+        ConfigError: text cannot be read. MissingDataError: text or a file is missing.
     """
     from albert_lab.data.corpus import added_to
     from albert_lab.data.fingerprint import fingerprint
@@ -127,9 +127,9 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
 
 
 def create(run: Run) -> Path:
-    """The run's folder, with a run.yaml to resume it from; while a run is being made, its file is left alone."""
+    """Create the run's folder and return it; its run.yaml is rewritten unless a process is making the run."""
     run.folder.mkdir(parents=True, exist_ok=True)
-    # The name leaves machine.* and paths out: they may differ from those of the last time, and the new ones are meant.
+    # The name does not depend on machine.* and paths, so they may have changed since the last time: use the new ones.
     if not is_locked(run.folder):
         write_run_file(run, run.folder)
     return run.folder
@@ -151,7 +151,7 @@ def find(text: str) -> Path:
     """The folder of a run, by its name or path.
 
     Raises:
-        ConfigError: there is neither; names the run that is nearest.
+        ConfigError: neither exists; names the run with the most similar name.
     """
     named, folder = paths.runs() / text, Path(text).expanduser()
     if (named / RUN_FILE).is_file():
@@ -167,8 +167,8 @@ def read(folder: Path) -> Run:
     """The run of a folder.
 
     Raises:
-        ConfigError: no run.yaml.
-        DamagedFileError: one that cannot be read, or that does not give the name it says.
+        ConfigError: there is no run.yaml.
+        DamagedFileError: it cannot be read, or its content does not match its name.
     """
     file = folder / RUN_FILE
     if not file.is_file():
@@ -180,12 +180,14 @@ def read(folder: Path) -> Run:
     except ConfigError as error:
         raise DamagedFileError(file, str(error), REMEDY) from error
     if content.results_version == RESULTS_VERSION and run.name != content.name:
-        raise DamagedFileError(file, f"changed by hand: it says {content.name}, its content is {run.name}", REMEDY)
+        raise DamagedFileError(
+            file, f"changed by hand: its name is {content.name}, but its content is that of {run.name}", REMEDY
+        )
     return run
 
 
 def read_file(folder: Path) -> _RunFile:
-    """The content of a run.yaml, its configuration unchecked: that of an earlier version has other keys.
+    """The content of a run.yaml with its configuration unchecked, since earlier versions have other keys.
 
     Raises:
         DamagedFileError: it cannot be read.
@@ -196,10 +198,10 @@ def read_file(folder: Path) -> _RunFile:
 
 @contextmanager
 def locked(folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bool] | None = None) -> Iterator[None]:
-    """Within, no other process makes or fine-tunes the run; says so where it has to wait for one.
+    """A context in which no other process makes or fine-tunes the run; reports if it has to wait.
 
     Raises:
-        filelock.Timeout: stopped while it waited.
+        filelock.Timeout: stopped while waiting.
     """
     waiting = "another process is making this run: waiting for it"
     with locks.locked(folder / LOCK, lambda: say(waiting), is_stopped):
@@ -212,9 +214,9 @@ def is_locked(folder: Path) -> bool:
 
 
 def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
-    """The thread count that the run began with, set before torch is imported: other counts give other sums.
+    """Set the thread count with which the run began, before torch is imported, and return it: it affects rounding.
 
-    Another number of processes on the machine gives other sums too, and shares the cores out anew.
+    If the number of processes on the machine changes, rounding changes anyway, and the cores are divided again.
     """
     file = folder / MACHINE
     processes = config.machine.processes if rank.of == 1 else rank.of_machine

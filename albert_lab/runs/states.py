@@ -1,4 +1,4 @@
-"""How far a run is, why it failed, and how it is reset."""
+"""The state of a run, the reason of its failure, and its reset."""
 
 import shutil
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from albert_lab.runs import finetunings, job, results
 from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, Run, is_locked, read
 
 State = Literal["done", "recorded", "imported", "failed", "running", "queued", "stopped", "missing"]
-# States in which there are weights that nothing more is done to.
+# States in which the weights are final.
 PRETRAINED = ("done", "imported")
-# States in which all numbers are there: in the run's folder, or in reports alone.
+# States in which all numbers exist: in the run's folder, or only in reports.
 FINISHED = ("done", "recorded")
-# States in which a process has the run, or will have it.
+# States in which a process makes the run, or will make it.
 TAKEN = ("running", "queued")
 
 
 def state(folder: Path) -> State:
-    """How far a pre-training is: done, imported, failed, running (its lock is held, or its job runs), queued (its job
-    waits), stopped half way, or missing.
+    """The state of a pre-training: done, imported, failed, running (its lock is held, or its job runs), queued (its job
+    waits), stopped, or missing.
     """
     if (folder / results.RECORD).exists():
         return "done"
@@ -37,7 +37,7 @@ def state(folder: Path) -> State:
 
 
 def is_pretrained(folder: Path) -> bool:
-    """Whether there are weights that nothing more is done to; its lock is not asked for."""
+    """Whether the weights are final; does not check the lock."""
     return (folder / results.RECORD).exists() or (folder / IMPORT).exists()
 
 
@@ -49,7 +49,7 @@ def _taken(folder: Path) -> Literal["running", "queued"] | None:
 
 
 def state_with(run: Run, tasks: Sequence[str], seeds: finetunings.Seeds = None) -> State:
-    """How far a run with its fine-tunings is."""
+    """The state of a run with its fine-tunings."""
     pretrained = state(run.folder)
     if pretrained != "done" or not (missing := finetunings.missing(run, tasks, seeds)):
         return pretrained
@@ -59,17 +59,17 @@ def state_with(run: Run, tasks: Sequence[str], seeds: finetunings.Seeds = None) 
 
 
 def check_finished(folder: Path) -> None:
-    """Raise ConfigError unless the run of a folder was finished or imported."""
+    """Raise ConfigError unless the run of a folder is finished or imported."""
     name = read(folder).name
     if state(folder) not in PRETRAINED:
         raise ConfigError(f"{name} is not finished (it is {state(folder)}): finish it with the command that started it")
 
 
 def failure(folder: Path) -> str:
-    """Why a run failed, in one line.
+    """The reason of a run's failure, in one line.
 
     Raises:
-        DamagedFileError: the file that says so cannot be read.
+        DamagedFileError: its file cannot be read.
     """
     return files.read_json(folder / FAILURE, finetunings.Failure, "--retry-failed forgets it").error
 

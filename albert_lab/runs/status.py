@@ -12,11 +12,11 @@ from albert_lab.tasks.records import FOLDER
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """One row a run folder: state, share of the budget, step, loss, fine-tunings, parent, job, node, reason.
+    """One row per run folder: state, share of the budget, step, loss, fine-tunings, parent, job, node, reason.
 
-    The reason is why it failed, why it waits, or what became of its job where that ended before the run.
+    The reason is why it failed, why it waits, or how its job ended if it ended before the run.
 
-    Oldest first, and each run below the one it starts from; depth says how far below the first.
+    Oldest first, and each run below its parent; depth is the number of its ancestors.
     """
     found: dict[str, dict[str, Any]] = {}
     parents = ancestry.parents(folder)
@@ -39,7 +39,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]]:
-    """State of a run, the last line of its training, why it failed or what is damaged, and its job in the queue."""
+    """State of a run, its last training line, the reason of failure or damage, and its job in the queue."""
     nowhere: dict[str, Any] = {"job": None, "node": None, "place": None}
     try:
         state = states.state(folder)

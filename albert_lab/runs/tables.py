@@ -1,4 +1,4 @@
-"""Runs as rows of tables: a flat row a run, and a line a fine-tuning, an evaluation along the way and a layer."""
+"""Runs as rows of tables: one row per run, fine-tuning, evaluation during training, or layer."""
 
 import json
 import math
@@ -15,11 +15,11 @@ from albert_lab.score import Score, loss_name
 from albert_lab.tasks.records import FinetuningRecord, summarize
 
 _COMMIT_DIGITS = 12
-TOKEN = "mean"  # of the choices of tokens: over all real ones, which is steadier than [CLS] alone
+TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varies less than [CLS]
 
 
 def row(run: ReportedRun) -> dict[str, Any]:
-    """A run as one flat row of the table of runs: of its record, and of its fine-tunings."""
+    """A run as one flat row of the table of runs, from its record and its fine-tunings."""
     return (
         of_record(run.record)
         | _downstream({each.column: each.finetunings for each in run.columns})
@@ -77,19 +77,19 @@ def of_record(record: RunRecord) -> dict[str, Any]:
         "devices": ", ".join(sorted(set(provenance.devices))) or provenance.device,
         "finished": provenance.finished,
     }
-    if provenance.commit:  # a table without one has no such column
+    if provenance.commit:  # without a commit the table has no such column
         row["commit"] = _commit(provenance.commit)
     return row
 
 
 def _commit(text: str) -> str:
-    """A commit in words, with as many of its digits as identify it."""
+    """A commit as text, shortened to the digits that identify it."""
     digits = text.removesuffix(commit.DIRTY)
     return digits[:_COMMIT_DIGITS] + (" with uncommitted changes" if text != digits else "")
 
 
 def score_columns(name: str, score: Score) -> dict[str, Any]:
-    """A score as columns of a table of runs, in percent; the loss in nats an answer. What a score lacks is left out."""
+    """A score as columns of a table of runs, in percent; the loss in nats per answer. Missing values are left out."""
     columns = {
         name: score.value,
         f"{name}_n": score.n,
@@ -106,8 +106,8 @@ def score_columns(name: str, score: Score) -> dict[str, Any]:
 def _downstream(columns: Mapping[str, Sequence[FinetuningRecord]]) -> dict[str, Any]:
     """The downstream columns of a row, in percent: the median over fine-tuning seeds; a loss is in nats.
 
-    The interval is Wilson's for a share of n answers, which for the F1 of an answer, a number between 0 and 1, is wider
-    than need be; correlations have none.
+    The interval is Wilson's for a share of n answers. It is too wide for F1, where an answer scores between 0 and 1;
+    correlations have no interval.
     """
     found: dict[str, Any] = {}
     values: dict[str, float] = {}
@@ -123,12 +123,12 @@ def _downstream(columns: Mapping[str, Sequence[FinetuningRecord]]) -> dict[str, 
 
 
 def layer_numbers(layers: Sequence[Mapping[str, Any]], hidden_size: int) -> dict[str, float]:
-    """What the layers of a run come to, as LAYER_NUMBERS, of the mean over tokens; none where none were measured.
+    """Summaries of the layers of a run (LAYER_NUMBERS), for the mean over tokens; empty if not measured.
 
-    Roughness is the mean change from a layer to the next (of its L2 distance, or of its angle) over the mean of all
-    layers: 0 where all layers change their input alike, and the same in any unit; a single layer has none.
-    last_rms_change is the L2 distance of the last layer over the root of the hidden size, which lets widths be
-    compared: vectors that left a LayerNorm are about as long as that root, so a turn by one degree makes about 0.0175.
+    Roughness is the mean change between consecutive layers (of the L2 distance, or of the angle) over the mean of all
+    layers: 0 if all layers change their input equally, independent of the unit, and undefined for a single layer.
+    last_rms_change is the L2 distance of the last layer over the root of the hidden size, which makes widths
+    comparable: outputs of a LayerNorm are about as long as that root, so a rotation by one degree is about 0.0175.
     """
     ours = sorted((line for line in layers if line["token"] == TOKEN), key=lambda line: line["layer"])
     if not ours:
@@ -144,17 +144,17 @@ def _roughness(values: Sequence[float]) -> float:
 
 
 def curve(run: ReportedRun) -> list[dict[str, Any]]:
-    """A line an evaluation along the way (accuracies in percent, and losses)."""
+    """One line per evaluation during training (accuracies in percent, and losses)."""
     return [{"run": run.name} | line for line in run.curve]
 
 
 def layers(run: ReportedRun) -> list[dict[str, Any]]:
-    """A line a choice of tokens and a layer."""
+    """One line per choice of tokens and layer."""
     return [{"run": run.name} | line for line in run.layers]
 
 
 def finetunings(run: ReportedRun) -> list[dict[str, Any]]:
-    """A line a finished fine-tuning: what was trained on what, and what came of it (scores in percent)."""
+    """One line per finished fine-tuning: run, task, settings, and scores in percent."""
     lines = []
     for column in run.columns:
         for record in column.finetunings:

@@ -1,4 +1,4 @@
-"""Fine-tunings of a run by themselves: with other seeds, settings and splits, from random weights, as ensembles."""
+"""Fine-tunings of a single run: with other seeds, settings and splits, from random weights, as ensembles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ CHECKPOINTS = ("best", "last")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be fine-tuned: tasks, seeds (None: those of the scale), overrides of the tasks' files, splits."""
+    """The requested fine-tunings: tasks, seeds (None: those of the scale), overrides of the tasks' files, splits."""
 
     tasks: Sequence[str]
     seeds: Sequence[int] | None
@@ -36,7 +36,7 @@ def read_seeds(text: str) -> list[int]:
     """Seeds from a text such as 0,1,2.
 
     Raises:
-        ConfigError: anything else.
+        ConfigError: any other text.
     """
     words = text.split(",")
     seeds = [int(word) for word in words if word.isdecimal() and int(word) < SEEDS]
@@ -51,22 +51,22 @@ def find_run(name: str) -> runs.Run:
     """A finished or imported run by its name or folder.
 
     Raises:
-        ConfigError: no such run, one of another results version, or one that is not finished.
+        ConfigError: an unknown run, one of another results version, or an unfinished one.
     """
     folder = runs.find(name)
     run = runs.read(folder)
     if run.folder.resolve() != folder.resolve():
-        raise ConfigError(f"{folder} is not where its run is looked for, {run.folder}: ALBERT_LAB_HOME says where")
+        raise ConfigError(f"{folder} is not the folder of its run, which is {run.folder}: check ALBERT_LAB_HOME")
     states.check_finished(folder)
     return run
 
 
 def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
-    """The records of fine-tunings of a run, made first where they are not there; waits for who works on the run.
+    """The records of fine-tunings of a run; makes missing ones, after waiting for other processes of the run.
 
     Raises:
-        ConfigError, MissingDataError: no such run, task or data, or settings that do not fit.
-        DivergedError: the loss was not a finite number.
+        ConfigError, MissingDataError: the run, a task or its data is missing, or settings are invalid.
+        DivergedError: the loss was not finite.
     """
     run = find_run(name)
     tasks = [*columns.load_named(wanted.tasks, wanted.overrides).values()]
@@ -83,10 +83,10 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
     from albert_lab.tasks.finetune import finetune
 
     start = downstream.start_of(run, say, is_random=wanted.is_random)
-    if wanted.overrides:  # apart: the run's own records are those of the tables
+    if wanted.overrides:  # kept separately: the records in the run folder are those of the tables
         start = replace(start, folder=start.folder / f"settings-{digest(list(wanted.overrides))}")
     seeds = {task.name: wanted.seeds or task.fitted(run.config).seeds for task in tasks}
-    for task in tasks:  # what is missing is said before anything is trained
+    for task in tasks:  # missing data is reported before anything is trained
         if any(read_record(start.folder, task.name, seed) is None for seed in seeds[task.name]):
             columns.check_data(task, wanted.splits)
     found = []
@@ -101,7 +101,7 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
 
 
 def as_text(records: Sequence[FinetuningRecord]) -> str:
-    """A line a task: the median over seeds, every value, and what to compare it with; then each that diverged."""
+    """One line per task: the median over seeds, every value, and the floor; then the diverged fine-tunings."""
     by_task: dict[str, list[FinetuningRecord]] = {}
     for record in records:
         by_task.setdefault(record.task, []).append(record)
@@ -136,7 +136,7 @@ def _rates(record: FinetuningRecord) -> str:
 
 @dataclass(frozen=True)
 class EnsembleScore:
-    """The scores of an ensemble next to those of its members (percent); None where the split has no labels."""
+    """The scores of an ensemble next to those of its members (percent); None if the split has no labels."""
 
     task: str
     main: float | None
@@ -145,11 +145,11 @@ class EnsembleScore:
     predictions: str | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """The scores as plain data."""
         return dict(vars(self))
 
     def as_text(self) -> str:
-        """A line a member, and the ensemble's scores."""
+        """One line per member, and the ensemble's scores."""
         lines = [f"{score:6.2f}  {member}" for member, score in self.members.items()]
         if self.main is not None:
             lines.append(f"{self.main:6.2f}  ensemble of {len(self.members)} on {self.task}")
@@ -163,7 +163,7 @@ def ensemble_runs(
     """An ensemble of all fine-tunings of runs on a task.
 
     Raises:
-        ConfigError, MissingDataError: no such run or task, no fine-tuning of it, or members that do not go together.
+        ConfigError, MissingDataError: the run, task or fine-tunings are missing, or the members do not match.
     """
     if which not in CHECKPOINTS:
         raise ConfigError(f"--which {which}: one of {', '.join(CHECKPOINTS)}")

@@ -22,18 +22,17 @@ from albert_lab.runs.run import FAILURE, TRACEBACK, Run, locked, read, use_threa
 from albert_lab.runs.states import is_pretrained
 from albert_lab.storage import write_atomically
 
-if TYPE_CHECKING:  # it loads torch, before which the thread count has to be set
+if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
     from albert_lab.training.start import Inherited
 
 
 def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = None, place: str | None = None) -> int:
-    """Make one run and its fine-tunings on tasks, or finish them, and return the exit code; place is that in a study.
+    """Make or resume one run and its fine-tunings on tasks, and return the exit code; place is that in a study.
 
-    Where RANK says that this is not the first process of the run, it only helps to pre-train.
+    If RANK is not that of the run's first process, this process only helps to pre-train.
 
-    0 done (a fine-tuning that failed has left its reason); 1 failed; 2 a configuration that does not fit; 4 missing
-    data; 75 stopped by SIGTERM, or another process of the run is gone, and resumable; 130 stopped by Ctrl-C and
-    resumable.
+    0 done (reasons of failed fine-tunings are recorded); 1 failed; 2 invalid configuration; 4 missing data; 75 stopped
+    by SIGTERM, or another process of the run was lost, resumable; 130 stopped by Ctrl-C, resumable.
     """
     with signals.deferred() as stopped_by:
         progress = RunProgress(folder.name.rpartition("_")[0] or folder.name, Place.read(place))
@@ -53,16 +52,16 @@ def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = Non
                 except Exception as error:
                     if not stopped_by and not isinstance(error, LostProcessError):
                         return _fail(folder, progress, error)
-                    # Processes that the same signal ended may be its cause; what is wrong without it comes up again.
+                    # The signal may have ended other processes and caused this error; any other error will occur again.
                     progress.say(f"stopped; the same command resumes from the last checkpoint ({_text(error)})")
         except Timeout:  # stopped while another process makes the run
-            progress.say("stopped while it waited for the other process")
+            progress.say("stopped while waiting for the other process")
         except ConfigError as error:
             progress.say(f"failed: {error}")
             return 2
         finally:
             progress.close()
-        # Without a signal here, one came to another process of the run.
+        # Without a signal here, another process of the run received one.
         return signals.code_of(stopped_by[0]) if stopped_by else STOPPED
 
 
@@ -79,7 +78,7 @@ def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool], say: Calla
     except Exception as error:
         from albert_lab.training.evaluate import DivergedError
 
-        if isinstance(error, DivergedError):  # in all processes alike: the one that leads says so
+        if isinstance(error, DivergedError):  # all processes diverge: the leading one reports it
             return 1
         say(f"process {rank.number} failed: {_text(error)}")
         traceback.print_exc()
@@ -92,16 +91,16 @@ def _text(error: Exception) -> str:
 
 def _fail(folder: Path, progress: RunProgress, error: Exception) -> int:
     text = _text(error)
-    if isinstance(error, OSError) and error.filename is None:  # the system does not say where, as of a full disk
+    if isinstance(error, OSError) and error.filename is None:  # the system does not name the file, as for a full disk
         text = f"{text}, in {folder}"
     progress.say(f"failed: {text}")
-    if isinstance(error, FIXABLE):  # the same command then resumes
+    if isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
         return 2 if isinstance(error, ConfigError) else 4
     try:
         (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
         write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
     except (OSError, WriteError) as unwritten:  # the disk may be what failed
-        progress.say(f"the failure could not be noted: {unwritten}")
+        progress.say(f"the failure could not be recorded: {unwritten}")
     return 1
 
 
@@ -113,7 +112,7 @@ def _make(
     is_stopped: Callable[[], bool],
     rank: Rank,
 ) -> bool:
-    """Pre-train where there is no record yet, then fine-tune; False when stopped before the end."""
+    """Pre-train if there is no record yet, then fine-tune; False if stopped before the end."""
     run = read(folder)
     use_threads(folder, run.config, rank)
     if not is_pretrained(folder) and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
@@ -129,10 +128,10 @@ def _pretrain(
     is_stopped: Callable[[], bool],
     rank: Rank,
 ) -> bool:
-    """Prepare the data, train, evaluate; the leading process writes the record. False when stopped before the end.
+    """Prepare the data, train, evaluate; the leading process writes the record. False if stopped before the end.
 
     Raises:
-        LostProcessError: another process of the run is gone.
+        LostProcessError: another process of the run was lost.
     """
     from albert_lab.cost import capacity
     from albert_lab.data.prepare import prepare
@@ -141,7 +140,7 @@ def _pretrain(
 
     config = run.config
     code = None
-    if rank.leads:  # of a job: the command that submitted it knows nothing of its machine
+    if rank.leads:  # in a job, only this process knows its machine
         code = commit.of_code()  # now: the files may change while the run trains
         capacity.check_training(config)
     threads = use_threads(folder, config, rank)

@@ -8,7 +8,7 @@ from albert_lab.runs import columns
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 
 
-def test_a_column_is_filled_by_the_official_task_where_its_data_is_there(tmp_path, monkeypatch):
+def test_a_column_is_filled_by_the_official_task_if_its_data_exists(tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
     toy_task("mnli", tmp_path)
     chosen = columns.choose(["mlm_accuracy", *AVERAGED, AVERAGE], load(["scale=smoke"]))
@@ -21,7 +21,7 @@ def test_a_column_is_filled_by_the_official_task_where_its_data_is_there(tmp_pat
     }
 
 
-def test_a_column_without_data_and_without_a_stand_in_has_no_task(tmp_path, monkeypatch):
+def test_a_column_without_data_or_replacement_has_no_task(tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
     assert columns.choose(["qnli", "mnli", "wnli"], load(["scale=smoke"])) == {"mnli": "pair-relation"}
 
@@ -30,7 +30,7 @@ def test_a_corpus_without_years_has_no_era(corpus):
     assert columns.choose(["sst2"], toy_config(corpus)) == {"sst2": "document-half"}
 
 
-def test_a_task_asked_for_by_name_must_have_its_data(tmp_path, monkeypatch):
+def test_a_named_task_must_have_its_data(tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
     with pytest.raises(MissingDataError, match=r"mnli: no train data at .*train\.tsv"):
         columns.choose([], load(["scale=smoke"]), ["mnli"])
@@ -38,11 +38,11 @@ def test_a_task_asked_for_by_name_must_have_its_data(tmp_path, monkeypatch):
         columns.choose([], load(["scale=smoke"]), ["mnl"])
 
 
-def test_where_a_corpus_turns_out_not_to_bring_a_task_another_takes_its_place(own_home):
+def test_a_task_that_the_corpus_cannot_provide_is_replaced(own_home):
     # Its held-out messages give no dev set of both eras.
     config = load(["scale=smoke", "corpus=sotu-before-1900"])
     chosen = columns.choose(["mnli", "sst2"], config)
     assert chosen["sst2"] == "era"
     said: list[str] = []
     assert columns.available(chosen, config, said.append) == {"mnli": "pair-relation", "sst2": "document-half"}
-    assert "Era: the corpus brings no such task; Document half takes its place" in said
+    assert "Era: the corpus does not provide this task; Document half takes its place" in said

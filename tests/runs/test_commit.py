@@ -34,7 +34,7 @@ def test_a_package_in_a_checkout_has_its_commit_from_any_folder(package, tmp_pat
     assert commit.of(package) == git(tmp_path, "rev-parse", "HEAD")
 
 
-def test_within_a_hook_of_another_repository_the_commit_stays_that_of_the_package(package, tmp_path, monkeypatch):
+def test_in_a_hook_of_another_repository_the_commit_is_that_of_the_package(package, tmp_path, monkeypatch):
     head = git(tmp_path, "rev-parse", "HEAD")
     monkeypatch.setenv("GIT_DIR", str(paths.PACKAGE.parent / ".git"))
     assert commit.of(package) == head
@@ -43,7 +43,7 @@ def test_within_a_hook_of_another_repository_the_commit_stays_that_of_the_packag
 @pytest.mark.parametrize(
     ("name", "is_marked"), [("package/new.py", True), ("conf/config.yaml", True), ("notes.md", False)]
 )
-def test_a_commit_is_marked_where_code_or_settings_differ_from_it(package, tmp_path, name, is_marked):
+def test_a_commit_is_marked_if_code_or_settings_changed(package, tmp_path, name, is_marked):
     (tmp_path / name).write_text("changed")
     found = commit.of(package, tmp_path / "conf")
     assert found is not None

@@ -27,7 +27,7 @@ def planned(corpus, own_home, monkeypatch, runs_here):
     return planning.with_available_tasks(points[1:])
 
 
-def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_missing_is_made(planned, own_home):
+def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(planned, own_home):
     item = planned[0]
     squad = own_home / "data" / "squad" / "train-v1.1.json"
     whole = squad.read_text()
@@ -50,7 +50,9 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     assert "squad1" not in row
 
     squad.write_text(whole)
-    assert sweep.execute(planned, sweep.Options()).code == 0, "what was the user's to mend is tried again by itself"
+    assert sweep.execute(planned, sweep.Options()).code == 0, (
+        "errors that the user can fix are retried without an option"
+    )
     assert item.state == "done"
     assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
 
@@ -67,7 +69,7 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     assert random.weights == "random"
     (other,) = tuning.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.smoke.steps=2"]), print)
     assert other.settings.steps == 2
-    assert item.state == "done", "fine-tunings with other settings lie apart"
+    assert item.state == "done", "fine-tunings with other settings are kept separately"
 
     output = own_home / "answers.tsv"
     made = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=output)
@@ -77,13 +79,13 @@ def test_a_run_is_fine_tuned_a_failed_task_leaves_its_reason_and_only_what_is_mi
     (other := output_folder(item.run.folder, "mnli", 2)).mkdir()
     (other / "best.npz").write_bytes((output_folder(item.run.folder, "mnli", 0) / "best.npz").read_bytes())
     few = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
-    assert [*few.members] == [f"{item.run.name}, mnli-seed0"], "of fine-tunings that are finished"
+    assert [*few.members] == [f"{item.run.name}, mnli-seed0"], "only finished fine-tunings"
     assert json.dumps(made.as_dict())
     with pytest.raises(MissingDataError, match="finetune RUN --tasks race"):
         tuning.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
 
 
-def test_a_fine_tuning_that_failed_by_itself_is_made_again_only_when_asked(planned, monkeypatch):
+def test_a_fine_tuning_that_the_user_cannot_fix_is_repeated_only_on_request(planned, monkeypatch):
     (item,) = planned
     assert sweep.execute(planned, sweep.Options()).code == 0
     record_file(item.run.folder, "mnli", 0).unlink()
@@ -104,7 +106,7 @@ def wanted(tasks, seeds=None, overrides=(), *, is_random=False):
     return tuning.Wanted(tasks, seeds, overrides, splits=[], is_random=is_random)
 
 
-def test_a_run_that_is_not_there_or_not_finished_is_not_fine_tuned(planned):
+def test_an_unknown_or_unfinished_run_is_not_fine_tuned(planned):
     with pytest.raises(ConfigError, match="neither a folder nor a run"):
         tuning.find_run("nowhere")
     runs.create(planned[0].run)

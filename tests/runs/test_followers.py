@@ -22,12 +22,12 @@ def start(folder) -> subprocess.Popen[bytes]:
 def wait_for_lines(folder, count: int) -> None:
     deadline = time.monotonic() + 240
     while len(results.read_metrics(folder)) < count:
-        assert time.monotonic() < deadline, "the run does not go on"
+        assert time.monotonic() < deadline, "the run does not continue"
         time.sleep(0.01)
 
 
 @pytest.mark.kills
-def test_a_signal_to_one_of_two_processes_or_the_loss_of_it_is_no_failure_and_one_finishes_the_run(corpus, own_home):
+def test_a_run_whose_second_process_is_stopped_or_killed_resumes_and_one_finishes_it(corpus, own_home):
     config = toy_config(corpus, "budget.value=400", "machine.processes=2", "machine.log_every_steps=2")
     run = runs.plan(config)
     folder = runs.create(run)
@@ -43,7 +43,7 @@ def test_a_signal_to_one_of_two_processes_or_the_loss_of_it_is_no_failure_and_on
         assert not follower.is_running()
         assert states.state(folder) == "stopped"
         steps.append(max((folder / "checkpoint").glob("step-*")).name)
-    assert steps[0] == steps[1] != "step-00000400", "SIGTERM saves; what is killed goes back to what was saved"
+    assert steps[0] == steps[1] != "step-00000400", "SIGTERM saves a checkpoint; after a kill the run resumes from it"
     alone = runs.plan(toy_config(corpus, "budget.value=400", "machine.log_every_steps=200"))
     assert alone.name == run.name
     assert start(runs.create(alone)).wait(timeout=240) == 0
@@ -53,7 +53,7 @@ def test_a_signal_to_one_of_two_processes_or_the_loss_of_it_is_no_failure_and_on
     assert record.provenance.processes_from_step == {0: 2, int(steps[0].removeprefix("step-")): 1}
 
 
-def test_a_sweep_of_runs_of_two_processes_says_so_in_its_record(corpus, own_home, runs_here):
+def test_a_run_of_two_processes_records_their_number(corpus, own_home, runs_here):
     done = here("sweep", "seed=0", *toy_overrides(corpus, "budget.value=4", "machine.processes=2"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     (folder,) = (own_home / "runs").iterdir()
@@ -63,9 +63,7 @@ def test_a_sweep_of_runs_of_two_processes_says_so_in_its_record(corpus, own_home
     assert (record.provenance.processes, record.provenance.nodes, record.training.steps) == (2, 1, 4)
 
 
-def test_each_process_takes_its_share_of_the_threads_and_another_number_shares_them_out_anew(
-    corpus, own_home, monkeypatch
-):
+def test_threads_are_divided_among_processes_and_again_if_their_number_changes(corpus, own_home, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_THREADS", "4")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     config = toy_config(corpus, "machine.threads=null")
@@ -98,7 +96,7 @@ def test_an_environment_that_gives_no_rank_is_refused(monkeypatch, environment, 
         rank.read()
 
 
-def test_the_number_of_processes_divides_the_batch_and_is_no_part_of_the_name(corpus):
+def test_the_number_of_processes_divides_the_batch_and_does_not_change_the_name(corpus):
     with pytest.raises(ConfigError, match=r"machine\.processes=3 does not divide batch_size=16"):
         toy_config(corpus, "machine.processes=3")
     assert runs.plan(toy_config(corpus, "machine.processes=2")).name == runs.plan(toy_config(corpus)).name

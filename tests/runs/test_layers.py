@@ -54,14 +54,14 @@ def test_a_run_is_measured_once(finished):
     assert said == []
 
 
-def test_a_run_made_again_is_measured_again(finished):
+def test_a_remade_run_is_measured_again(finished):
     layers.table([finished], quiet)
     states.forget(finished)
     with pytest.raises(ConfigError, match="not finished"):
         layers.table([finished], quiet)
 
 
-def test_a_run_without_its_checkpoint_is_told(finished):
+def test_a_run_without_its_checkpoint_is_refused(finished):
     (finished / "checkpoint").rename(finished / "gone")
     with pytest.raises(MissingDataError, match="no checkpoint"):
         layers.table([finished], quiet)

@@ -1,4 +1,4 @@
-"""A task in a file of the user's is that task wherever a task is named."""
+"""A task in a user's file is accepted wherever a task is named."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def own_sst2(tmp_path):
     return file
 
 
-def test_it_is_the_task_of_runs_fine_tunings_reports_and_ensembles(own_sst2, corpus, own_home, runs_here, monkeypatch):
+def test_it_is_used_by_runs_fine_tunings_reports_and_ensembles(own_sst2, corpus, own_home, runs_here, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     toy_task("sst2", own_home / "data")
     tasks = f"sst2,{own_sst2}"
@@ -57,10 +57,10 @@ def test_it_is_the_task_of_runs_fine_tunings_reports_and_ensembles(own_sst2, cor
     assert row["fine_tuned"] == ["own-sst2-seed0", "own-sst2-seed1", "sst2-seed0"]
 
     again = here("pretrain", *toy_overrides(corpus, "budget.value=2"), "--tasks", tasks, "--list")
-    assert again.stdout.startswith("done"), "nothing of it is made again"
+    assert again.stdout.startswith("done"), "nothing is repeated"
 
 
-def test_data_is_looked_for_beside_the_file_and_then_in_the_tasks_folder(own_sst2, tmp_path):
+def test_data_is_searched_beside_the_file_and_then_in_the_tasks_folder(own_sst2, tmp_path):
     task, folder = load_task(str(own_sst2)), tmp_path / "data"
     assert task.file(folder, "train") == own_sst2.parent / "train.tsv"
     (own_sst2.parent / "train.tsv").unlink()
@@ -69,7 +69,7 @@ def test_data_is_looked_for_beside_the_file_and_then_in_the_tasks_folder(own_sst
         task.read(folder, "train")
 
 
-def test_missing_data_is_said_before_anything_is_trained(own_sst2, tmp_path):
+def test_missing_data_is_reported_before_training(own_sst2, tmp_path):
     (own_sst2.parent / "dev.tsv").unlink()
     with pytest.raises(MissingDataError, match="no dev data"):
         columns.check_data(load_task(str(own_sst2)))
@@ -144,11 +144,11 @@ def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_and_work(tasks_of_
     (file,) = paths.reports().glob("*/*/finetuning.csv")
     found = pd.read_csv(file).set_index("task")
     assert list(found.index) == names
-    # What a constant answer scores: of three, four and two options as often right as another.
+    # Scores of a constant answer: each of three, four and two options is right equally often.
     assert found["baseline"].round(1).to_list() == [33.3, 50.0, 50.0]
 
 
-def test_all_that_is_wrong_with_a_file_is_said_in_one_round(tmp_path):
+def test_all_errors_of_a_file_are_reported_at_once(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(
         "kind: classification\ntitel: Mine\ndata: {train: a.tsv}\nmetrics: [f2]\n"

@@ -21,8 +21,8 @@ def last(capfd) -> str:
     return capfd.readouterr().err.splitlines()[-1]
 
 
-def test_the_time_left_is_of_the_run_with_its_fine_tunings_and_of_the_whole_study(capfd):
-    # Fine-tunings take half of a budget, what comes after three budgets.
+def test_the_time_left_is_that_of_the_run_with_its_fine_tunings_and_of_the_study(capfd):
+    # Fine-tunings take half of a budget, later runs three budgets.
     progress = RunProgress("sop", Place.read("2/4:0.5:3"), FakeClock())
     progress.show(line(share=0.25, training_seconds=30))
     shown = last(capfd)
@@ -31,14 +31,14 @@ def test_the_time_left_is_of_the_run_with_its_fine_tunings_and_of_the_whole_stud
 
 
 @pytest.mark.parametrize("place", [None, "1/1:0.5:0"])
-def test_a_run_by_itself_shows_its_own_time_alone(capfd, place):
+def test_a_single_run_shows_only_its_own_time(capfd, place):
     RunProgress("sop", Place.read(place), FakeClock()).show(line(share=0.5, training_seconds=30))
     shown = last(capfd)
     assert shown.startswith("sop: ")
     assert "study" not in shown
 
 
-def test_fine_tunings_go_on_in_the_same_bar_at_their_own_speed(capfd):
+def test_fine_tunings_continue_the_bar_at_their_own_speed(capfd):
     clock = FakeClock()
     progress = RunProgress("sop", Place.read("1/2:0.5:1"), clock)
     progress.show(line(share=1.0, training_seconds=100))
@@ -50,7 +50,7 @@ def test_fine_tunings_go_on_in_the_same_bar_at_their_own_speed(capfd):
     assert last(capfd).endswith("25%  fine-tuning 2 of 4: RTE, seed 0  2:00 left, study 3:40")
 
 
-def test_a_run_that_was_trained_before_learns_the_speed_from_its_fine_tunings(capfd):
+def test_a_run_that_was_trained_before_takes_the_speed_from_its_fine_tunings(capfd):
     clock = FakeClock()
     progress = RunProgress("sop", Place.read("1/2:0.5:1"), clock)
     progress.show_finetuning("SST-2, seed 0", 0, 2)
@@ -60,7 +60,7 @@ def test_a_run_that_was_trained_before_learns_the_speed_from_its_fine_tunings(ca
     assert last(capfd).endswith("0:30 left, study 2:30"), "two fine-tunings of 30 s are half a budget"
 
 
-def test_plain_lines_come_seldom_and_one_at_the_end(capfd):
+def test_plain_lines_are_printed_rarely_and_once_at_the_end(capfd):
     clock = FakeClock()
     progress = RunProgress("sop", Place.read(None), clock)
     for second in range(1, 21):

@@ -22,14 +22,14 @@ def here(quantity: Quantity) -> tuple[float, float]:
     return quantity.here
 
 
-def test_a_laptop_run_is_told_to_be_short_of_tokens():
+def test_a_laptop_run_is_noted_for_too_few_tokens():
     found = regime.of_config(load(["scale=laptop"]))
     (note,) = [note for note in regime.notes(found) if note.startswith("tokens per parameter")]
     assert "below the paper's" in note
     assert "Tables 3 and 4" in note
 
 
-def test_a_record_counts_the_tokens_that_were_read_and_the_documents_as_they_were_cut():
+def test_a_record_gives_the_tokens_read_and_the_documents_as_cut():
     record = toy_record()
     found = by_name(regime.of_record(record))
     parameters = record.parameters["total"]
@@ -39,16 +39,16 @@ def test_a_record_counts_the_tokens_that_were_read_and_the_documents_as_they_wer
 
 
 @pytest.mark.parametrize(("value", "times"), [(5.0, 2.0), (10.0, 1.0), (15.0, 1.0), (60.0, 3.0)])
-def test_how_far_a_number_is_off_is_counted_from_the_nearer_end_of_the_papers_range(value, times):
+def test_the_distance_from_the_paper_is_measured_from_the_nearer_end_of_its_range(value, times):
     assert Quantity("a ratio", (value, value), (10.0, 20.0), "a table", "a reason").times_off == times
 
 
-def test_what_is_not_known_is_not_said_to_be_off():
+def test_unknown_numbers_are_not_far_off():
     assert Quantity("a ratio", None, (10.0, 20.0), "a table", "a reason").times_off == 1
     assert Quantity("a ratio", (5.0, 5.0), None, "a table", "a reason").times_off == 1
 
 
-def test_several_runs_are_told_from_the_smallest_to_the_largest_and_by_the_one_that_is_furthest_off():
+def test_several_runs_are_a_range_judged_by_its_farther_end():
     runs = [regime.of_config(load(["scale=laptop", f"budget.value={steps}"]), 1e6) for steps in (10, 1000)]
     together = by_name(regime.together(runs))["passes over the text"]
     assert together.here == tuple(here(by_name(run)[together.name])[0] for run in runs)

@@ -7,13 +7,13 @@ from albert_lab.errors import ConfigError
 from albert_lab.runs import reported, results, tables
 
 
-def test_a_record_reads_back_as_it_was_written(tmp_path):
+def test_a_record_is_read_back_as_written(tmp_path):
     record = toy_record()
     results.write(tmp_path, record)
     assert results.read(tmp_path) == record
 
 
-def test_a_record_of_before_inference_was_timed_reads_and_has_none(tmp_path):
+def test_a_record_without_timed_inference_can_be_read(tmp_path):
     record = toy_record()
     content = json.loads(record.model_dump_json())
     del content["training"]["inference_tokens_per_second"]
@@ -24,7 +24,7 @@ def test_a_record_of_before_inference_was_timed_reads_and_has_none(tmp_path):
     assert tables.of_record(found) == tables.of_record(record) | {"inference_tokens_per_second": None}
 
 
-def test_a_record_of_before_commits_were_kept_reads_and_adds_no_column(tmp_path):
+def test_a_record_without_a_commit_can_be_read_and_adds_no_column(tmp_path):
     content = json.loads(toy_record().model_dump_json())
     del content["provenance"]["commit"]
     (tmp_path / results.RECORD).write_text(json.dumps(content))
@@ -51,12 +51,12 @@ def test_every_score_carries_its_n_and_interval_into_the_table():
     assert row["sop_accuracy_by"] == "head"
 
 
-def test_a_metrics_line_cut_short_by_a_kill_is_left_out(tmp_path):
+def test_a_metrics_line_cut_off_by_a_kill_is_left_out(tmp_path):
     (tmp_path / results.METRICS).write_text('{"event": "training", "step": 1}\n{"event": "trai')
     assert results.read_metrics(tmp_path) == [{"event": "training", "step": 1}]
 
 
-def test_curves_hold_the_evaluations_along_the_way(tmp_path):
+def test_curves_contain_the_evaluations_during_training(tmp_path):
     lines = ['{"event": "training", "step": 1}', '{"event": "evaluation", "step": 2, "mlm_accuracy": 0.5}']
     (tmp_path / results.METRICS).write_text("\n".join(lines))
     assert reported.curve(tmp_path) == ({"step": 2, "mlm_accuracy": 0.5},)

@@ -23,7 +23,7 @@ from albert_lab.runs import run as runs
 
 
 class Child:
-    """The process that makes a run: what `python -m albert_lab.runs.worker FOLDER` does, with torch loaded before."""
+    """The process of a run: as `python -m albert_lab.runs.worker FOLDER`, with torch loaded in advance."""
 
     def __init__(self, folder: Path) -> None:
         self._process = quick_starts().Process(target=make, args=(folder, dict(os.environ)))
@@ -39,13 +39,13 @@ class Child:
 
 
 def make(folder: Path, environment: dict[str, str]) -> None:
-    os.environ |= environment  # not that of the server
+    os.environ |= environment  # not the environment of the server
     with said_by(folder).open("w", buffering=1) as sys.stderr:
         sys.exit(worker.command([str(folder)]))
 
 
 def said_by(folder: Path) -> Path:
-    """What the process that makes a run says."""
+    """The output of the process of a run."""
     return folder.with_name(f"{folder.name}.said")
 
 
@@ -61,7 +61,7 @@ def assert_same_weights(one: Path, other: Path) -> None:
         assert tensor.tobytes() == second[name].tobytes(), name
 
 
-def test_a_runs_name_leaves_the_machine_and_the_path_out_and_keeps_the_text(corpus, tmp_path):
+def test_a_runs_name_depends_on_the_text_but_not_on_machine_and_path(corpus, tmp_path):
     name = runs.plan(toy_config(corpus)).name
     assert runs.plan(toy_config(corpus, "machine.threads=2", "machine.log_every_steps=1")).name == name
     assert runs.plan(toy_config(write_corpus(tmp_path / "elsewhere"))).name == name
@@ -69,12 +69,12 @@ def test_a_runs_name_leaves_the_machine_and_the_path_out_and_keeps_the_text(corp
     assert runs.plan(toy_config(write_corpus(tmp_path / "longer", documents=81))).name != name
 
 
-def test_under_a_budget_in_seconds_the_machine_is_part_of_the_name(corpus):
+def test_with_a_budget_in_seconds_the_machine_is_part_of_the_name(corpus):
     one, other = (toy_config(corpus, "budget=wall-clock", f"machine.threads={threads}") for threads in (1, 2))
     assert runs.plan(one).name != runs.plan(other).name
 
 
-def test_runs_are_compared_on_one_set_whatever_their_seed_objective_and_shape(corpus):
+def test_runs_of_any_seed_objective_and_shape_are_compared_on_one_set(corpus):
     sets = {
         runs.plan(toy_config(corpus, *overrides)).evaluation_set
         for overrides in (["seed=1"], ["inter_sentence=nsp"], ["embedding_size=48", "sharing=not-shared"])
@@ -84,7 +84,7 @@ def test_runs_are_compared_on_one_set_whatever_their_seed_objective_and_shape(co
     assert other.evaluation_set not in sets
 
 
-def test_a_run_reads_back_from_its_folder(corpus, own_home):
+def test_a_run_is_read_back_from_its_folder(corpus, own_home):
     run = runs.plan(toy_config(corpus))
     assert runs.read(runs.create(run)) == run
 
@@ -100,7 +100,7 @@ def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
-def test_a_run_that_waits_for_another_process_says_so_and_stops_when_it_is_told_to(corpus, own_home, number, code):
+def test_a_run_that_waits_for_another_process_reports_it_and_can_be_stopped(corpus, own_home, number, code):
     folder = runs.create(runs.plan(toy_config(corpus)))
     with FileLock(folder / runs.LOCK):
         child = Child(folder)
@@ -134,7 +134,7 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
     assert record.provenance.commit == commit.of_code()
     written = (folder / results.RECORD).stat().st_mtime_ns
     assert Child(folder).wait() == 0
-    assert (folder / results.RECORD).stat().st_mtime_ns == written, "what is done is not made again"
+    assert (folder / results.RECORD).stat().st_mtime_ns == written, "finished work is not repeated"
 
 
 def test_a_record_copied_from_another_run_is_refused(corpus, own_home):
@@ -146,7 +146,7 @@ def test_a_record_copied_from_another_run_is_refused(corpus, own_home):
         results.check(folder)
 
 
-def test_a_diverged_run_fails_with_its_reason_and_makes_no_row(corpus, own_home):
+def test_a_diverged_run_fails_with_its_reason_and_has_no_row(corpus, own_home):
     folder = runs.create(runs.plan(toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0")))
     assert Child(folder).wait() == 1
     assert states.state(folder) == "failed"
@@ -154,7 +154,7 @@ def test_a_diverged_run_fails_with_its_reason_and_makes_no_row(corpus, own_home)
     assert results.read(folder) is None
 
 
-def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own_home):
+def test_a_stopped_run_saves_reports_it_and_resumes_to_the_same_weights(corpus, own_home):
     config = toy_config(corpus, "budget.value=100", "machine.log_every_steps=2")
     folder = runs.create(runs.plan(config))
     stopped_at = [0]
@@ -177,7 +177,7 @@ def test_a_stopped_run_saves_says_so_and_goes_on_to_the_same_weights(corpus, own
 
 
 @pytest.mark.kills
-def test_killed_at_any_moment_and_started_again_it_ends_with_the_same_weights(corpus, own_home):
+def test_a_run_killed_at_any_moment_resumes_to_the_same_weights(corpus, own_home):
     config = toy_config(corpus, "budget.value=100", "machine.checkpoint_seconds=0", "machine.log_every_steps=3")
     folder = runs.create(runs.plan(config))
     other = own_home / "straight"
@@ -195,7 +195,7 @@ def test_killed_at_any_moment_and_started_again_it_ends_with_the_same_weights(co
     assert Child(folder).wait() == 0
     assert_same_weights(folder, other)
     steps = [json.loads(line)["step"] for line in (folder / results.METRICS).read_text().splitlines()]
-    assert steps == sorted(steps), "no step stands twice in the log"
+    assert steps == sorted(steps), "no step is in the log twice"
 
 
 def test_a_disk_that_is_full_is_reported_with_the_folder_of_the_run(corpus, own_home, monkeypatch, capsys):
