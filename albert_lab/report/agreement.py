@@ -19,10 +19,10 @@ TO_BEAT = (
 
 @dataclass(frozen=True)
 class Agreement:
-    """Pairs of rows that the paper prints different scores for: all that have scores here, and those decided here.
+    """Pairs of rows with different scores in the paper: all pairs with scores here, and those decided here.
 
-    A pair is decided where the 95 % interval of its difference leaves 0 out, neither row is at the floor, and both
-    have enough seeds for a verdict. Each count is of pairs, and of those in the paper's order.
+    A pair is decided if the 95 % interval of its difference excludes 0, neither row is at the floor, and both have
+    enough seeds for a verdict. Each count is given for all pairs and for those in the paper's order.
     """
 
     pairs: int = 0
@@ -31,7 +31,7 @@ class Agreement:
     decided_agreeing: int = 0
 
     def __add__(self, other: "Agreement") -> "Agreement":
-        """The pairs of both."""
+        """The sum of two agreements."""
         return Agreement(
             self.pairs + other.pairs,
             self.agreeing + other.agreeing,
@@ -43,12 +43,12 @@ class Agreement:
 def agreement(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> Agreement:
     """The agreement of a table with the paper's, over all pairs of its rows in every score that the paper prints.
 
-    The average is left out: it repeats its tasks. Equal means here agree with nothing.
+    The average is left out, since it repeats its tasks. Equal means here never agree with the paper's order.
 
     Args:
         experiment: the paper's cells.
         table: the rows of its table.
-        tunings: a line a fine-tuning, as in TableScores.
+        tunings: one line per fine-tuning, as in TableScores.
     """
     if experiment.paper is None:
         return Agreement()
@@ -88,7 +88,7 @@ def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Agreem
 
 
 def as_text(found: Agreement) -> str:
-    """An agreement in one line, with 95 % Wilson intervals that take pairs for independent; empty without pairs."""
+    """An agreement in one line, with 95 % Wilson intervals that assume independent pairs; empty without pairs."""
     if not found.pairs:
         return ""
     text = f"Order of rows: of {_comparisons(found.pairs)} of two rows by one score,"
@@ -113,5 +113,5 @@ def _share(part: int, n: int) -> str:
 
 
 def total(found: Iterable[Agreement]) -> Agreement:
-    """All pairs of several tables."""
+    """The sum of the agreements of several tables."""
     return sum(found, Agreement())

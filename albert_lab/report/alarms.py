@@ -11,12 +11,12 @@ from albert_lab.studies.table import INTRINSIC_HEADINGS, Row, Run, task_columns
 
 
 def section(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame) -> str:
-    """The alarms of a table as a list in Markdown; empty where there are none.
+    """The alarms of a table as a list in Markdown; empty if there are none.
 
     Args:
         experiment: its columns.
         table: its rows.
-        tunings: a line a fine-tuning.
+        tunings: one line per fine-tuning.
     """
     lines = [*held_out(table), *_unmoved(experiment, table, tunings)]
     return "\n".join(f"- {line}." for line in lines)
@@ -33,7 +33,7 @@ def held_out(rows: Sequence[Row]) -> list[str]:
 
 
 def _at_floor(table: Sequence[Row], column: str, *, lexical: bool) -> list[str]:
-    """A line a row with runs at chance, or, if lexical, above chance and not above bags of tokens."""
+    """One line per row with runs at chance, or, if lexical, above chance but not above bags of tokens."""
     words = f"{INTRINSIC_HEADINGS[column]} {f'above chance, {NOT_ABOVE_BAGS},' if lexical else 'at chance'}"
     rows = [row for row in table if row.runs]
     counts = [sum(_has_alarm(run, column, lexical=lexical) for run in row.runs) for row in rows]
@@ -48,7 +48,7 @@ def _at_floor(table: Sequence[Row], column: str, *, lexical: bool) -> list[str]:
 
 
 def _has_alarm(run: Run, column: str, *, lexical: bool) -> bool:
-    alarms = run.get("alarms")  # as text: the column, then what is wrong with it
+    alarms = run.get("alarms")  # as text: the column, then the reason of the alarm
     found = alarms.split("; ") if isinstance(alarms, str) and alarms else []
     return any(alarm.split()[0] == column and (NOT_ABOVE_BAGS in alarm) == lexical for alarm in found)
 

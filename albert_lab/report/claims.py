@@ -1,4 +1,4 @@
-"""Verdicts: what the seeds of a table say about the claims that its experiment makes."""
+"""Verdicts: the claims of an experiment, tested on the seeds of its table."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ FEWEST_SEEDS = 3
 
 
 class Decision(StrEnum):
-    """What the runs say about a claim."""
+    """The decision of the runs on a claim."""
 
     SUPPORTED = "supported"
     NOT_SUPPORTED = "not supported"
@@ -34,22 +34,22 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its decision, and what it rests on.
+    """A claim with its decision and the evidence.
 
     Attributes:
-        claim: what was checked.
+        claim: the claim.
         decision: the verdict.
-        comparison: the weakest comparison of the claim, or the one that speaks against it.
+        comparison: the weakest comparison of the claim, or the one that contradicts it.
         effect: of that comparison: in points for scores, as a factor for a ratio, else in the column's unit.
         interval: its 95 % interval.
-        n: seeds.
-        is_paired: what seeds do to all rows alike is left out.
+        n: number of seeds.
+        is_paired: whether effects that a seed has on all rows are removed.
         p: of the claim, after Holm's correction.
         papers_effect: the same comparison of the paper's cells.
-        seeds: how many would decide an effect of the paper's size.
-        lack: why that is not known.
-        reason: why a claim is not decided.
-        alarms: those of its rows on held-out scores.
+        seeds: the number that would decide an effect of the paper's size.
+        lack: the reason if that number is unknown.
+        reason: the reason if the claim is not decided.
+        alarms: the alarms of its rows on held-out scores.
     """
 
     claim: Claim
@@ -69,7 +69,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Finding:
-    """A comparison with its estimate; for and against are two-sided p-values."""
+    """A comparison with its estimate; its p-values for and against are two-sided."""
 
     comparison: Comparison
     estimate: Estimate
@@ -90,16 +90,16 @@ class _Finding:
 
     @property
     def is_outside(self) -> bool:
-        """The whole interval lies beyond one of the bounds."""
+        """Whether the whole interval is beyond one of the bounds."""
         found = self.estimate.interval
         return found is not None and (found[1] < self.comparison.low or self.comparison.high < found[0])
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    """All findings of one claim: it holds where every required one does, and fails where any one does.
+    """All findings of one claim: it is true if all required ones are, and false if any one is false.
 
-    not_learnt says why its rows can show nothing; empty where they can.
+    not_learnt is the reason why its rows are no evidence; empty if they are.
     """
 
     claim: Claim
@@ -121,7 +121,9 @@ class _Evidence:
 
     @property
     def denial(self) -> float:
-        return min(1.0, len(self.findings) * self.strongest_against.denial)  # Bonferroni: any one of them denies
+        return min(
+            1.0, len(self.findings) * self.strongest_against.denial
+        )  # Bonferroni: any of them can deny the claim
 
     @property
     def speaks_against(self) -> bool:
@@ -143,24 +145,24 @@ class _Evidence:
 def decide(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> list[Verdict]:
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
-    Supported: the claim's p-value stays below ALPHA after the correction. Not supported: that of the opposite does.
-    Not learnt: a row that the claim compares is at the floor, so that it has learnt nothing; or the claim is on the
-    level of one row, such as to be at chance, and no row of the table has learnt the metric. Undecided: neither, or
-    fewer than FEWEST_SEEDS seeds. Not run: a row has no scores.
+    Supported: the claim's p-value is below ALPHA after the correction. Not supported: that of the opposite is.
+    Not learnt: a compared row is at the floor, so it has learnt nothing; or the claim is about the level of one row,
+    such as chance, and no row of the table has learnt the metric. Undecided: neither, or fewer than FEWEST_SEEDS seeds.
+    Not run: a row has no scores.
 
     Args:
         experiment: its claims, and the paper's cells.
         table: the rows of the experiment's table.
-        tunings: a line a fine-tuning, as in TableScores.
+        tunings: one line per fine-tuning, as in TableScores.
     """
     return _decide(experiment.claims, experiment, TableScores(table, tunings))
 
 
 def companions(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> list[Verdict]:
-    """Verdicts on the claims about the downstream average by other measures of the same rows, a family of their own.
+    """Verdicts on the claims about the downstream average by other measures of the same rows, as a separate family.
 
-    None of them is the paper's metric: the average without tasks that no row has learnt, where there are such; minus
-    the held-out MLM loss; minus the loss of the fine-tuned tasks. A measure that no run has makes no verdict, nor does
+    None of them is the paper's metric: the average without tasks that no row has learnt, if there are any; minus the
+    held-out MLM loss; minus the loss of the fine-tuned tasks. There is no verdict for a measure that no run has, or for
     a claim that names a number, such as a margin in points.
 
     Source: Magnusson et al., DataDecide (2025, arXiv 2504.11393): likelihoods are the most informative at small scales.
@@ -190,7 +192,7 @@ def _decide(claims: Sequence[Claim], experiment: Experiment, scores: TableScores
 
 
 def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evidence | Verdict:
-    """The findings of a claim; a verdict at once where the table does not have what it needs."""
+    """The findings of a claim, or a verdict if the table lacks the data for them."""
     column = scores.column(claim.metric)
     found: dict[str, Row] = {}
     for labels in claim.rows(experiment.grid):
@@ -217,10 +219,10 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
 
 
 def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: str) -> str:
-    """Why the rows of a claim can show nothing, by their floors; empty where they can.
+    """The reason, from their floors, why the rows of a claim are no evidence; empty if they are.
 
-    A row may be at chance on purpose where the claim is on its level alone: that says something as soon as some other
-    row shows that the metric can be learnt at all, and this row has learnt what it was trained for.
+    If the claim is only about its level, a row can be at chance on purpose. This is evidence if another row shows that
+    the metric can be learnt, and this row has learnt the task that it was trained for.
     """
     if isinstance(claim, AtChance) and claim.trained_for and scores.is_at_floor(rows[0], claim.trained_for):
         return f"{name(rows[0].labels)} is at the floor of {claim.trained_for}, which it was trained for"
@@ -267,7 +269,7 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
 
 
 def _seeds(evidence: _Evidence, experiment: Experiment, alpha: float) -> tuple[int | None, str]:
-    """How many seeds would show all that a claim requires if the truth were the paper's; or why it is not known."""
+    """The number of seeds that would support a claim if the paper's effect were true; or why it is unknown."""
     needed = []
     for finding in evidence.required:
         comparison = finding.comparison
@@ -286,7 +288,7 @@ def _seeds(evidence: _Evidence, experiment: Experiment, alpha: float) -> tuple[i
 
 
 def papers_effect(comparison: Comparison, metric: str, experiment: Experiment) -> Decimal | None:
-    """The paper's own value of a comparison, exact in its printed cells; None where it does not print all of them."""
+    """The paper's value of a comparison, exact in its printed cells; None if it does not print all of them."""
     if experiment.paper is None:
         return None
     total = Decimal()

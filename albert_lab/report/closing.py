@@ -1,4 +1,4 @@
-"""The output at the end of a study: table, verdicts, what each row learnt, alarms, and the path of the report."""
+"""The output at the end of a study: table, verdicts, a sentence per row, alarms, and the path of the report."""
 
 import os
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def _claim(verdict: dict) -> str:
 
 
 def _places(folder: Path, figures: Sequence[str]) -> list[str]:
-    """Where report, page and the first figure are, from the current folder where they lie below it."""
+    """The paths of report, page and first figure, relative to the current folder if they are below it."""
     files = {"report": folder / report.REPORT, "page": folder / report.PAGE}
     drawn = [folder / f"{name}.png" for name in figures if (folder / f"{name}.png").is_file()]
     files |= {"figure": drawn[0]} if drawn else {}

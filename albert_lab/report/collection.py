@@ -23,7 +23,7 @@ from albert_lab.studies.table import Row, Run
 
 @dataclass(frozen=True)
 class Entry:
-    """One experiment of the paper in a collection: its report's folder and study, None where it has no report there."""
+    """One experiment of the paper in a collection: its report's folder and study, None without a report."""
 
     experiment: Experiment
     folder: Path | None = None
@@ -36,7 +36,7 @@ class Entry:
 
     @property
     def finetunings(self) -> pd.DataFrame:
-        """A line a fine-tuning."""
+        """One line per fine-tuning."""
         return self.study.finetunings if self.study else pd.DataFrame()
 
     @cached_property
@@ -46,7 +46,7 @@ class Entry:
 
     @cached_property
     def agreement(self) -> Agreement:
-        """How the order of its pairs of rows compares with the paper's."""
+        """The agreement of the order of its rows with the paper's."""
         return agreement(self.experiment, self.rows, self.finetunings)
 
     @property
@@ -56,7 +56,7 @@ class Entry:
 
     @property
     def missing(self) -> dict[str, str]:
-        """Why each run, fine-tuning or column is missing that the table should have, by its name."""
+        """The reasons of missing runs, fine-tunings and columns of the table, by name."""
         if self.study is None:
             return {self.experiment.name: f"no report; `albert-lab {self.experiment.name}` makes one"}
         found = {name: reason for row in self.rows for name, reason in row.missing.items()}
@@ -68,7 +68,7 @@ class Entry:
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data; None where there is no report."""
+        """The entry as plain data; None without a report."""
         return {
             "experiment": self.experiment.name,
             "source": self.experiment.source,
@@ -85,7 +85,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the runs and fine-tunings of a collection took, each counted once."""
+    """The cost of the runs and fine-tunings of a collection, each counted once."""
 
     runs: int
     tokens: int
@@ -106,12 +106,12 @@ class Collection:
 
     @property
     def decisions(self) -> Counter[Decision]:
-        """How many claims have which verdict."""
+        """The number of claims by verdict."""
         return Counter(verdict.decision for entry in self.entries for verdict in entry.verdicts)
 
     @property
     def cost(self) -> Cost:
-        """What it all took."""
+        """The total cost."""
         runs: dict[str, Run] = {run["run"]: run for each in self.entries for row in each.rows for run in row.runs}
         tuned = {
             (line["run"], line["task"], line["seed"]): line["total_seconds"]
@@ -130,11 +130,11 @@ class Collection:
 
     @property
     def missing(self) -> dict[str, str]:
-        """Why what is missing is missing, by its name."""
+        """The reasons of missing items, by name."""
         return {name: reason for entry in self.entries for name, reason in entry.missing.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """The collection as plain data."""
         return {
             "scale": self.scale,
             "corpus": self.corpus,
@@ -146,10 +146,10 @@ class Collection:
 
 
 def read(root: Path) -> list[Collection]:
-    """The collections of the reports that lie in folders of folders under a root, the one with most training first.
+    """The collections of the reports in `<root>/<place>/<name>` folders, the one with most training first.
 
-    Reports of other studies are left out. An experiment that brings a corpus of its own, as the one on additional data
-    does, belongs to that of the corpus that the others have by default.
+    Reports of other studies are left out. An experiment with a different corpus, such as the one on additional data,
+    belongs to the collection of the default corpus.
 
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
@@ -173,7 +173,7 @@ def read(root: Path) -> list[Collection]:
 
 
 def holds_reports(root: Path) -> bool:
-    """Whether a folder is no report itself and has reports in its folders' folders."""
+    """Whether a folder is not a report and has reports two levels below it."""
     return not (root / studies.EXPERIMENT).exists() and any(True for _ in _experiment_files(root))
 
 

@@ -18,7 +18,7 @@ from albert_lab.studies.experiment import scores
 from albert_lab.studies.table import Column, Row, fitting, intrinsic_columns, task_columns
 
 SPEED = "tokens_per_second"
-# What two sets of results may differ in besides their numbers.
+# Settings in which two sets of results may differ.
 SETTINGS = (
     *("corpus", "budget", "num_layers", "hidden_size", "vocab_size", "max_sequence_length", "batch_size", "masking"),
     *("optimizer", "learning_rate", "corpus_fingerprint", "tokenizer_fingerprint", "evaluation_set"),
@@ -28,7 +28,7 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """A mean over n seeds with its 95 % interval: over seeds, or of the answers of a single seed; null if unknown."""
+    """A mean over n seeds with its 95 % interval: over seeds, or over the answers of a single seed; null if unknown."""
 
     value: float
     n: int
@@ -51,7 +51,7 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class Sides:
-    """Two report folders line by line, and what they differ in besides: each setting as it is in A and in B."""
+    """Two report folders line by line, and the settings in which they differ, as in A and in B."""
 
     a: Path
     b: Path
@@ -60,7 +60,7 @@ class Sides:
 
     @property
     def has_one_set(self) -> bool:
-        """All runs were scored on the same held-out set."""
+        """Whether all runs were scored on the same held-out set."""
         return "evaluation_set" not in self.differing
 
 
@@ -68,7 +68,7 @@ def compare(a: Path, b: Path) -> Sides:
     """Two report folders side by side, by the paper's labels of their rows.
 
     Raises:
-        ConfigError: a folder that is no report, or two that have no row in common.
+        ConfigError: a folder is not a report, or the two have no row in common.
     """
     with fitting(a):
         left = _read(a)
@@ -94,7 +94,7 @@ def _beside(a: Path, left: "_Side", b: Path, right: "_Side") -> Sides:
 
 @dataclass(frozen=True)
 class _Side:
-    rows: dict[frozenset[tuple[str, str]], Row]  # by their labels, whatever the order of the axes
+    rows: dict[frozenset[tuple[str, str]], Row]  # by their labels, in any order of the axes
     columns: list[Column]
     points: pd.DataFrame
     runs: pd.DataFrame
@@ -134,7 +134,7 @@ def _cell(row: Row | None, column: str) -> Cell | None:
 
 
 def _newcombe(a: Cell, b: Cell) -> Cell:
-    """B - A, with Newcombe's interval of a difference of two shares where both are of one seed's answers.
+    """B - A, with Newcombe's interval of a difference of two shares if each has a single seed.
 
     Source: Newcombe 1998, Statistics in Medicine 17, method 10: each side's distance to its own bound.
     """
@@ -200,7 +200,7 @@ def _shown(cell: Cell | None, column: str, *, signed: bool = False) -> str:
 
 
 def as_json(sides: Sides) -> str:
-    """A comparison as one JSON document; what is missing is null."""
+    """A comparison as one JSON document; missing values are null."""
     content: Mapping[str, object] = {
         "a": str(sides.a),
         "b": str(sides.b),

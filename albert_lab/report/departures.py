@@ -1,10 +1,10 @@
-"""How a table's runs depart from the paper and its release: the footnotes that every scale prints."""
+"""The departures of a table's runs from the paper and its release: the footnotes that every scale prints."""
 
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
-Run = dict[str, Any]  # a run as runs.tables.row() has it
+Run = dict[str, Any]  # a run as runs.tables.row() returns it
 
 PAPERS_SCALE = (
     "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
@@ -12,7 +12,7 @@ PAPERS_SCALE = (
 )
 RELEASED_SHORT_SHARE = 0.1
 RELEASED_SENTENCES = 10_000_000
-# What the code does otherwise at every scale; each is marked in the code by "Differs from the ...".
+# Departures of the code at every scale; each is marked in the code by "Differs from the ...".
 _ALWAYS = (
     "At every scale, unlike the release: text is cut from the front and the back of a chunk alternately, so that"
     " lengths do not reveal the order of segments; a segment of another document begins at the start of a sentence; the"
@@ -21,7 +21,7 @@ _ALWAYS = (
 
 
 def departures(scale: str, runs: Sequence[Run]) -> list[str]:
-    """The footnotes of a table; none where no run is finished."""
+    """The footnotes of a table; empty if no run is finished."""
     if not runs:
         return []
 
@@ -59,9 +59,9 @@ def departures(scale: str, runs: Sequence[Run]) -> list[str]:
 
 
 def mixed(runs: Sequence[Run]) -> list[str]:
-    """What to know where rows were not computed alike; nothing where they were."""
+    """A note if rows were computed on different hardware; otherwise empty."""
     found = {
-        # Tables of before the names of devices were noted have their kind alone.
+        # Older tables only have the kind of device, not its name.
         "devices": {_text(run.get("devices")) or run["device"] for run in runs},
         "precisions": {run["precision"] for run in runs},
     }
@@ -76,7 +76,7 @@ def _text(cell: object) -> str:
 
 
 def _sentences(run: Run) -> float:
-    """Sentences that a run's tokenizer was trained on at most; 0 of a model file, and in tables of earlier versions."""
+    """The maximum number of sentences for a run's tokenizer; 0 for a model file, and in older tables."""
     found = run.get("tokenizer_sentences") or 0
     return found if found == found else 0  # an empty cell is not a number
 

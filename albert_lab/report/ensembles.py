@@ -1,4 +1,4 @@
-"""The part of a report on ensembles, from their lines in its study."""
+"""The section of a report on ensembles, from their lines in its study."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _HOW_TO_READ = (
 
 
 def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:
-    """Heading, text and tables; none where the experiment has no ensembles."""
+    """Heading, text and tables; empty if the experiment has no ensembles."""
     if experiment.ensemble is None:
         return []
     if not found:
@@ -37,7 +37,7 @@ def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:
             shown += f" [{low:.1f}, {high:.1f}]"
         cells = [line["title"], str(line["row"]), str(line["seed"]), f"{len(members)} of {line['finetunings']}"]
         cells += [_score(line, "single"), shown, ", ".join(f"{score:.1f}" for score in members)]
-        if paper:  # of the official task, and of no other
+        if paper:  # only for the official task
             cells.append(paper.get(line["task"], MISSING))
         body.append(cells)
     return ["## Ensembles", _HOW_TO_READ, as_table(header, body), *_parts(found)]
@@ -53,7 +53,7 @@ def _score(line: Line, which: str) -> str:
 
 
 def _parts(found: Sequence[Line]) -> list[str]:
-    """What else each task is scored by, such as RACE's two levels."""
+    """Further scores of each task, such as RACE's two levels."""
     body = []
     for line in found:
         single, together = (json.loads(line[f"{which}_scores"]) for which in ("single", "ensemble"))

@@ -24,13 +24,13 @@ class ExampleScores:
 
 
 def example_variance(rows: Sequence[ExampleScores], weights: Sequence[float]) -> tuple[float, float]:
-    """The variance that the choice of examples gives to a weighted sum of row means, and its degrees of freedom.
+    """The variance of a weighted sum of row means due to the choice of examples, and its degrees of freedom.
 
     By moments in a crossed layout of seeds and examples: the variance over examples of the sum's mean over seeds,
-    less what chance answers of single seeds add to it, which the spread over seeds already includes. Never below 0.
+    minus the part due to random answers of single seeds, which the spread over seeds already includes. At least 0.
 
     Args:
-        rows: one a weight. Rows of the same examples are paired example by example, others add up.
+        rows: one per weight. Rows of the same examples are paired example by example, others add up.
         weights: of the row means.
     """
     groups: dict[str, list[tuple[float, ExampleScores]]] = {}
@@ -48,14 +48,14 @@ def example_variance(rows: Sequence[ExampleScores], weights: Sequence[float]) ->
 
 
 def _interaction(group: Sequence[tuple[float, ExampleScores]]) -> float:
-    """What seeds that answer an example differently add to the variance over examples of a group's mean."""
+    """The part of the variance of a group's mean over examples that is due to different answers of seeds."""
     if len({row.seeds for _, row in group}) == 1:
         return _residual(np.asarray(sum(weight * row.scores for weight, row in group)))
     return sum(weight**2 * _residual(row.scores) for weight, row in group)
 
 
 def _residual(scores: np.ndarray) -> float:
-    """The mean square of what neither seed nor example explains, over the number of seeds; 0 for a single seed."""
+    """The mean square of the residuals of seeds and examples, over the number of seeds; 0 for a single seed."""
     seeds, examples = scores.shape
     if seeds < 2:
         return 0.0
@@ -68,15 +68,15 @@ def multi_bootstrap(
 ) -> tuple[float, float]:
     """The 95 % percentile interval of a weighted sum of row means by the Multi-Bootstrap.
 
-    Seeds and examples are drawn with replacement at once; rows with the same seeds, or the same examples, draw them
-    together (paired), others each for itself. Too narrow at few seeds, so that no verdict rests on it.
+    Seeds and examples are both drawn with replacement; rows with the same seeds, or the same examples, draw them
+    together (paired), others separately. Too narrow with few seeds, so no verdict uses it.
 
     Source: Sellam et al., The MultiBERTs (ICLR 2022, arXiv 2106.16163), section 3.
 
     Args:
-        rows: one a weight.
+        rows: one per weight.
         weights: of the row means.
-        rng: what draws.
+        rng: the random generator.
         resamples: their number.
     """
     drawn_seeds: Mapping[tuple[int, ...], np.ndarray] = {

@@ -1,4 +1,4 @@
-"""The parts of a report on fine-tuning: what each column is, every fine-tuning, and what to know when reading them."""
+"""The sections of a report on fine-tuning: the columns, every fine-tuning, and notes on how to read them."""
 
 import json
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from albert_lab.report.markdown import as_table, number
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.task import task_names
 
-Line = dict[str, Any]  # a fine-tuning as runs.tables.finetunings() has it
+Line = dict[str, Any]  # a fine-tuning as runs.tables.finetunings() returns it
 
 HEADINGS = ("The downstream tasks", "Every fine-tuning")
 
 
 def sections(tunings: pd.DataFrame) -> list[str]:
-    """Headings and tables; none where nothing was fine-tuned."""
+    """Headings and tables; empty if nothing was fine-tuned."""
     lines = tunings.to_dict("records")
     if not lines:
         return []
@@ -65,7 +65,7 @@ def absent_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
 
 
 def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
-    """Footnotes: what stands in for an official task, subsampling, files that are not the official ones, cuts."""
+    """Footnotes: replacements of official tasks, subsampling, files that are not the official ones, cut examples."""
     lines = tunings.to_dict("records")
     if not lines:
         return []

@@ -1,4 +1,4 @@
-"""The layers of each run in single numbers: how rough their curve is, and where it ends."""
+"""The layers of each run as single numbers: the roughness of their curve, and its last value."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from albert_lab.runs.results import LAYER_NUMBERS
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Row, axis_labels, axis_names
 
-TOKEN = "mean"  # over all real tokens, which is steadier than [CLS] alone
+TOKEN = "mean"  # the mean over all real tokens, which varies less than [CLS]
 _HEADINGS = {
     "l2_roughness": "roughness of L2",
     "degrees_roughness": "roughness of the angle",
@@ -17,7 +17,7 @@ _HEADINGS = {
 
 
 def section(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
-    """The numbers of each row's layers as Markdown, mean and spread over seeds; empty where none were measured."""
+    """The numbers of each row's layers as Markdown, mean and spread over seeds; empty if none were measured."""
     if not any(row.spread(LAYER_NUMBERS[-1]) for row in table):
         return ""
     header = [*axis_names(axes), "seeds", *(_HEADINGS[number] for number in LAYER_NUMBERS)]

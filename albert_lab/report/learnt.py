@@ -1,4 +1,4 @@
-"""What each row of a table learnt of the two sentence tasks, in one sentence per row."""
+"""The accuracies of each row in the two sentence tasks, in one sentence per row."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from albert_lab.studies.table import Column, Row, Run, axis_labels, intrinsic_co
 
 
 def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> list[str]:
-    """One sentence per row on its pair accuracies, each with its floors; none where a study has no such accuracy."""
+    """One sentence per row on its pair accuracies, each with its floors; empty if the study has no such accuracy."""
     columns = [column for column in intrinsic_columns(experiment) if column.key != "mlm_accuracy"]
     scores = TableScores(table)
     sentences = []
@@ -39,9 +39,9 @@ def _highest(runs: Sequence[Run], column: str) -> float:
 
 
 def _interval(scores: TableScores, row: Row, column: str, n: int) -> tuple[float, float]:
-    """The 95 % interval of a row's mean: that of the verdicts, and no narrower than Wilson's over n answers.
+    """The 95 % interval of a row's mean: that of the verdicts, but at least as wide as Wilson's over n answers.
 
-    All seeds answer the same questions: seeds that agree do not make these more.
+    All seeds answer the same questions, so seeds that agree do not increase their number.
     """
     found = scores.estimate([(1.0, row)], column)
     low, high = wilson(found.value / 100 * n, n)

@@ -15,11 +15,11 @@ PROBE_NOTE = (
     "† By a linear probe, which is fitted on training pairs of the same task. The other rows use their own head as"
     " trained: do not compare the two."
 )
-_NUMBER = re.compile(r"[-+±]?\d")  # with what follows it: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
+_NUMBER = re.compile(r"[-+±]?\d")  # also with a suffix: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
 
 
 def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """A table; its cells are printed as they are, columns of numbers to the right."""
+    """A table; cells are printed unchanged, and columns of numbers are aligned to the right."""
     cells = [[cell.replace("|", "\\|") for cell in line] for line in body]
     are_numbers = [
         all(cell == MISSING or _NUMBER.match(cell) for cell in column) for column in zip(*cells, strict=True)
@@ -32,7 +32,7 @@ def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 
 
 def fold(text: str, headings: Collection[str]) -> str:
-    """A text whose sections of these headings, of the second level, are opened by a click on a code host."""
+    """A text in which the sections of these second-level headings are folded, as code hosts show them."""
     opening, *sections = text.split("\n## ")
     parts = [opening.rstrip()]
     for section in sections:
@@ -64,7 +64,7 @@ def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Ro
 
 
 def losses_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:
-    """The losses that belong to columns of scores, mean and spread over seeds; empty where no run has one."""
+    """The losses of columns of scores, mean and spread over seeds; empty if no run has one."""
     shown = [column for column in columns if any(row.spread(loss_name(column.key)) for row in table)]
     if not shown:
         return ""
@@ -87,7 +87,7 @@ def _is_by_probe(row: Row, key: str) -> bool:
 
 
 def _score(row: Row, column: Column) -> str:
-    """Mean ± standard deviation over seeds, or the one seed's score with its interval; F1/EM where it is a mean."""
+    """Mean ± standard deviation over seeds, or the single seed's score with its interval; F1/EM if it is their mean."""
     spread = row.spread(column.key)
     if spread is None:
         return MISSING
@@ -100,7 +100,7 @@ def _score(row: Row, column: Column) -> str:
 
 
 def interval(run: Run, key: str) -> str:
-    """The interval of a run's score, where it has one."""
+    """The interval of a run's score, or an empty text."""
     low, high = (run.get(f"{key}_{end}") for end in ("low", "high"))
     return "" if low is None or high is None else f"[{decimal(low)}, {decimal(high)}]"
 
@@ -111,5 +111,5 @@ def decimal(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """A number without decimals, thousands marked."""
+    """A number without decimals, with thousands separators."""
     return f"{value:,.0f}"

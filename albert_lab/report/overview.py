@@ -25,7 +25,7 @@ _INTRODUCTION = (
 
 
 def write(root: Path) -> Path:
-    """Write the page of all reports under a folder, and that of each scale and corpus into its folder; the path.
+    """Write the page of all reports under a folder, and one for each scale and corpus in its folder; return its path.
 
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
@@ -43,7 +43,7 @@ def write(root: Path) -> Path:
 
 
 def render(collections: Sequence[Collection], at: Path) -> str:
-    """The text of a page that is written into a folder."""
+    """The text of the page in a folder."""
     parts = [_TITLE, _INTRODUCTION, verdicts.HOW_TO_READ, verdicts.PAPERS_NOISE]
     for collection in collections:
         parts += _section(collection, at)
@@ -51,7 +51,7 @@ def render(collections: Sequence[Collection], at: Path) -> str:
 
 
 def contents(collection: Collection) -> str:
-    """What a collection has, in a table: an experiment a line, with its claims by verdict."""
+    """The contents of a collection as a table: one experiment per line, with its claims by verdict."""
     return "\n\n".join([_summary(collection), _contents(collection, None)])
 
 
@@ -105,7 +105,7 @@ def _contents(collection: Collection, at: Path | None) -> str:
 
 
 def _source(entry: Entry) -> str:
-    """The tables and figures that the experiment is of."""
+    """The tables and figures of the paper that the experiment reproduces."""
     parts = [part.strip() for part in entry.experiment.source.replace(" and Figure", ", Figure").split(",")]
     start = next(index for index, part in enumerate(parts) if part.startswith(("Table", "Figure")))
     return ", ".join(parts[start:])

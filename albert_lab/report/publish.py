@@ -11,15 +11,15 @@ from albert_lab.studies import study
 
 
 def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
-    """Copy a report below a folder of published reports, rebuild it there with the pages of all; its report.md.
+    """Copy a report into a folder of published reports, rebuild it there with the summary pages; return its report.md.
 
     Args:
         folder: the report.
         root: the folder of published reports; the report goes to `<root>/<scale>-<corpus>/<name>`.
-        replace: also where the report that is published there has runs that this one lacks.
+        replace: also replace a published report that has runs which this one lacks.
 
     Raises:
-        ConfigError: no report, one that would remove published runs, or a target inside the report.
+        ConfigError: not a report, published runs would be removed, or the target is inside the report.
     """
     found = study.read(folder)
     target = root / f"{found.scale}-{found.corpus}" / folder.resolve().name
@@ -39,7 +39,7 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
 
 
 def _copy(folder: Path, target: Path) -> None:
-    """Copy a folder to where another one may be; killed on the way, one of both is there whole, maybe set aside."""
+    """Copy a folder, replacing one at the target; if killed, one of both is complete, maybe under another name."""
     partial, aside = (target.with_name(f".{target.name}.{what}-{owners.own()}") for what in ("partial", "before"))
     try:
         with writing(target):

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 REPORT, PAGE = "report.md", "report.html"
 FIGURES, PAPERS_TABLE = "Figures", "The paper's table"
-# Sections that are opened when they are asked for.
+# Sections that are folded until the reader opens them.
 FOLDED = (
     FIGURES,
     "Losses on held-out documents",
@@ -70,7 +70,7 @@ LOSSES = (
 
 
 def _of_one_folder(function: Callable[[Path], T]) -> Callable[[Path], T]:
-    """The function of a report folder, with the errors of fitting()."""
+    """Wrap a function of a report folder in fitting(), for its errors."""
 
     @wraps(function)
     def fitted(folder: Path) -> T:
@@ -81,13 +81,13 @@ def _of_one_folder(function: Callable[[Path], T]) -> Callable[[Path], T]:
 
 
 def write(folder: Path, found: Study) -> Path:
-    """Write a study into a report's folder, and the report itself in both forms; the path of the Markdown."""
+    """Write a study and its report in both forms into a folder; return the path of the Markdown."""
     studies.write(folder, found)
     return rebuild(folder)
 
 
 def rebuild(folder: Path) -> Path:
-    """Write report.md, report.html, figures and CSV files again from the folder's records; the path of the first.
+    """Rebuild report.md, report.html, figures and CSV files from the folder's records; return the path of report.md.
 
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
@@ -113,7 +113,7 @@ def scores(folder: Path) -> str:
 
 @_of_one_folder
 def as_json(folder: Path) -> str:
-    """The table of scores of a report as one JSON document; what is missing is null."""
+    """The table of scores of a report as one JSON document; missing values are null."""
     study = studies.read(folder)
     experiment, tunings, table = study.experiment, study.finetunings, study.rows
     keys = [column.key for column in (*intrinsic_columns(experiment), *task_columns(experiment, tunings))]
@@ -139,7 +139,7 @@ def decisions(folder: Path) -> set[str]:
 
 
 def render(found: Study, figures: str) -> str:
-    """The text of a report; figures is the text that shows them, the most telling one first."""
+    """The text of a report; figures is the text that shows them, the most important one first."""
     experiment, points, tunings = found.experiment, found.points, found.finetunings
     table, axes = found.rows, found.axes
     finished = _finished(table)
@@ -225,7 +225,7 @@ def _how_to_read(table: Sequence[Row]) -> str:
 
 
 def _floors(experiment: Experiment, finished: Sequence[Run]) -> list[str]:
-    """What chance and bags of tokens score on the held-out sets, from the least to the most where runs differ."""
+    """The scores of chance and bags of tokens on the held-out sets, as ranges if runs differ."""
 
     def span(key: str) -> str:
         values = [decimal(run[key]) for run in finished if not math.isnan(run.get(key, math.nan))]

@@ -1,4 +1,4 @@
-"""The sections of a report on its runs: their regime, their cost, each by itself, and their provenance."""
+"""The sections of a report on its runs: their regime, cost, single scores and provenance."""
 
 import json
 import math
@@ -23,9 +23,9 @@ LOAD = (
 
 
 def regime(records: Sequence[RunRecord], source: str) -> tuple[str, str]:
-    """What of the runs' regime is far from the paper's, in one line, and all of its numbers as a table.
+    """One line on numbers of the runs' regime that are far from the paper's, and a table of all of them.
 
-    The line names what matters for the tables that the source of the study names; all where it names none.
+    The line has the numbers that matter for the tables in the source of the study; all if it names no table.
     """
     quantities = regimes.together([regimes.of_record(record) for record in records])
     cells = regimes.cells(quantities)
@@ -41,7 +41,7 @@ def regime(records: Sequence[RunRecord], source: str) -> tuple[str, str]:
 
 
 def dropped(runs: Sequence[Run]) -> str:
-    """How much of the text was left out because a chunk has a single sentence; empty where little was."""
+    """The share of text dropped because a chunk has a single sentence; empty if it is small."""
     if not runs or max(run["dropped_text_share"] for run in runs) < MUCH_TEXT:
         return ""
     chunks, text = (mean_percent(runs, f"dropped_{what}_share") for what in ("chunk", "text"))
@@ -49,7 +49,7 @@ def dropped(runs: Sequence[Run]) -> str:
 
 
 def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
-    """What the runs of each row took, as means over seeds."""
+    """The cost of the runs of each row, as means over seeds."""
     header = axis_names(axes)
     header += ["parameters", "training FLOPs per token", "steps", "tokens", "training seconds", "tokens/s"]
     header += ["inference tokens/s", "peak MiB"]
@@ -78,7 +78,7 @@ def _cost(spread: Spread | None, *, has_spread: bool) -> str:
 
 
 def every_run(experiment: Experiment, finished: Sequence[Run]) -> str:
-    """The scores of each run by itself, with their intervals and floors."""
+    """The scores of each single run, with their intervals and floors."""
     columns = intrinsic_columns(experiment)
     header = ["run", *(f"{column.heading} % [95 %] (n; floors)" for column in columns), "scored by", "training loss"]
     body = []
@@ -96,7 +96,7 @@ def every_run(experiment: Experiment, finished: Sequence[Run]) -> str:
 
 
 def provenance(runs: Sequence[Run]) -> str:
-    """Where, when and with what the runs were made."""
+    """The place, time, software and hardware of the runs."""
     values = partial(distinct, runs)
 
     def total(column: str) -> str:
@@ -130,7 +130,7 @@ def provenance(runs: Sequence[Run]) -> str:
 
 
 def _commits(runs: Sequence[Run]) -> str:
-    """The commits of the code, where records have them; runs of an installed package have none."""
+    """The commits of the code, if recorded; runs of an installed package have none."""
     found = [run["commit"] for run in runs if isinstance(run.get("commit"), str)]
     without = f" ({len(runs) - len(found)} of {len(runs)} runs have none)" if len(found) < len(runs) else ""
     return f"commit {'; '.join(dict.fromkeys(found))}{without}, " if found else ""

@@ -1,4 +1,4 @@
-"""How often the tests of claims are wrong, and how often they find what is there, on tables of drawn numbers."""
+"""Simulated error rates and power of the tests of claims, on tables of random numbers."""
 
 import math
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from albert_lab.report.statistics import PooledSpread, holm
 
 ALPHA = 0.05
 ROWS = 8
-# By number of claims: pairs of rows, of which the first is said to be better.
+# By number of claims: pairs of rows; each claim says that the first is better.
 FAMILIES = {
     6: ((0, 1), (2, 3), (4, 5), (6, 7), (0, 7), (2, 5)),
     8: ((0, 1), (2, 3), (4, 5), (6, 7), (0, 7), (2, 5), (1, 4), (3, 4)),
 }
 EXAMPLES = 200
 
-Noise = Callable[[np.random.Generator, int, int], np.ndarray]  # drawn for tables and seeds: [tables, rows, seeds]
+Noise = Callable[[np.random.Generator, int, int], np.ndarray]  # of a number of tables and seeds: [tables, rows, seeds]
 
 
 def _normal(spreads: np.ndarray) -> Noise:
@@ -40,7 +40,7 @@ def _rounded(rng: np.random.Generator, tables: int, seeds: int) -> np.ndarray:
 
 
 def _common(rng: np.random.Generator, tables: int, seeds: int) -> np.ndarray:
-    """What a seed does to all rows alike."""
+    """Noise with an effect of each seed on all rows."""
     return rng.normal(0, 1, (tables, 1, seeds))
 
 
@@ -55,27 +55,27 @@ NOISES: dict[str, Noise] = {
 
 @dataclass(frozen=True)
 class Rates:
-    """Shares of tables, in percent: by a paired t-test of each claim alone, and by the spread pooled over the table."""
+    """Shares of tables, in percent: by a paired t-test of each claim, and by the spread pooled over the table."""
 
     paired: float
     pooled: float
 
 
 def false_support(noise: str, seeds: int, claims: int, tables: int, rng: np.random.Generator) -> Rates:
-    """How often a table supports some claim though all its rows are equal, after Holm's correction.
+    """How often a table supports any claim although all its rows are equal, after Holm's correction.
 
     Args:
         noise: one of NOISES.
         seeds: for each of the ROWS rows.
         claims: their number, one of FAMILIES.
-        tables: how many are drawn.
-        rng: what draws.
+        tables: the number drawn.
+        rng: the random generator.
     """
     return _rates(NOISES[noise](rng, tables, seeds), FAMILIES[claims], lambda supported: any(supported))
 
 
 def power(effect: float, seeds: int, claims: int, tables: int, rng: np.random.Generator) -> Rates:
-    """How often the first claim is supported where its row is better by effect, in sd; all others are equal."""
+    """How often the first claim is supported if its row is better by effect, in sd, and all others are equal."""
     drawn = NOISES["equal spreads"](rng, tables, seeds)
     drawn[:, 0] += effect
     return _rates(drawn, FAMILIES[claims], lambda supported: supported[0])
@@ -97,7 +97,7 @@ def _rates(drawn: np.ndarray, pairs: tuple[tuple[int, int], ...], count: Callabl
 
 
 def _paired_p_values(differences: np.ndarray) -> np.ndarray:
-    """Two-sided p-values of paired t-tests; of differences without any spread, 0 unless they are 0. [..., seeds]"""
+    """Two-sided p-values of paired t-tests; for differences without spread, 0 unless they are 0. [..., seeds]"""
     seeds = differences.shape[-1]
     error = differences.std(axis=-1, ddof=1) / math.sqrt(seeds)
     effect = np.abs(differences.mean(axis=-1))
@@ -107,14 +107,14 @@ def _paired_p_values(differences: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ExampleRates:
-    """Shares of tables, in percent, by seeds alone, by the Multi-Bootstrap, and by seeds and examples as in reports."""
+    """Shares of tables, in percent, by seeds only, by the Multi-Bootstrap, and by seeds and examples as in reports."""
 
     seeds_alone: float
     multi_bootstrap: float
     both: float
 
 
-# Spreads, in logits, of the seeds and of what a row finds harder than others do.
+# Spreads, in logits, of seeds and of the interaction of rows and examples.
 EXAMPLE_NOISES = {"examples that rows find hard": (0.15, 1.0), "seeds that differ": (1.0, 0.3)}
 
 
@@ -126,8 +126,8 @@ def false_difference(
     Args:
         noise: one of EXAMPLE_NOISES.
         seeds: for each of the ROWS rows.
-        tables: how many are drawn.
-        rng: what draws.
+        tables: the number drawn.
+        rng: the random generator.
         resamples: of the Multi-Bootstrap.
     """
     of_seeds, of_examples = EXAMPLE_NOISES[noise]
@@ -148,7 +148,7 @@ def false_difference(
 
 
 def as_markdown(tables: int, seed: int = 0) -> str:
-    """All simulations as three tables in Markdown, with so many drawn tables a cell; fixed by the seed."""
+    """All simulations as three tables in Markdown, each cell from `tables` random tables; fixed by the seed."""
     rng = np.random.Generator(np.random.Philox(key=seed))
     header = ["", *(f"{seeds} seeds, {claims} claims" for seeds in (3, 5) for claims in FAMILIES)]
 

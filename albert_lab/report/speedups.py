@@ -8,7 +8,7 @@ TRAINING, INFERENCE = "tokens_per_second", "inference_tokens_per_second"
 
 
 def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = TRAINING) -> list[float | None]:
-    """Tokens a second of each row over those of the reference row, means over seeds; None where either has none.
+    """Tokens per second of each row over those of the reference row, means over seeds; None if either is missing.
 
     Args:
         table: rows of a report.

@@ -19,13 +19,13 @@ Sample = Mapping[int, float]  # a value by seed
 
 @dataclass(frozen=True)
 class Estimate:
-    """A weighted sum of row means with its standard error; error and df are None where no seed was repeated.
+    """A weighted sum of row means with its standard error; error and df are None if no row has several seeds.
 
     Attributes:
         value: the sum.
-        n: seeds it rests on: those that its rows share where it is paired, else those of its smallest row.
-        is_paired: what a seed does to all rows alike is left out of the error.
-        error: the standard error over seeds and, where it is known, over examples.
+        n: number of seeds: those that its rows share if paired, else those of its smallest row.
+        is_paired: whether the error excludes effects that a seed has on all rows.
+        error: the standard error over seeds and, if known, over examples.
         df: the degrees of freedom of error.
         example_error: the share of error that more seeds do not reduce.
     """
@@ -60,10 +60,10 @@ class Estimate:
         return float(stdtr(self.df, -t))
 
     def with_examples(self, variance_of_examples: float, df: float) -> "Estimate":
-        """The same with the noise of the examples added (Satterthwaite).
+        """The estimate with the noise of the examples added (Satterthwaite).
 
         Args:
-            variance_of_examples: the squared standard error that comes from the choice of examples.
+            variance_of_examples: the squared standard error due to the choice of examples.
             df: its degrees of freedom.
         """
         if self.error is None or self.df is None or not variance_of_examples:
@@ -85,19 +85,19 @@ class PooledSpread:
     """The spread over seeds in one column of a table, estimated from all its rows together.
 
     Two linear models by least squares: rows and seeds as factors, for comparisons of rows that share their seeds; and
-    rows alone, for the level of a row and for rows of other seeds. One variance is pooled over the rows. A row whose
-    own variance is greater adds its excess, with its own degrees of freedom; the variance of a comparison is the sum
-    of these parts, its degrees of freedom are Satterthwaite's. So one row that spreads widely widens the comparisons it
-    is in, and rows that spread alike have the many degrees of freedom of the table.
+    rows alone, for the level of a row and for rows of other seeds. One variance is pooled over the rows. A row with
+    a larger variance adds the excess, with the row's degrees of freedom. The variance of a comparison is the sum of
+    these parts, with Satterthwaite's degrees of freedom. So a row with a large spread only widens its comparisons, and
+    rows of equal spread have the many degrees of freedom of the table.
     """
 
     def __init__(self, samples: Sequence[Sample], resolution: float = 0.0) -> None:
         """Fit both models.
 
         Args:
-            samples: a value by seed for each row, at least one value each.
-            resolution: the step in which values can move, such as one answer more or less. Identical scores do not
-                imply zero variance: that of a value is at least that of rounding to the step.
+            samples: for each row a value by seed, at least one.
+            resolution: the smallest change of a value, such as that of one answer. Identical scores do not imply zero
+                variance: the variance of a value is at least that of rounding to this step.
         """
         assert all(samples)
         self._samples = [dict(sample) for sample in samples]
@@ -118,10 +118,10 @@ class PooledSpread:
     def estimate(self, weights: Mapping[int, float]) -> Estimate:
         """A weighted sum of row means.
 
-        Paired by seed where the weights sum to 0 and the rows share more than half of the seeds of the smallest.
+        Paired by seed if the weights sum to 0 and the rows share more than half of the seeds of the smallest row.
 
         Args:
-            weights: by the place of the row among the samples.
+            weights: by the index of the row in the samples.
         """
         chosen = [self._samples[row] for row in weights]
         shared = set.intersection(*map(set, chosen))
@@ -131,7 +131,7 @@ class PooledSpread:
         n = len(shared) if is_paired else smallest
         fit = self._of_both if is_paired else self._of_rows
         combination = fit.combination(weights)
-        value = round(float(combination @ self._values), 9) + 0.0  # no -0.0 where means are the same
+        value = round(float(combination @ self._values), 9) + 0.0  # no -0.0 for equal means
         if n < 2 or fit.df <= 0:
             return Estimate(value, n, is_paired)
         pooled = max(fit.variance, self._rounding)
@@ -147,7 +147,7 @@ class PooledSpread:
 
     @cached_property
     def _df_of_levels(self) -> float:
-        """The degrees of freedom of the variance within rows, which includes the variance that seeds have in common."""
+        """The degrees of freedom of the variance within rows, including the common variance of seeds."""
         common = self._of_rows.sum_of_squares - self._of_both.sum_of_squares, self._of_rows.df - self._of_both.df
         rest = self._of_both.sum_of_squares, self._of_both.df
         squares = [(total, df) for total, df in (common, rest) if df > 0 and total > 0]
@@ -182,10 +182,10 @@ class _Fit:
 
     @cached_property
     def own_variances(self) -> np.ndarray:
-        """An unbiased estimate of each row's own variance, by moments of its residuals (MINQUE). [rows]
+        """An unbiased estimate of the variance of each row, by moments of its residuals (MINQUE). [rows]
 
         The expected sum of squared residuals of a row is a weighted sum of the variances of all rows; the system is
-        solved for them, by least norm where it is singular, as with two rows, which then have one variance.
+        solved for these, with least norm if it is singular. With two rows it is, and both get the same variance.
         """
         maker = np.eye(len(self._residuals)) - self._design @ self._inverse  # of residuals from values
         rows = np.eye(self._row_of.max() + 1)[self._row_of]
@@ -193,11 +193,11 @@ class _Fit:
 
 
 def estimate(samples: Sequence[Sample], weights: Sequence[float] = (1.0,), resolution: float = 0.0) -> Estimate:
-    """The weighted sum of the means of samples, with a spread pooled over these samples alone.
+    """The weighted sum of the means of samples, with a spread pooled over these samples only.
 
     Args:
-        samples: a value by seed, at least one each.
-        weights: one a sample.
+        samples: each a value by seed, at least one.
+        weights: one per sample.
         resolution: as in PooledSpread.
     """
     assert len(samples) == len(weights)
@@ -205,8 +205,8 @@ def estimate(samples: Sequence[Sample], weights: Sequence[float] = (1.0,), resol
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted for their number by Holm's step-down procedure, in the order given."""
-    # Not statsmodels' multipletests, which collects garbage in every call: simulations make thousands.
+    """P-values adjusted by Holm's step-down procedure, in the given order."""
+    # Not statsmodels' multipletests: it collects garbage in every call, and simulations make thousands.
     adjusted = [0.0] * len(p_values)
     highest = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -216,21 +216,21 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def power(error: float, df: float, distances: Iterable[float], alpha: float) -> float:
-    """The chance that a true value is shown to be on the right side of bounds at these distances from it.
+    """The probability that a true value is shown to be within bounds at these distances from it.
 
-    Each side is tested by t at alpha / 2. A lower bound, by Bonferroni, where there are two sides.
+    Each side is tested by t at alpha / 2. With two sides it is a lower bound, by Bonferroni.
     """
     finite = [distance for distance in distances if math.isfinite(distance)]
     if error == 0:
         return float(all(distance > 0 for distance in finite))
     critical = stdtrit(df, 1 - alpha / 2)
     misses = [float(nctdtr(df, distance / error, critical)) for distance in finite]
-    # The non-central t is NaN where the centre is far off; there the chance of a miss is 0 all the same.
+    # The non-central t is NaN for a far centre, where the probability of a miss is 0.
     return max(0.0, 1 - sum(miss for miss in misses if not math.isnan(miss)))
 
 
 def seeds_needed(found: Estimate, distances: Iterable[float], alpha: float) -> int | None:
-    """The least number of seeds, 3 at least, that gives POWER at the spread found; None where MOST_SEEDS do not."""
+    """The least number of seeds, at least 3, with POWER at the measured spread; None if MOST_SEEDS are not enough."""
     known = list(distances)
 
     def reached(n: int) -> bool:
@@ -249,7 +249,7 @@ def seeds_needed(found: Estimate, distances: Iterable[float], alpha: float) -> i
 class Components:
     """The spread by its sources: sd between pre-trainings without the noise of fine-tuning, and sd of fine-tuning.
 
-    pretraining is None for a single run. finetuning is None where no run has two fine-tunings; pretraining then covers
+    pretraining is None for a single run. finetuning is None if no run has two fine-tunings; pretraining then includes
     both.
     """
 
@@ -262,7 +262,7 @@ class Components:
 def components(values: Iterable[Sequence[float]]) -> Components:
     """The two sources of spread of a score, from its fine-tunings run by run (one-way random effects, by moments).
 
-    Where fine-tuning alone explains the spread between runs, that of pre-training is 0.
+    If fine-tuning alone explains the spread between runs, that of pre-training is 0.
     """
     runs = [list(run) for run in values if len(run)]
     degrees = sum(len(run) - 1 for run in runs)

@@ -15,27 +15,27 @@ from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.studies.claim import Labels, name
 from albert_lab.studies.table import Row, Run
 
-# Made here from the columns of the table of runs; likelihoods so that more is better, as with scores.
+# Computed here from the columns of the table of runs; likelihoods, so that higher is better, as with scores.
 AVERAGE_LEARNT = "average_learnt"
 AVERAGE_LIKELIHOOD = "average_log_likelihood"
 MLM_LIKELIHOOD = "mlm_log_likelihood"
 
 
 class TableScores:
-    """A table's rows, and what can be said of each column over seeds and examples.
+    """The rows of a table, with estimates of each column over seeds and examples.
 
     Scores are in percent. Columns besides those of the table of runs: `average_learnt`, the average without tasks that
     no row has learnt; `average_log_likelihood`, minus the mean loss of the average's tasks; `mlm_log_likelihood`, minus
-    the held-out loss in nats a token.
+    the held-out loss in nats per token.
     """
 
     def __init__(self, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> None:
         """Take the rows of a table.
 
         Args:
-            table: its rows. Of rows that are the same runs, the first counts in the pooled spread.
-            tunings: a line a fine-tuning: run, column, the task that fills it, best in percent, and where they were
-                recorded the scores of its dev examples, as JSON, with dev, a fingerprint of these examples.
+            table: its rows. Of rows with the same runs, only the first counts in the pooled spread.
+            tunings: one line per fine-tuning: run, column, the task that fills it, best in percent, and, if recorded,
+                the scores of its dev examples as JSON, with dev, a fingerprint of these examples.
         """
         self.table = list(table)
         self.columns = filled(tunings)
@@ -48,7 +48,7 @@ class TableScores:
         return tuple(self.columns.get(column, column) for column in AVERAGED)
 
     def column(self, metric: str) -> str:
-        """The column that has a metric: a task that stands in for an official one has its own."""
+        """The column of a metric: a task that replaces an official one has a separate column."""
         return self.columns.get(metric, metric)
 
     def rows(self, labels: Labels) -> list[Row]:
@@ -56,7 +56,7 @@ class TableScores:
         return [row for row in self.table if labels.items() <= row.labels.items()]
 
     def sample(self, row: Row, column: str) -> Sample:
-        """A column by pre-training seed; empty where no run has it."""
+        """A column by pre-training seed; empty if no run has it."""
         values = {run["seed"]: self._value(run, column) for run in row.runs}
         return {seed: value for seed, value in values.items() if value is not None}
 
@@ -72,16 +72,16 @@ class TableScores:
         return _number(run, column)
 
     def estimate(self, weights: Sequence[tuple[float, Row]], column: str, *, is_log: bool = False) -> Estimate:
-        """A weighted sum of row means over seeds and, where they are known, over examples.
+        """A weighted sum of row means over seeds and, if known, over examples.
 
-        The noise of the answers counts in the level of a single row even where only their number is known. Of
-        differences it needs the scores example by example, for rows answer the same examples; where these were not
-        recorded, there is the spread over seeds alone.
+        The level of a single row includes the noise of the answers even if only their number is known. A difference
+        needs the score of each example, since rows answer the same examples; if these were not recorded, it only
+        includes the spread over seeds.
 
         Args:
             weights: with their rows, all of which have the column.
-            column: what is compared.
-            is_log: of logarithms.
+            column: the compared column.
+            is_log: whether to use logarithms.
         """
         spread, places = self._spread(column, is_log)
         of_places: dict[int, float] = {}
@@ -98,7 +98,7 @@ class TableScores:
         return found.with_examples(total, degrees)
 
     def _noise(self, weights: Sequence[tuple[float, Row]], column: str) -> tuple[float, float]:
-        """The variance that the choice of examples gives, in percent squared, with its degrees of freedom."""
+        """The variance due to the choice of examples, in percent squared, with its degrees of freedom."""
         examples = [each for _, row in weights if (each := self._examples_of(row, column)) is not None]
         if len(examples) == len(weights):
             noise, df = example_variance(examples, [weight for weight, _ in weights])
@@ -111,7 +111,7 @@ class TableScores:
         return 1e4 * share * (1 - share) / n, max(n - 1, 1.0)
 
     def _examples_of(self, row: Row, task: str) -> ExampleScores | None:
-        """The dev examples of a row, where all its fine-tuned runs have the same ones recorded."""
+        """The dev examples of a row, if all its fine-tuned runs recorded the same ones."""
         runs = row.having(task)
         recorded = [self._examples[run["run"], task] for run in runs if (run["run"], task) in self._examples]
         fingerprints = {fingerprint for fingerprint, _ in recorded}
@@ -121,7 +121,7 @@ class TableScores:
         return ExampleScores(tuple(run["seed"] for run in runs), scores, fingerprints.pop())
 
     def _spread(self, column: str, is_log: bool) -> tuple[PooledSpread, dict[int, int]]:
-        """The pooled spread of a column, and the place of each row in it."""
+        """The pooled spread of a column, and the index of each row in it."""
         if (column, is_log) not in self._spreads:
             samples, places, seen = [], {}, {}
             for row in self.table:
@@ -137,7 +137,7 @@ class TableScores:
         return self._spreads[column, is_log]
 
     def resolution(self, row: Row, column: str) -> float:
-        """The step of one answer more or less, in points; 0 for what is not counted."""
+        """The step of one answer, in points; 0 if the metric is no count."""
         if answers := [run[f"{column}_n"] for run in row.runs if run.get(f"{column}_n", math.nan) > 0]:
             return 100.0 / fmean(answers)
         members = self._members(column)
@@ -146,22 +146,22 @@ class TableScores:
         return math.sqrt(sum(self.resolution(row, member) ** 2 for member in members)) / len(members)
 
     def _members(self, column: str) -> tuple[str, ...]:
-        """The columns that a column is the mean of: itself, for most."""
+        """The columns whose mean a column is: only itself, for most columns."""
         if column == AVERAGE_LEARNT:
             return self.learnt_tasks
         return self.tasks if column == AVERAGE else (column,)
 
     def floor(self, row: Row, column: str) -> float | None:
-        """What constant answers score, in percent, of an average the mean of its tasks'; None where it is not known."""
+        """The score of constant answers, in percent (for an average, the mean over its tasks); None if unknown."""
         runs = [run for run in row.runs if self._value(run, column) is not None]
         own = [_number(run, f"{column}_floor") for run in runs]
         of_members = [_mean([_number(run, f"{member}_floor") for member in self._members(column)]) for run in runs]
         return _mean([first if first is not None else second for first, second in zip(own, of_members, strict=True)])
 
     def lower_end(self, row: Row, column: str) -> float | None:
-        """The lower end of the 95 % interval of a row's mean, over seeds and answers; None where it is not known.
+        """The lower end of the 95 % interval of a row's mean, over seeds and answers; None if unknown.
 
-        Of a single seed, over its answers alone.
+        For a single seed, only over its answers.
         """
         if not self.sample(row, column):
             return None
@@ -169,13 +169,13 @@ class TableScores:
         return found[0] if found else _mean([_number(run, f"{column}_low") for run in row.runs])
 
     def is_at_floor(self, row: Row, column: str) -> bool:
-        """Whether a row has learnt nothing: the interval of its mean reaches down to what constant answers score."""
+        """Whether a row has learnt nothing: the interval of its mean reaches down to the score of constant answers."""
         floor = self.floor(row, column)
         low = None if floor is None else self.lower_end(row, column)
         return floor is not None and low is not None and low <= floor
 
     def at_floor(self, column: str) -> list[Row]:
-        """The rows that have a column and have learnt nothing of it."""
+        """The rows that have a column and have learnt nothing in it."""
         return [row for row in self.table if self.sample(row, column) and self.is_at_floor(row, column)]
 
     def shows_learning(self, column: str, level: float) -> bool:
@@ -188,7 +188,7 @@ class TableScores:
 
     @cached_property
     def learnt_tasks(self) -> tuple[str, ...]:
-        """The tasks of the average that some row has learnt, or whose floor is not known."""
+        """The tasks of the average that some row has learnt, or whose floor is unknown."""
         return tuple(task for task in self.tasks if not self._is_learnt_by_none(task))
 
     @property
@@ -212,7 +212,7 @@ def _number(run: Run, column: str) -> float | None:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean of values that are all known; None otherwise."""
+    """The mean of values; None if one is unknown."""
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
 

@@ -59,7 +59,7 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
     Args:
         experiment: its claims.
         table: the rows of its table.
-        finetunings: a line a fine-tuning, as in TableScores, with its seed.
+        finetunings: one line per fine-tuning, as in TableScores, with its seed.
     """
     columns = filled(finetunings)
     decided, others = decide(experiment, table, finetunings), companions(experiment, table, finetunings)
@@ -80,7 +80,7 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
 
 
 def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None) -> list[str]:
-    """One sentence a verdict that claims have, with their words; arguments as of section()."""
+    """One sentence per verdict that occurs, with the claims in words; arguments as for section()."""
     decided = decide(experiment, table, finetunings)
     found = []
     for decision in Decision:
@@ -94,14 +94,14 @@ def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFra
 
 
 def _quote(verdict: Verdict) -> str:
-    """The words of the paper; with what qualifies them, where a score above chance is not above bags of tokens."""
+    """The words of the paper, with a qualification if a score above chance is not above bags of tokens."""
     is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
     qualified = is_above and any(NOT_ABOVE_BAGS in line for line in verdict.alarms)
     return f"“{verdict.claim.quote}”" + (f" ({NOT_ABOVE_BAGS})" if qualified else "")
 
 
 def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
-    """A verdict in one line: its reason, the words of the paper, the check, and what was measured."""
+    """A verdict in one line: its reason, the words of the paper, the check, and the measurement."""
     return (
         f"{_decision(verdict)}: “{verdict.claim.quote}” (section {verdict.claim.section}). {_found(verdict, columns)}"
     )
@@ -129,12 +129,12 @@ def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
 
 
 def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
-    """The column that a verdict is on."""
+    """The column of a verdict."""
     return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
 
 
 def _notes(experiment: Experiment, decided: Sequence[Verdict], here: TableScores) -> list[str]:
-    """What several verdicts have in common: stand-ins, tasks at their floor, the paper's noise, speeds."""
+    """Notes on several verdicts: replacements of tasks, tasks at their floor, the paper's noise, speeds."""
     scored = {verdict.claim.metric for verdict in decided if verdict.effect is not None}
     metrics = {claim.metric for claim in experiment.claims}
     tasks = {column: task for column, task in here.columns.items() if column in metrics or AVERAGE in metrics}
@@ -150,7 +150,7 @@ def _notes(experiment: Experiment, decided: Sequence[Verdict], here: TableScores
 
 
 def members_at_floor(here: TableScores) -> str:
-    """The tasks of the average that rows have not learnt, in a sentence; empty where all have learnt all."""
+    """The tasks of the average that rows have not learnt, in a sentence; empty if there are none."""
     found = []
     for task in here.tasks:
         low = here.at_floor(task)
@@ -166,7 +166,7 @@ def members_at_floor(here: TableScores) -> str:
 def as_data(
     experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
 ) -> list[dict[str, Any]]:
-    """The verdicts on the paper's claims as plain values; what is missing is null."""
+    """The verdicts on the paper's claims as plain values; missing values are null."""
     return _values(decide(experiment, table, finetunings), filled(finetunings))
 
 
@@ -220,12 +220,12 @@ def _is_score(verdict: Verdict) -> bool:
 
 
 def check(verdict: Verdict) -> str:
-    """What is checked, in words."""
+    """The check in words."""
     return verdict.claim.words(_unit_of_differences(verdict.claim.metric))
 
 
 def effect(verdict: Verdict) -> str:
-    """What was measured of a claim in one cell, with its interval; empty where nothing was."""
+    """The measured effect in one cell, with its interval; empty if there is none."""
     if verdict.effect is None:
         return ""
     shown = _number(verdict.effect, verdict)
@@ -235,7 +235,7 @@ def effect(verdict: Verdict) -> str:
 
 
 def papers_effect(verdict: Verdict) -> str:
-    """The same of the paper's own cells; empty where it prints none."""
+    """The effect in the paper's cells; empty if it prints none."""
     return "" if verdict.papers_effect is None else _number(verdict.papers_effect, verdict)
 
 
@@ -266,7 +266,7 @@ def _power(verdict: Verdict) -> str:
 
 
 def _spread(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None) -> str:
-    """The spread of fine-tuning and that of pre-training, of every claimed score; empty with one fine-tuning seed."""
+    """The spread due to fine-tuning and to pre-training, of every claimed score; empty with one fine-tuning seed."""
     if finetunings is None or finetunings.empty or not finetunings.duplicated(["run", "task"]).any():
         return ""
     by_run: dict[tuple[str, str], list[float]] = {}

@@ -21,7 +21,7 @@ def numbers(cells):
     return [float(re.findall(r"[\d.]+", cell.replace(",", ""))[0]) for cell in cells if cell not in ("", "—")]
 
 
-def test_the_page_is_as_wide_as_the_screen_and_wide_tables_move_inside_their_box(visit, folder):
+def test_the_page_is_as_wide_as_the_screen_and_wide_tables_scroll(visit, folder):
     width = visit.page.evaluate("innerWidth")
     visit.page.screenshot(path=folder / f"{width}.png", full_page=True)
     assert visit.page.evaluate("document.documentElement.scrollWidth") == width
@@ -115,7 +115,7 @@ def test_the_keyboard_reaches_a_header_and_sorts_by_it(visit):
     assert header.get_attribute("aria-sort") == "descending"
 
 
-def test_every_figure_is_there(visit, folder):
+def test_every_figure_is_shown(visit, folder):
     sizes = visit.page.locator("img").evaluate_all("images => images.map(image => [image.naturalWidth, image.alt])")
     drawn = sorted(file.stem for file in folder.glob("*.svg"))
     assert sorted(alt for _, alt in sizes) == drawn
@@ -139,7 +139,7 @@ def test_the_learning_curve_of_every_run_is_drawn_within_its_panel(visit, folder
     assert buttons.evaluate_all("buttons => buttons.map(button => button.title)") == finished
 
 
-def test_pointing_at_a_curve_says_its_run_and_value(visit, folder):
+def test_pointing_at_a_curve_shows_its_run_and_value(visit, folder):
     panel = visit.page.locator(".panels svg").first
     panel.scroll_into_view_if_needed()
     line = panel.locator(".line").last
@@ -158,7 +158,7 @@ def test_pointing_at_a_curve_says_its_run_and_value(visit, folder):
     assert panel.locator(".at").get_attribute("visibility") == "visible"
 
 
-def test_choosing_a_run_keeps_it_until_it_is_chosen_again(visit, folder):
+def test_a_selected_run_stays_selected_until_it_is_selected_again(visit, folder):
     button = visit.page.locator(".runs button").nth(1)
     chosen = visit.page.locator(".line.chosen")
     panels = visit.page.locator(".panels svg").count()
@@ -197,7 +197,7 @@ def contrast(first: str, second: str) -> float:
 
 @pytest.mark.parametrize("folder", ["sharing"], indirect=True)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_and_lines_can_be_read_in_the_readers_own_colours(browser, folder, scheme):
+def test_text_and_lines_are_readable_in_each_colour_scheme(browser, folder, scheme):
     page = browser.new_page(color_scheme=scheme)
     page.goto((folder / report.PAGE).as_uri())
     paper = page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
@@ -230,7 +230,7 @@ def test_on_paper_no_table_is_cut_off(browser, folder):
 
 
 @pytest.mark.parametrize("folder", ["sharing"], indirect=True)
-def test_without_scripts_the_page_is_whole_and_still(browser, folder):
+def test_without_scripts_the_page_is_complete_and_static(browser, folder):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto((folder / report.PAGE).as_uri())
@@ -241,7 +241,7 @@ def test_without_scripts_the_page_is_whole_and_still(browser, folder):
 
 
 @pytest.mark.parametrize("folder", ["sop-vs-nsp"], indirect=True)
-def test_names_that_look_like_markup_do_nothing(browser, folder, tmp_path):
+def test_names_that_look_like_markup_are_escaped(browser, folder, tmp_path):
     evil = "<img/src=x/onerror=alert(1)><script>alert(2)</script>"
     copy = shutil.copytree(folder, tmp_path / "evil")
     file = copy / study.STUDY

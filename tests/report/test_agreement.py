@@ -35,11 +35,11 @@ def test_every_pair_of_rows_in_every_printed_score_counts_once():
     assert found({"next-paragraph": (30.0, 31.0, 34.0)}, tunings=instead) == Agreement(3, 3, 3, 3)
 
 
-def test_a_pair_that_the_noise_hides_is_not_decided():
+def test_a_pair_within_the_noise_is_not_decided():
     assert found({"race": (30.0, 30.05, 34.0)}) == Agreement(3, 3, 2, 2)
 
 
-def test_few_seeds_decide_nothing_and_equal_means_agree_with_nothing():
+def test_few_seeds_decide_no_pair_and_equal_means_never_agree():
     assert found(PAPERS_ORDER, seeds=2) == Agreement(6, 6, 0, 0)
     assert found({"race": (30.0, 30.0, 30.0)}).agreeing == 0
 
@@ -65,7 +65,7 @@ def test_the_line_has_both_shares_with_wilson_intervals():
     assert "none of the differences" in as_text(Agreement(3, 1, 0, 0))
 
 
-def test_an_experiment_without_a_table_of_the_paper_agrees_with_nothing():
+def test_an_experiment_without_a_table_of_the_paper_has_no_pairs():
     assert agreement(experiment.named("layer-similarity"), []) == Agreement()
 
 

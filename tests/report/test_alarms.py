@@ -20,7 +20,7 @@ def section(table: list[Row], tunings: pd.DataFrame | None = None) -> str:
     return alarms.section(experiment.named("sharing"), table, pd.DataFrame() if tunings is None else tunings)
 
 
-def test_a_row_is_a_line():
+def test_each_row_is_one_line():
     text = section(
         rows([{"alarms": SOP}] * 3, [{"alarms": f"mlm_accuracy 0.1; {SOP}"}, {}], [{"alarms": float("nan")}])
     )
@@ -31,11 +31,11 @@ def test_a_row_is_a_line():
     ]
 
 
-def test_what_all_rows_share_is_one_line():
+def test_an_alarm_of_all_rows_is_one_line():
     assert section(rows([{"alarms": SOP}] * 3, [{"alarms": SOP}] * 3)) == "- All 6 runs: SOP at chance."
 
 
-def test_a_task_is_a_line_where_not_every_run_is_above_constant_answers():
+def test_a_task_is_a_line_unless_every_run_is_above_constant_answers():
     low, high = ({"race_low": low, "race_high": 50.0, "race_floor": 30.0} for low in (25.0, 35.0))
     assert section(rows([low, high], [low, {}]), TUNINGS) == "- RACE: 1 of 3 runs is above constant answers."
     assert section(rows([high], [high, {}]), TUNINGS) == ""

@@ -74,7 +74,7 @@ def test_each_check_on_planted_means(content, means, decision):
         ({"low": 1.7, "high": 3}, "undecided"),
     ],
 )
-def test_a_ratio_is_decided_and_told_as_a_factor(bounds, decision):
+def test_a_ratio_is_decided_and_shown_as_a_factor(bounds, decision):
     content = claim("ratio", row=row("128"), to=row("64"), **bounds) | {"metric": "tokens_per_second"}
     found = verdict(content, {"64": [1000, 1010, 990], "128": [1700, 1720, 1690]})
     assert found.decision == decision
@@ -84,7 +84,7 @@ def test_a_ratio_is_decided_and_told_as_a_factor(bounds, decision):
 
 
 @pytest.mark.parametrize(("best", "decision"), [(51, "not learnt"), (55.2, "not learnt"), (57, "supported")])
-def test_to_be_at_chance_tells_nothing_where_no_row_is_above_chance(best, decision):
+def test_being_at_chance_is_no_evidence_if_no_row_is_above_chance(best, decision):
     found = verdict(CHANCE, around(50, 49, best))
     assert found.decision == decision
     nothing = f"no row is clearly above 55 %: the best, embedding_size=256, is at {best + 0.5:.1f} %"
@@ -93,7 +93,7 @@ def test_to_be_at_chance_tells_nothing_where_no_row_is_above_chance(best, decisi
 
 
 @pytest.mark.parametrize(("own", "decision"), [(50, "not learnt"), (70, "supported")])
-def test_to_be_at_chance_tells_nothing_of_a_row_that_has_not_learnt_its_own_loss(own, decision):
+def test_being_at_chance_is_no_evidence_for_a_row_that_has_not_learnt_its_task(own, decision):
     rows = table(around(50, 80), "sop_accuracy")
     for each in rows:
         for run in each.runs:
@@ -103,7 +103,7 @@ def test_to_be_at_chance_tells_nothing_of_a_row_that_has_not_learnt_its_own_loss
     assert ("nsp_accuracy" in found.reason) == (decision == "not learnt")
 
 
-def test_a_row_below_chance_denies_nothing_where_no_row_is_above_it():
+def test_a_row_below_chance_is_no_evidence_if_no_row_is_above_chance():
     assert verdict(CHANCE, around(40, 50)).decision is Decision.NOT_LEARNT
 
 
@@ -122,7 +122,7 @@ def test_a_row_without_runs_or_without_the_score_is_not_run():
     assert "embedding_size=128" in found.reason
 
 
-def test_rows_that_are_the_same_runs_at_a_small_scale_decide_nothing():
+def test_rows_with_the_same_runs_at_a_small_scale_are_undecided():
     rows = table({"64": [80, 81, 82]})
     same = [rows[0], Row(row("128"), row("64"), rows[0].runs, {})]
     found = decide(experiment(GREATER), same)[0]
@@ -146,7 +146,7 @@ def test_shared_seeds_are_paired_and_others_are_not():
     assert (paired.is_paired, apart.is_paired) == (True, False)
 
 
-def test_the_weakest_comparison_is_shown_or_the_one_that_speaks_against():
+def test_the_weakest_comparison_is_shown_or_the_one_that_contradicts():
     held = verdict(PEAK, around(80, 84, 81, 82))
     assert held.comparison is not None
     assert held.comparison.words == "128 − 768"
@@ -165,19 +165,19 @@ def test_the_correction_counts_every_claim_of_the_table():
     assert among[0].p == pytest.approx(10 * alone[0].p)
 
 
-def test_claims_that_were_not_run_are_no_part_of_the_family():
+def test_claims_that_were_not_run_do_not_count_in_the_family():
     values = {"64": [80.0, 80.0, 80.0], "128": [80.9, 81.1, 81.0]}
     absent = claim("greater", row=row("768"), than=row("64"))
     assert decide(experiment(GREATER, absent), table(values))[0].p == decide(experiment(GREATER), table(values))[0].p
 
 
-def test_accuracies_that_agree_to_the_answer_over_few_answers_decide_nothing():
+def test_identical_accuracies_over_few_answers_are_undecided():
     values = {"64": [50.0] * 3, "128": [52.5] * 3}
     assert verdict(GREATER, values, average_n=40).decision is Decision.UNDECIDED
     assert verdict(GREATER, values, average_n=4000).decision is Decision.SUPPORTED
 
 
-def test_an_undecided_claim_says_how_many_seeds_an_effect_of_the_papers_size_takes():
+def test_an_undecided_claim_has_the_number_of_seeds_for_an_effect_of_the_papers_size():
     values = {"64": [80.0, 80.0, 80.0], "128": [79.0, 81.0, 80.0]}
     found = decide(experiment(GREATER, paper={"64": "79.0", "128": "80.0"}), table(values))[0]
     # Differences -1, 1, 0: sd 1, so the paper's one point is an effect of d = 1.
@@ -198,7 +198,7 @@ def test_a_cell_of_the_paper_as_a_number(cell, value):
 
 
 @pytest.mark.parametrize("name", ["sop-vs-nsp", "embedding-size", "sharing"])
-def test_the_papers_own_cells_bear_out_its_claims(name):
+def test_the_papers_cells_support_its_claims(name):
     found = experiments.named(name)
     for each in found.claims:
         for comparison in each.comparisons(found.grid):
@@ -208,7 +208,7 @@ def test_the_papers_own_cells_bear_out_its_claims(name):
 
 
 @pytest.mark.parametrize("name", ["sop-vs-nsp", "embedding-size", "sharing"])
-def test_runs_that_score_what_the_paper_prints_support_every_claim_of_it(name):
+def test_runs_with_the_papers_scores_support_all_its_claims(name):
     found = experiments.named(name)
     assert found.paper is not None
     rng = np.random.default_rng(0)
@@ -253,7 +253,7 @@ def test_at_most_one_table_in_twenty_supports_a_claim_that_is_false(n):
 
 
 @pytest.mark.parametrize(("n", "effect"), [(3, 4.0), (5, 2.5)])
-def test_real_effects_are_found_with_the_power_that_is_stated_and_never_denied(n, effect):
+def test_real_effects_are_found_with_the_stated_power_and_never_denied(n, effect):
     true = experiment(GREATER, claim("greater", row=row("768"), than=row("256")))
     means = {"64": 60.0, "128": 60.0 + effect, "256": 60.0, "768": 60.0 + effect}
     rng = np.random.default_rng(n)
@@ -267,7 +267,7 @@ def test_real_effects_are_found_with_the_power_that_is_stated_and_never_denied(n
     assert found["not supported"] == 0
 
 
-def test_of_true_and_false_claims_in_one_table_the_true_are_found_and_the_false_are_not():
+def test_only_the_true_claims_of_a_table_are_supported():
     mixed = experiment(GREATER, PEAK, claim("greater", row=row("256"), than=row("768")), WITHIN)
     means = {"64": 70.0, "128": 80.0, "256": 75.0, "768": 75.0}
     rng = np.random.default_rng(1)
@@ -312,17 +312,17 @@ def test_no_check_that_compares_a_row_at_the_floor_is_decided(content, low):
 @pytest.mark.parametrize(
     ("means", "decision"), [((50, 51), "not learnt"), ((50, 57), "not supported"), ((58, 50), "supported")]
 )
-def test_a_level_is_decided_where_some_row_shows_that_the_metric_can_be_learnt(means, decision):
+def test_a_level_is_decided_if_some_row_has_learnt_the_metric(means, decision):
     content = claim("greater", row=row("64"), than=55) | {"metric": "sop_accuracy"}
     assert decide(experiment(content), learnt(around(*means), "sop_accuracy"))[0].decision == decision
 
 
-def test_a_level_without_a_floor_is_decided_by_itself():
+def test_a_level_without_a_floor_is_decided_alone():
     content = claim("greater", row=row("64"), than=1) | {"metric": "tokens_per_second"}
     assert verdict(content, {"64": [0.5, 0.51, 0.49]}).decision is Decision.NOT_SUPPORTED
 
 
-def test_a_claim_on_rows_at_the_floor_is_no_part_of_the_family():
+def test_a_claim_on_rows_at_the_floor_does_not_count_in_the_family():
     rows = learnt(around(49, 60, 70, 80))
     alone = decide(experiment(claim("greater", row=row("256"), than=row("128"))), rows)
     among = decide(experiment(claim("greater", row=row("256"), than=row("128")), *[GREATER] * 5), rows)
@@ -339,7 +339,7 @@ def with_losses(losses: dict[str, float], means=(80, 82, 83, 84)):
     return rows
 
 
-def test_each_claim_on_the_average_has_companions_where_a_lower_loss_is_better():
+def test_each_claim_on_the_average_has_companions_with_lower_losses_better():
     rows = with_losses({"64": 4.0, "128": 3.5, "256": 3.6, "768": 3.3})
     claims = [GREATER, PEAK, WITHIN, CHANCE, claim("greater", row=row("64"), than=55)]
     found = companions(experiment(*claims), rows)
@@ -352,7 +352,7 @@ def test_each_claim_on_the_average_has_companions_where_a_lower_loss_is_better()
     assert found[0].effect == pytest.approx(0.5, abs=0.01)
 
 
-def test_companions_are_a_family_of_their_own():
+def test_companions_are_a_separate_family():
     rows = with_losses({"64": 4.0, "128": 4.01, "256": 4.0, "768": 4.0})
     one, many = (companions(experiment(*[GREATER] * n), rows) for n in (1, 4))
     assert one[0].p is not None
@@ -384,7 +384,7 @@ def example_table(shift: float, seeds: int = 5, n: int = 200):
     return rows, pd.DataFrame(tunings)
 
 
-def test_the_noise_of_dev_examples_keeps_a_small_difference_from_being_decided():
+def test_a_small_difference_within_the_noise_of_dev_examples_is_undecided():
     asked = experiment(GREATER | {"metric": "sst2"})
     rows, tunings = example_table(0.05)
     known, alone = decide(asked, rows, tunings)[0], decide(asked, rows, tunings.drop(columns="example_scores"))[0]
@@ -396,7 +396,7 @@ def test_the_noise_of_dev_examples_keeps_a_small_difference_from_being_decided()
     assert decide(asked, *example_table(0.3))[0].decision is Decision.SUPPORTED
 
 
-def test_examples_that_some_run_did_not_record_or_that_differ_leave_the_seeds_alone():
+def test_with_missing_or_different_examples_only_seeds_count():
     asked = experiment(GREATER | {"metric": "sst2"})
     rows, tunings = example_table(0.05)
     alone = decide(asked, rows)[0]

@@ -18,7 +18,7 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
-def test_a_committed_report_is_what_its_records_give(folder, tmp_path):
+def test_a_committed_report_is_rebuilt_from_its_records(folder, tmp_path):
     copy = tmp_path / folder.name
     shutil.copytree(folder, copy)
     for name in texts(copy):
@@ -28,7 +28,7 @@ def test_a_committed_report_is_what_its_records_give(folder, tmp_path):
 
 
 @pytest.mark.skipif(not FOLDERS, reason="no report is committed")
-def test_the_committed_page_is_what_the_reports_give(tmp_path):
+def test_the_committed_page_is_rebuilt_from_its_reports(tmp_path):
     copy = tmp_path / "reports"
     shutil.copytree(REPORTS, copy)
     overview.write(copy)

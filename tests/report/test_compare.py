@@ -33,7 +33,7 @@ def line(sides, row, metric) -> Any:
     return next(each for each in sides.lines if (each.row, each.metric) == (f"inter_sentence={row}", metric))
 
 
-def test_a_change_is_told_with_the_interval_of_its_paired_difference(before, tmp_path):
+def test_a_change_is_shown_with_the_interval_of_its_paired_difference(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2))
     runs = [shifted(run, change) for run, change in zip(toy_runs(points), [1.0, 2.0, 3.0] * 3, strict=True)]
     found = line(compare.compare(before, folder(tmp_path / "after", points, runs)), "sop", "sop_accuracy")
@@ -44,13 +44,13 @@ def test_a_change_is_told_with_the_interval_of_its_paired_difference(before, tmp
     assert (found.a.value, found.b.value) == (pytest.approx(72.0), pytest.approx(74.0))
 
 
-def test_fine_tuned_tasks_stand_beside_each_other_under_their_own_names(before):
+def test_fine_tuned_tasks_are_compared_under_their_names(before):
     sides = compare.compare(before, before)
     assert line(sides, "sop", "cloze-span").a.value == pytest.approx(10.0)
     assert line(sides, "sop", "sst2").heading == "SST-2 %"
 
 
-def test_a_set_compared_with_itself_differs_in_nothing(before):
+def test_a_report_compared_with_itself_has_no_differences(before):
     sides = compare.compare(before, before)
     assert sides.has_one_set
     assert not sides.differing
@@ -58,7 +58,7 @@ def test_a_set_compared_with_itself_differs_in_nothing(before):
     assert "They differ" not in compare.as_text(sides)
 
 
-def test_other_held_out_sets_are_said_aloud(before, tmp_path):
+def test_different_held_out_sets_are_reported(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2)).assign(scale="laptop")
     changed = {"processor": "another", "commit": "f" * 40, "devices": ("NVIDIA H100",)}
     provenance = toy_record().provenance.model_copy(update=changed)
@@ -85,13 +85,13 @@ def test_single_seeds_have_newcombes_interval(tmp_path):
     assert (shown.low, shown.high) == pytest.approx((-4.243, 4.243), abs=0.001)
 
 
-def test_one_seed_beside_several_has_a_difference_without_interval(before, tmp_path):
+def test_one_seed_against_several_has_a_difference_without_interval(before, tmp_path):
     points = toy_points(seeds=(0,))
     found = line(compare.compare(before, folder(tmp_path / "one", points, toy_runs(points))), "sop", "sop_accuracy")
     assert found.difference == compare.Cell(-2.0, 1)
 
 
-def test_a_row_of_one_side_alone_is_shown_without_a_difference(before, tmp_path):
+def test_a_row_of_only_one_side_is_shown_without_a_difference(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2), losses=("none", "sop"))
     sides = compare.compare(before, folder(tmp_path / "after", points, toy_runs(points)))
     found = line(sides, "nsp", "sop_accuracy")
@@ -114,7 +114,7 @@ def test_a_folder_that_is_no_report_is_refused(before, tmp_path):
         compare.compare(before, tmp_path)
 
 
-def test_rows_of_tables_whose_axes_stand_in_another_order_are_compared(tmp_path):
+def test_rows_are_compared_regardless_of_the_order_of_axes(tmp_path):
     tables = [toy_report(tmp_path / name, experiment.named(name), seeds=1) for name in ("embedding-size", "sharing")]
     sides = compare.compare(*tables)
     shared = {each.row for each in sides.lines if each.a and each.b}

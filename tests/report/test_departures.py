@@ -11,7 +11,7 @@ def notes(scale):
 
 
 @pytest.mark.parametrize("scale", groups()["scale"])
-def test_every_scale_prints_where_it_departs_from_paper_and_release(scale):
+def test_every_scale_prints_its_departures_from_paper_and_release(scale):
     text = "\n".join(notes(scale))
     for words in (
         f"Scale `{scale}`",
@@ -24,7 +24,7 @@ def test_every_scale_prints_where_it_departs_from_paper_and_release(scale):
         assert words in text
 
 
-def test_the_tokenizer_at_the_papers_scale_is_trained_as_the_released_one():
+def test_the_tokenizer_at_the_papers_scale_is_trained_like_the_released_one():
     tokenizer = load(["scale=paper"]).tokenizer
     assert (tokenizer.vocab_size, tokenizer.training_sentences, tokenizer.digit_commas) == (30_000, 10_000_000, "split")
     (note,) = [note for note in notes("paper") if note.startswith("Tokenizer")]

@@ -33,7 +33,7 @@ def cells(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
 
 
-def test_an_ensemble_stands_beside_its_members_and_the_papers_of_the_same_task():
+def test_an_ensemble_is_shown_next_to_its_members_and_the_papers_ensemble():
     heading, _, table, parts = ensembles.sections(named("squad-race"), [SQUAD, RACE])
     assert heading == "## Ensembles"
     header, _, squad, race = cells(table)
@@ -48,10 +48,10 @@ def test_an_ensemble_stands_beside_its_members_and_the_papers_of_the_same_task()
     ]
 
 
-def test_the_papers_ensemble_is_not_shown_beside_a_stand_in():
+def test_the_papers_ensemble_is_not_shown_for_a_replacement_task():
     *_, table = ensembles.sections(named("squad-race"), [SQUAD | {"task": "cloze-span"}])
     assert cells(table)[-1][-1] == "—"
 
 
-def test_where_no_task_is_finished_that_is_said():
+def test_a_report_without_finished_tasks_says_so():
     assert ensembles.sections(named("glue"), []) == ["## Ensembles", "None: no task was finished by any run."]

@@ -88,7 +88,7 @@ def test_the_page_of_every_experiment_has_a_curve_for_each_finished_run(folder):
     assert page.count("<polyline ") == panels * finished
 
 
-def test_the_fixed_points_have_the_columns_of_points_that_were_planned():
+def test_the_fixed_points_have_the_columns_of_planned_points():
     asked = experiment.named("sop-vs-nsp")
     planned = [
         PlannedPoint(point, Run(point.config, {"corpus": "c0ffee", "tokenizer": "bead"}), tasks={})
@@ -97,7 +97,7 @@ def test_the_fixed_points_have_the_columns_of_points_that_were_planned():
     assert list(points_table(planned, Outcome(), "a command").columns) == list(toy_points(asked, 1).columns)
 
 
-def test_every_golden_report_is_of_an_experiment():
+def test_every_golden_report_has_an_experiment():
     assert sorted(file.stem for file in GOLDEN.iterdir()) == EXPERIMENTS
 
 

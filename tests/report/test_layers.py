@@ -29,7 +29,7 @@ def test_roughness_is_the_mean_change_between_layers_over_their_mean():
     assert (found["last_degrees"], found["last_rms_change"]) == (5, 2.5)
 
 
-def test_a_turn_by_one_degree_is_the_same_change_at_every_width():
+def test_a_rotation_by_one_degree_is_the_same_change_at_every_width():
     turns = [2 * math.sqrt(size) * math.sin(math.radians(0.5)) for size in (64, 1024)]
     changes = [
         layer_numbers(toy_layers(turn), size)["last_rms_change"] for turn, size in zip(turns, (64, 1024), strict=True)
@@ -40,7 +40,7 @@ def test_a_turn_by_one_degree_is_the_same_change_at_every_width():
 @given(
     values=st.lists(st.floats(0.1, 90), min_size=2, max_size=30), factor=st.floats(0.01, 100), height=st.floats(0.1, 9)
 )
-def test_roughness_has_no_unit_and_is_nothing_where_all_layers_are_alike(values, factor, height):
+def test_roughness_has_no_unit_and_is_zero_for_equal_layers(values, factor, height):
     found = layer_numbers(toy_layers(*values, factor=factor), 1)
     assert found["l2_roughness"] == pytest.approx(found["degrees_roughness"], rel=1e-9)
     assert found["degrees_roughness"] == pytest.approx(np.abs(np.diff(values)).mean() / np.mean(values))
@@ -54,7 +54,7 @@ def test_a_single_layer_has_no_roughness():
     assert found["last_degrees"] == 3
 
 
-def test_runs_without_layers_have_no_numbers_of_them():
+def test_runs_without_layers_have_no_layer_numbers():
     assert layer_numbers([], 16) == {}
 
 
@@ -69,7 +69,7 @@ def test_claims_on_layers_are_decided_from_the_records_of_a_report(tmp_path):
     assert " 8.5 ± 1 |" in text.split("## Layers")[1]
 
 
-def test_only_an_experiment_whose_layers_are_measured_can_claim_something_of_them():
+def test_only_an_experiment_with_measured_layers_can_have_claims_about_them():
     content = experiment.named("layer-similarity").model_dump() | {"figures": ["learning-curves"]}
     with pytest.raises(ValueError, match="l2_roughness is no column of the table of runs"):
         experiment.Experiment.model_validate(content)

@@ -14,14 +14,14 @@ def sentence(*sop: float) -> str:
     return found.split("; ")[1]
 
 
-def test_seeds_that_agree_are_no_surer_than_the_answers_they_rest_on():
+def test_seeds_that_agree_do_not_narrow_the_interval_of_their_answers():
     assert sentence(52.0, 52.0, 52.0) == "SOP 52.0 % [48.9, 55.1], at chance."
 
 
-def test_a_row_above_chance_is_placed_beside_bags_of_tokens():
+def test_a_row_above_chance_is_compared_with_bags_of_tokens():
     assert sentence(57.0, 57.5, 57.2).endswith("above chance, not above bags of tokens (58.0 %).")
     assert sentence(70.0, 70.5, 70.2).endswith("above chance, above bags of tokens (58.0 %).")
 
 
-def test_an_interval_ends_at_what_a_score_can_be():
+def test_an_interval_stays_within_the_range_of_scores():
     assert "[0.0, 100.0]" in sentence(30.0, 70.0)

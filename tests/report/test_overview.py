@@ -20,7 +20,7 @@ def put(root: Path, place: str, name: str = "sop-vs-nsp", **changes) -> Path:
     return root / place / name
 
 
-def test_the_page_has_every_claim_that_was_run_and_names_every_table_whether_made_or_not(tmp_path):
+def test_the_page_has_every_claim_that_was_run_and_names_every_table(tmp_path):
     put(tmp_path, "smoke-sotu")
     text = overview.write(tmp_path).read_text()
     known = paper.experiments()
@@ -38,7 +38,7 @@ def test_the_page_has_every_claim_that_was_run_and_names_every_table_whether_mad
     assert not any(f"`{name}`" in text.split("### What is missing")[0] for name in others)
 
 
-def test_the_page_has_the_alarms_below_the_scores_they_are_of(tmp_path):
+def test_the_page_has_alarms_below_their_scores(tmp_path):
     put(tmp_path, "smoke-sotu")
     table, after = overview.write(tmp_path).read_text().split("Alarms:\n\n")
     assert table.rstrip().endswith(PROBE_NOTE)
@@ -71,7 +71,7 @@ def test_links_lead_to_files_from_both_pages(tmp_path):
         assert not [link for link in links if not (file.parent / link).is_file()]
 
 
-def test_each_scale_and_corpus_is_a_section_and_a_study_of_ones_own_is_none(tmp_path):
+def test_each_scale_and_corpus_is_a_section_without_users_studies(tmp_path):
     put(tmp_path, "smoke-sotu")
     put(tmp_path, "laptop-files", scale="laptop", corpus="files")
     put(tmp_path, "smoke-sotu", "sop-vs-nsp").rename(tmp_path / "smoke-sotu" / "mine")
@@ -81,7 +81,7 @@ def test_each_scale_and_corpus_is_a_section_and_a_study_of_ones_own_is_none(tmp_
     assert all(sum(entry.folder is not None for entry in section.entries) == 1 for section in sections)
 
 
-def test_a_table_with_a_corpus_of_its_own_belongs_to_the_section_of_the_default(tmp_path):
+def test_a_table_with_a_different_corpus_is_in_the_section_of_the_default(tmp_path):
     points = toy_points().rename(columns={"inter_sentence": "data", "paper_inter_sentence": "paper_data"})
     points["data"] = points["paper_data"] = ["No additional data"] * 3 + ["With additional data"] * 3
     points["corpus"] = "sotu-before-1900"
@@ -104,7 +104,7 @@ def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
     assert found.as_dict()["cost"]["total_seconds"] == 21.0
 
 
-def test_what_is_missing_is_named_with_its_reason(tmp_path):
+def test_missing_items_are_named_with_their_reasons(tmp_path):
     points = toy_points(missing=("nsp-1",))
     written(tmp_path / "smoke-sotu", points)
     text = overview.write(tmp_path).read_text().split("### What is missing")[1]
@@ -114,6 +114,6 @@ def test_what_is_missing_is_named_with_its_reason(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["nothing", "."])
-def test_a_folder_without_reports_below_it_holds_none(folder, tmp_path):
+def test_a_folder_without_reports_below_it_is_no_collection(folder, tmp_path):
     assert not collection.holds_reports(tmp_path / folder)
     assert not collection.holds_reports(paths.PACKAGE)

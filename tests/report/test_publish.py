@@ -21,7 +21,7 @@ def test_a_report_is_not_published_into_itself(folder):
     assert sorted(folder.rglob("*")) == before
 
 
-def test_where_the_disk_is_full_the_published_report_stays_as_it_was(folder, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_published_report_unchanged(folder, tmp_path, monkeypatch):
     target = publish(folder, tmp_path / "public").parent
     before = {file: file.read_bytes() for file in target.parent.rglob("*") if file.is_file()}
 
@@ -43,7 +43,7 @@ def test_where_the_disk_is_full_the_published_report_stays_as_it_was(folder, tmp
         ('"run":', '"ran":', "run is missing"),
     ],
 )
-def test_a_study_whose_points_lead_elsewhere_or_say_too_little_is_refused(folder, tmp_path, before, after, said):
+def test_a_study_with_invalid_or_incomplete_points_is_refused(folder, tmp_path, before, after, said):
     file = folder / "study.json"
     assert before in file.read_text()
     file.write_text(file.read_text().replace(before, after))

@@ -78,7 +78,7 @@ def test_a_report_with_tasks_of_the_corpus_is_the_golden_one(tmp_path):
     assert_golden(written(tmp_path, toy_points(missing=("nsp-1",))), GOLDEN)
 
 
-def test_a_report_is_rebuilt_from_its_records_alone_to_the_byte(tmp_path):
+def test_a_report_is_rebuilt_from_only_its_records_to_the_byte(tmp_path):
     written(tmp_path, toy_points())
     folder = tmp_path / "sop-vs-nsp"
     before = {file: file.read_bytes() for file in folder.rglob("*.*")}
@@ -89,7 +89,7 @@ def test_a_report_is_rebuilt_from_its_records_alone_to_the_byte(tmp_path):
     assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
 
 
-def test_the_provenance_names_the_commit_of_the_code_and_the_gpu_where_records_have_them():
+def test_the_provenance_names_recorded_commits_and_gpus():
     points = toy_points()
     commit = "0123456789abcdef0123456789abcdef01234567-dirty"
     changed = {"commit": commit, "devices": ("NVIDIA H100",)}
@@ -105,7 +105,7 @@ def test_the_provenance_names_the_commit_of_the_code_and_the_gpu_where_records_h
     assert "changes (5 of 6 runs have none), results" in rendered([after[0], *before[1:]])
 
 
-def test_runs_that_are_no_longer_part_of_a_study_leave_its_folder(tmp_path):
+def test_runs_that_left_a_study_are_removed_from_its_folder(tmp_path):
     points = toy_points()
     folder = report_of(tmp_path / "sop-vs-nsp", points, toy_runs(points))
     some = points.query("seed == 0")
@@ -113,7 +113,7 @@ def test_runs_that_are_no_longer_part_of_a_study_leave_its_folder(tmp_path):
     assert sorted(file.stem for file in (folder / "runs").iterdir()) == ["none-0", "nsp-0", "sop-0"]
 
 
-def test_the_row_called_none_is_no_missing_value(tmp_path):
+def test_the_row_called_none_is_not_a_missing_value(tmp_path):
     assert "\n| none " in written(tmp_path, toy_points())
 
 
@@ -126,7 +126,7 @@ def test_a_single_seed_shows_the_interval_of_its_answers(tmp_path):
     assert "70.0 [67.0, 73.0]" in written(tmp_path, toy_points(seeds=(0,)))
 
 
-def test_a_failed_run_is_no_row_and_is_named_with_its_reason(tmp_path):
+def test_a_failed_run_has_no_row_and_is_named_with_its_reason(tmp_path):
     text = written(tmp_path, toy_points(seeds=(0,), missing=("nsp-0",)))
     row = next(line for line in text.splitlines() if line.startswith("| nsp "))
     assert row.count("—") == 3
@@ -141,7 +141,7 @@ def test_rows_scored_on_different_sets_are_refused(tmp_path):
         report_of(tmp_path, points, runs)
 
 
-def test_a_value_that_stands_for_the_papers_shows_both(tmp_path):
+def test_a_value_that_replaces_the_papers_shows_both(tmp_path):
     points = toy_points(seeds=(0,), losses=("sop",)).drop(columns=["inter_sentence", "paper_inter_sentence"])
     points = points.assign(
         sharing="all-shared", paper_sharing="all-shared", embedding_size="12", paper_embedding_size="64"
@@ -151,7 +151,7 @@ def test_a_value_that_stands_for_the_papers_shows_both(tmp_path):
     assert "12 (paper: 64)" in text
 
 
-def test_the_paper_is_named_only_for_what_it_prints():
+def test_the_paper_is_named_only_for_values_that_it_prints():
     axes = ["sharing", "embedding_size"]
     values = {"sharing": "groups", "embedding_size": "16"}
     beyond = Row({"sharing": "2-groups", "embedding_size": "128"}, values, [], {})
@@ -164,7 +164,7 @@ def test_the_paper_is_named_only_for_what_it_prints():
     assert axis_labels(own, figure, ["model"]) == ["BERT-large"]
 
 
-def test_a_share_of_short_chunks_other_than_the_released_one_is_told_in_a_note(tmp_path):
+def test_a_different_share_of_short_chunks_is_noted(tmp_path):
     points = toy_points(seeds=(0,))
     assert "a shorter length" not in written(tmp_path, points)
     record = toy_record()
@@ -180,7 +180,7 @@ def test_a_folder_that_is_no_report_is_refused(tmp_path):
         report.rebuild(tmp_path)
 
 
-def test_a_task_of_the_corpus_stands_under_its_own_name_and_without_the_papers_score(tmp_path):
+def test_a_task_of_the_corpus_has_its_name_and_no_score_of_the_paper(tmp_path):
     text = written(tmp_path, toy_points(seeds=(0,)))
     header = next(line for line in text.splitlines() if "Cloze span %" in line)
     assert "paper SST-2" in header
@@ -191,7 +191,7 @@ def test_a_task_of_the_corpus_stands_under_its_own_name_and_without_the_papers_s
 
 
 @pytest.mark.parametrize(("seeds", "heading"), [((0,), "seed"), ((0, 1), "seeds")])
-def test_one_fine_tuning_seed_is_no_number_of_seeds(seeds, heading):
+def test_a_single_fine_tuning_seed_is_not_shown_as_a_number_of_seeds(seeds, heading):
     points = toy_points(seeds=(0,))
     once = Study(experiment.named("sop-vs-nsp"), points, toy_runs(points)).finetunings
     text = finetuning.sections(pd.concat([once.assign(seed=seed) for seed in seeds]))[-1]
@@ -203,7 +203,7 @@ def test_a_fine_tuning_that_failed_is_named_with_its_reason(tmp_path):
     assert "`sop-0`: race, seed 0: the loss is nan at step 2" in written(tmp_path, toy_points(seeds=(0,)))
 
 
-def test_rows_that_are_compared_have_a_speed_up_of_training_and_one_of_inference(tmp_path):
+def test_compared_rows_have_speed_ups_of_training_and_inference(tmp_path):
     folder = toy_report(tmp_path / "model-sizes", experiment.named("model-sizes"), seeds=1)
     table = report.render(studies.read(folder), "").split("## Cost")[1].split("##")[0]
     header, _, first, second, *_ = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]

@@ -25,7 +25,7 @@ def test_at_most_one_table_in_twenty_supports_a_claim_on_equal_rows(noise, seeds
 
 
 @pytest.mark.parametrize(("seeds", "effect", "least"), [(3, 4.0, 60), (5, 2.0, 35), (5, 4.0, 95)])
-def test_the_pooled_spread_finds_what_a_paired_test_of_each_claim_does_not(seeds, effect, least):
+def test_the_pooled_spread_has_more_power_than_paired_tests(seeds, effect, least):
     found = power(effect, seeds, 6, TABLES, generator())
     assert found.pooled > least
     assert found.pooled > found.paired + 5
@@ -38,7 +38,7 @@ def test_rows_of_equal_accuracy_differ_at_five_percent_over_seeds_and_examples(s
         assert false_difference(noise, seeds, tables, generator(place), resamples=2).both <= most(0.05, tables)
 
 
-def test_seeds_alone_find_examples_to_be_differences_and_few_seeds_mislead_the_bootstrap():
+def test_tests_by_seeds_only_and_the_bootstrap_with_few_seeds_find_false_differences():
     found = false_difference("examples that rows find hard", 10, 150, generator(), resamples=2)
     assert found.seeds_alone > found.both + 5
     assert false_difference("seeds that differ", 3, 100, generator(), resamples=200).multi_bootstrap > most(0.05, 100)

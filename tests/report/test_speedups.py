@@ -21,7 +21,7 @@ def test_without_the_reference_row_there_is_no_speed_up():
     assert speedups([row("BERT-large"), row("ALBERT-large", 340.0)], {"model": "BERT-large"}) == [None, None]
 
 
-def test_the_speed_up_of_inference_is_its_own_and_missing_where_a_run_did_not_time_it():
+def test_the_speed_up_of_inference_is_separate_and_missing_if_not_timed():
     timed = {"run": "timed", "tokens_per_second": 100.0, INFERENCE: 300.0}
     table = [
         Row({"model": model}, {"model": model}, [timed | {INFERENCE: speed}], {})

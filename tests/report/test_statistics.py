@@ -50,7 +50,7 @@ def test_a_mean_has_students_interval():
     assert (found.n, found.is_paired) == (4, False)
 
 
-def test_two_rows_that_share_their_seeds_are_a_paired_t_test():
+def test_two_rows_with_shared_seeds_give_a_paired_t_test():
     found = estimate([A, B], [1, -1])
     oracle: Any = stats.ttest_rel(list(A.values()), list(B.values()))
     expected = oracle.confidence_interval()
@@ -59,7 +59,7 @@ def test_two_rows_that_share_their_seeds_are_a_paired_t_test():
     assert 2 * found.above(0) == pytest.approx(oracle.pvalue)
 
 
-def test_two_rows_of_other_seeds_and_like_spread_are_students_t_test():
+def test_two_rows_with_other_seeds_and_equal_spread_give_students_t_test():
     others = {seed + 10: value - 1 for seed, value in A.items()}
     found = estimate([A, others], [1, -1])
     oracle: Any = stats.ttest_ind(list(A.values()), list(others.values()))
@@ -68,7 +68,7 @@ def test_two_rows_of_other_seeds_and_like_spread_are_students_t_test():
     assert 2 * found.above(0) == pytest.approx(oracle.pvalue)
 
 
-def test_of_other_seeds_the_wider_row_has_fewer_degrees_of_freedom():
+def test_with_other_seeds_the_wider_row_has_fewer_degrees_of_freedom():
     wide = {seed: 10 * value for seed, value in OTHER_SEEDS.items()}
     found = estimate([A, wide], [1, -1])
     oracle: Any = stats.ttest_ind(list(A.values()), list(wide.values()), equal_var=False)
@@ -78,7 +78,7 @@ def test_of_other_seeds_the_wider_row_has_fewer_degrees_of_freedom():
     assert found.error > abs(found.value / oracle.statistic)  # of Welch's test
 
 
-def test_rows_that_spread_alike_are_tested_as_contrasts_of_a_regression_on_rows_and_seeds():
+def test_rows_of_equal_spread_are_tested_as_contrasts_of_a_regression_on_rows_and_seeds():
     rows = similar_rows()
     found = PooledSpread(rows).estimate({1: 1.0, 0: -1.0})
     oracle = regression(rows, "score ~ C(row) + C(seed)").t_test("C(row)[T.1] = 0")
@@ -98,14 +98,14 @@ def test_a_missing_seed_leaves_the_comparison_adjusted_for_seeds():
     assert found.error >= oracle.sd.item() - 1e-9
 
 
-def test_seeds_are_unpaired_where_rows_share_half_of_them_or_less():
+def test_seeds_are_unpaired_if_rows_share_at_most_half_of_them():
     rows = [A, {2: 80.0, 3: 81.0, 8: 79.0, 9: 80.5}]
     found = PooledSpread(rows).estimate({0: 1.0, 1: -1.0})
     assert not found.is_paired
     assert found.value == pytest.approx(np.mean(list(A.values())) - 80.125)
 
 
-def test_each_row_keeps_its_own_spread_where_it_is_wider_and_the_others_are_not_narrowed():
+def test_a_row_of_larger_spread_keeps_it_and_others_are_not_narrowed():
     rows = similar_rows()
     alike = PooledSpread(rows).estimate({0: 1.0, 1: -1.0})
     rows[3] = {seed: 83 + 8 * (value - 83) for seed, value in rows[3].items()}
@@ -119,7 +119,7 @@ def test_each_row_keeps_its_own_spread_where_it_is_wider_and_the_others_are_not_
     assert 4 <= within.df < 12 < 16 == pytest.approx(beside.df)
 
 
-def test_own_variances_are_unbiased_with_missing_cells_too():
+def test_row_variances_are_unbiased_with_missing_cells():
     rng = np.random.default_rng(0)
     found = []
     for _ in range(500):
@@ -130,7 +130,7 @@ def test_own_variances_are_unbiased_with_missing_cells_too():
     assert np.mean(found, axis=0) == pytest.approx([1, 1, 4, 9], abs=0.8)
 
 
-def test_a_level_has_fewer_degrees_of_freedom_the_more_seeds_move_all_rows_alike():
+def test_effects_of_seeds_on_all_rows_reduce_the_degrees_of_freedom_of_a_level():
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 1, (6, 5))
     alone = PooledSpread([dict(enumerate(row)) for row in noise]).estimate({0: 1.0}).df
@@ -141,7 +141,7 @@ def test_a_level_has_fewer_degrees_of_freedom_the_more_seeds_move_all_rows_alike
 
 
 @given(st.integers(3, 9), st.floats(-5, 5), st.integers(0, 10_000))
-def test_a_two_sided_p_value_says_what_the_interval_says(n, bound, seed):
+def test_a_two_sided_p_value_agrees_with_the_interval(n, bound, seed):
     found = estimate([samples(n, seed)])
     assert found.interval is not None
     bound += 80
@@ -182,7 +182,7 @@ def test_holm_on_a_hand_worked_family():
     assert holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-def test_holm_is_that_of_statsmodels():
+def test_holm_agrees_with_statsmodels():
     drawn = np.random.default_rng(0).random((5, 7)) ** 3
     for p_values in drawn:
         assert holm(list(p_values)) == pytest.approx(multipletests(p_values, method="holm")[1])
@@ -226,7 +226,7 @@ def test_spread_of_fine_tuning_and_of_pre_training_are_separated():
     assert (found.runs, found.finetunings) == (400, 2000)
 
 
-def test_spread_between_runs_that_fine_tuning_explains_is_none_of_pre_training():
+def test_spread_that_fine_tuning_explains_does_not_count_as_pre_training():
     # Means 81 and 81; within each run a variance of 2.
     found = components([[80.0, 82.0], [82.0, 80.0]])
     assert (found.pretraining, found.finetuning) == (0.0, pytest.approx(math.sqrt(2)))

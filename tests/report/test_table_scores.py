@@ -37,13 +37,13 @@ def test_a_row_whose_interval_reaches_down_to_constant_answers_is_at_the_floor()
     assert here.at_floor("race") == table[1:]
 
 
-def test_the_interval_is_over_answers_too_and_fewer_of_them_reach_down_further():
+def test_the_interval_includes_answers_and_is_wider_with_fewer():
     above = NONE | {"sst2": 6.0}
     assert not TableScores(few := rows(above, ALL)).is_at_floor(few[0], "sst2")
     assert TableScores(few := rows(above, ALL, n=100)).is_at_floor(few[0], "sst2")
 
 
-def test_of_a_single_seed_the_interval_of_its_answers_decides():
+def test_for_a_single_seed_the_interval_of_its_answers_decides():
     table = rows(NONE | {"sst2": 2.0, "race": 4.0})
     table = [Row(table[0].labels, {}, table[0].runs[:1], {})]
     here = TableScores(table)
@@ -51,13 +51,13 @@ def test_of_a_single_seed_the_interval_of_its_answers_decides():
     assert not here.is_at_floor(table[0], "race")
 
 
-def test_what_has_no_floor_is_at_none():
+def test_a_column_without_a_floor_is_never_at_the_floor():
     table = rows(ALL)
     assert not TableScores(table).is_at_floor(table[0], "mlm_loss")
     assert TableScores(table).floor(table[0], AVERAGE) == pytest.approx(33.0)
 
 
-def test_the_second_average_leaves_out_what_no_row_has_learnt():
+def test_the_second_average_leaves_out_tasks_that_no_row_has_learnt():
     table = rows(ALL | {"squad2": 0.0}, ALL | {"squad2": 0.0, "race": 0.0})
     here = TableScores(table)
     assert here.unlearnt_tasks == ("squad2",)
@@ -68,7 +68,7 @@ def test_the_second_average_leaves_out_what_no_row_has_learnt():
     assert members_at_floor(TableScores(rows(ALL))) == ""
 
 
-def test_a_likelihood_is_minus_a_loss_and_that_of_the_average_needs_every_task():
+def test_a_likelihood_is_minus_a_loss_and_the_averages_needs_every_task():
     table = rows(ALL)
     here = TableScores(table)
     assert set(here.sample(table[0], MLM_LIKELIHOOD).values()) == {-4.0}
@@ -78,7 +78,7 @@ def test_a_likelihood_is_minus_a_loss_and_that_of_the_average_needs_every_task()
     assert TableScores(table).sample(table[0], AVERAGE_LIKELIHOOD) == {}
 
 
-def test_a_stand_in_takes_the_place_of_its_task_in_the_average():
+def test_a_replacement_task_counts_in_the_average():
     table = rows(ALL)
     for run in table[0].runs:
         run |= {"next-paragraph": 25.0, "next-paragraph_floor": 25.0}
@@ -87,7 +87,7 @@ def test_a_stand_in_takes_the_place_of_its_task_in_the_average():
     assert here.unlearnt_tasks == ("next-paragraph",)
 
 
-def test_rows_that_are_the_same_runs_count_once():
+def test_rows_with_the_same_runs_count_once():
     first, second = rows(ALL, ALL | {"sst2": 25.0})
     twice = Row({"row": "2"}, {}, first.runs, {})
     pair = [(1.0, first), (-1.0, second)]

@@ -53,7 +53,7 @@ def test_the_verdicts_of_a_report_are_the_golden_ones():
     assert_golden(verdicts.section(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS) + "\n", GOLDEN)
 
 
-def test_verdicts_are_plain_values_too():
+def test_verdicts_can_be_plain_values():
     found = verdicts.as_data(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS)
     assert [item["verdict"] for item in found][:3] == ["supported", "not supported", "supported"]
     assert found[0]["effect"] == pytest.approx(2.067, abs=0.001)
@@ -63,27 +63,27 @@ def test_verdicts_are_plain_values_too():
     assert found[-1]["metric"] == "next-paragraph"
 
 
-def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_told():
+def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_shown():
     text = verdicts.section(experiment(*CLAIMS, paper=PAPER), table(VALUES))
     assert "**Not run** (no run with embedding_size=128 has race): " in text
     assert "Standard deviations" not in text
 
 
-def test_one_fine_tuning_a_run_does_not_tell_the_sources_of_spread_apart():
+def test_one_fine_tuning_per_run_does_not_separate_the_sources_of_spread():
     assert "Standard dev" not in verdicts.section(experiment(CLAIMS[-1]), full_table(), TUNINGS.query("seed == 1"))
     some = TUNINGS.query("seed == 1 or run.str.startswith('128')")
     text = verdicts.section(experiment(CLAIMS[-1]), full_table(), some)
     assert "- `next-paragraph`, embedding_size=64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
 
 
-def test_alarms_of_the_runs_are_told_with_the_verdict():
+def test_alarms_of_the_runs_are_shown_with_the_verdict():
     rows = table(VALUES, alarms="sop_accuracy is not above chance (50.0 %)")
     text = verdicts.section(experiment(CLAIMS[0]), rows)
     assert "Alarms: All 6 runs: SOP at chance." in text
     assert "Alarms" not in verdicts.section(experiment(CLAIMS[0]), table(VALUES, alarms=""))
 
 
-def test_a_verdict_that_would_tell_nothing_says_why_and_counts_no_seeds():
+def test_a_verdict_without_evidence_has_a_reason_and_no_number_of_seeds():
     text = verdicts.section(experiment(CLAIMS[7]), table({"64": [50.0, 50.1, 50.2]}, "sop_accuracy"))
     assert "**Not learnt** (no row is clearly above 55 %: the best, embedding_size=64, is at 50.1 %): " in text
     assert "seeds would decide" not in text
@@ -98,7 +98,7 @@ def test_a_difference_of_the_papers_cells_is_exact_and_rounded_half_up_as_the_pa
     assert "paper +2.7." in verdicts.section(experiments.named("sop-vs-nsp"), rows)
 
 
-def test_where_the_seeds_were_enough_for_the_papers_effect_the_measured_one_is_told_to_fall_short():
+def test_with_enough_seeds_for_the_papers_effect_the_measured_one_is_called_smaller():
     values = {"64": [80.0, 81.0, 82.0], "128": [80.1, 81.0, 82.1]}
     enough, few = (
         verdicts.section(experiment(CLAIMS[0], paper={"64": "79.0", "128": cell}), table(values))
@@ -108,24 +108,24 @@ def test_where_the_seeds_were_enough_for_the_papers_effect_the_measured_one_is_t
     assert "5 seeds would decide an effect of the paper's size" in few
 
 
-def test_a_stand_in_is_named_in_the_average():
+def test_a_replacement_task_is_named_in_the_average():
     text = verdicts.section(experiment(CLAIMS[0]), full_table(), TUNINGS)
     assert "Tasks of the corpus stand in for official ones: `next-paragraph` for `race`." in text
 
 
-def test_the_papers_noise_stands_beside_downstream_claims_only():
+def test_the_papers_noise_is_shown_only_for_downstream_claims():
     own_noise = "The paper's own noise"
     assert own_noise in verdicts.section(experiment(CLAIMS[0]), full_table())
     assert own_noise not in verdicts.section(experiment(CLAIMS[7]), full_table())
 
 
-def test_a_verdict_on_speed_says_that_its_runs_were_not_made_side_by_side():
+def test_a_verdict_on_speed_notes_that_its_runs_were_not_made_side_by_side():
     where_to = "`albert-lab speed` measures side by side"
     assert where_to in verdicts.section(experiment(CLAIMS[8]), full_table())
     assert where_to not in verdicts.section(experiment(CLAIMS[0]), full_table())
 
 
-def test_companions_are_lines_of_their_own_that_name_the_claim_they_are_of():
+def test_companions_are_separate_lines_that_name_their_claim():
     rows = table(VALUES)
     for each in rows:
         for run in each.runs:
@@ -139,7 +139,7 @@ def test_companions_are_lines_of_their_own_that_name_the_claim_they_are_of():
     assert len(verdicts.companions_as_data(experiment(CLAIMS[0]), rows)) == 1
 
 
-def test_tasks_of_the_average_at_their_floor_are_named_and_many_rows_counted():
+def test_tasks_of_the_average_at_their_floor_are_named_and_rows_are_counted():
     rows = table(VALUES)
     for each in rows:
         for run in each.runs:
@@ -151,7 +151,7 @@ def test_tasks_of_the_average_at_their_floor_are_named_and_many_rows_counted():
     assert "of constant answers: `sst2` in embedding_size=128; `race` in every row." in few
 
 
-def test_the_agreement_with_the_papers_scores_closes_the_section():
+def test_the_section_ends_with_the_agreement_with_the_papers_scores():
     runs = [
         {"run": f"{loss}-{seed}", "seed": seed, "race": 30.0 + 5 * (loss == "sop")}
         for loss in ("nsp", "sop")

@@ -22,7 +22,7 @@ from albert_lab.tasks.records import FinetuningRecord
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
 CURVE_POINTS = 4
-SCALED_BY = 16  # values that stand for the paper's are so much smaller
+SCALED_BY = 16  # the factor by which values are smaller than the paper's
 DEV_EXAMPLES = 200
 
 
@@ -117,7 +117,7 @@ def _config(*overrides: str) -> RunConfig:
 
 
 def _finetuning(run: str, task: TaskConfig, height: int, third: int) -> FinetuningRecord:
-    """Downstream scores: rows differ by more than seeds do, here and there by nothing."""
+    """Downstream scores: rows differ by more than seeds do, and some do not differ."""
     value = 50.0 + height % 11 + 0.5 * (third % 3)
     interval = wilson(value / 100 * DEV_EXAMPLES, DEV_EXAMPLES)
     parts = dict(zip(task.main, (value + 3, value - 3), strict=False))

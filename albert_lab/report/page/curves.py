@@ -1,4 +1,4 @@
-"""The learning curve of every run, drawn into a page, with its values on hover."""
+"""The learning curve of every run, drawn in a page, with its values on hover."""
 
 import math
 import statistics
@@ -19,7 +19,7 @@ LEFT, TOP, RIGHT, BOTTOM = 44, 8, 352, 190
 
 @dataclass(frozen=True)
 class RunCurve:
-    """A run with the label of its row, and by what it is known in the page: classes of its row, a number of its own."""
+    """A run with the label of its row, the CSS classes of its row, and its number in the page."""
 
     name: str
     seed: int
@@ -30,7 +30,7 @@ class RunCurve:
 
 @dataclass(frozen=True)
 class Curve:
-    """A run in a panel: the points of its line, and what they say of score and place."""
+    """A run in a panel: the points of its line, and their texts with score and place."""
 
     run: RunCurve
     points: str
@@ -48,7 +48,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Panel:
-    """A score along the way; constant is where a constant answer would score."""
+    """A score during training; constant is the height of the score of a constant answer."""
 
     score: str
     x: Sequence[Tick]
@@ -58,7 +58,7 @@ class Panel:
 
 
 def sections(found: Study) -> list[PageSection]:
-    """The section of a report's page with every run's learning curve; none where nothing was recorded."""
+    """The section of a report's page with every run's learning curve; empty if nothing was recorded."""
     study = figure_data(found)
     runs = _runs(study)
     panels = [

@@ -22,14 +22,14 @@ TEMPLATES = Path(__file__).parent
 HEADING_TOKENS = 3  # its opening, its text and its end
 LONG_CELL = 60  # characters
 IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
-# A number with its thousands marked, or two of them (F1/EM), then the end or what may follow a number.
+# A number with thousands separators, or two of them (F1/EM), then the end or a suffix of numbers.
 _DIGITS = r"[+−-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?"
 _NUMBER = re.compile(rf"({_DIGITS})(?:/({_DIGITS}))?[KMBx%]?(?=[\s,;]|$)")
 
 
 @dataclass(frozen=True)
 class PageSection:
-    """A section that the Markdown lacks: its heading, its content, and the heading it comes after."""
+    """A section that the Markdown lacks: its heading, its content, and the heading before it."""
 
     heading: str
     body: Markup
@@ -38,7 +38,7 @@ class PageSection:
 
 @dataclass(frozen=True)
 class _Part:
-    """A section of a page: its heading with its name in links, and its content."""
+    """A section of a page: its heading, its name for links, and its content."""
 
     name: str
     heading: str
@@ -47,15 +47,15 @@ class _Part:
 
 
 def page(text: str, folder: Path, *sections: PageSection, folded: Collection[str] = ()) -> str:
-    """A whole page: Markdown with tables that can be sorted and images inside, and further sections.
+    """A whole page: Markdown with sortable tables and embedded images, and further sections.
 
-    No HTML in the Markdown is let through. An image that is no SVG or PNG file in the folder becomes its description.
+    HTML in the Markdown is escaped. An image that is no SVG or PNG file in the folder becomes its description.
 
     Args:
         text: Markdown that begins with a heading of the first level.
-        folder: where the paths of its images start.
-        sections: what is put between its sections of the second level.
-        folded: headings of sections that are opened by a click.
+        folder: the base of the paths of its images.
+        sections: sections to insert between those of the second level.
+        folded: headings of sections that are folded until a click.
     """
     tokens = _parser().parse(text)
     starts = [place for place, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"]
@@ -74,7 +74,7 @@ def page(text: str, folder: Path, *sections: PageSection, folded: Collection[str
             for section in sections
             if section.after == heading
         ]
-    assert len(parts) == len(starts) - 1 + len(sections), "a section comes after a heading that is there"
+    assert len(parts) == len(starts) - 1 + len(sections), "a section comes after an existing heading"
     style, script = (TEMPLATES.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     whole = render(
         "page.html.j2",
@@ -90,7 +90,7 @@ def page(text: str, folder: Path, *sections: PageSection, folded: Collection[str
 
 
 def render(template: str, **values: object) -> Markup:
-    """A template of this package's pages, filled in; texts are escaped."""
+    """A filled template of this package's pages; texts are escaped."""
     return Markup(_environment().get_template(template).render(**values))
 
 
@@ -107,7 +107,7 @@ def _environment() -> Environment:
 
 
 def sort_value(cell: str) -> float | None:
-    """The number by which a cell is sorted: its first one, the mean of F1/EM; None where a cell begins with none."""
+    """The number by which a cell is sorted: the one at its start, or the mean of F1/EM; None if it starts with text."""
     found = _NUMBER.match(cell)
     if not found:
         return None
@@ -131,12 +131,12 @@ def _rendered(tokens: Sequence[Token], folder: Path, heading: str) -> Markup:
 
 
 def _hash(text: str) -> str:
-    """What a content security policy calls an inline script or style by."""
+    """The hash of an inline script or style for a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _plain(inline: Token) -> str:
-    """The text of a heading without its marks."""
+    """The text of a heading without markup."""
     return "".join(child.content for child in inline.children or [])
 
 
@@ -160,7 +160,7 @@ def _tables(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 
 
 def _mark_columns(table: Sequence[Token]) -> None:
-    """Mark each column as numbers, and of which kind, or as words that need several lines."""
+    """Mark each column as numbers of a kind, or as text that needs several lines."""
     cells = [(token, table[place + 1].content) for place, token in enumerate(table) if token.type == "td_open"]
     headers = [token for token in table if token.type == "th_open"]
     for token in (*headers, *(cell for cell, _ in cells)):
@@ -212,7 +212,7 @@ def _table_close(
 def _link_open(
     renderer: RendererHTML, tokens: Sequence[Token], place: int, options: OptionsDict, environment: EnvType
 ) -> str:
-    """A link to the Markdown of a report leads to its page instead."""
+    """Link to the page of a report instead of its Markdown."""
     token = tokens[place]
     address = str(token.attrs["href"])
     if re.fullmatch(r"(?!\w+:)(.*/)?report\.md", address):

@@ -14,7 +14,7 @@ def section_of(folder):
 
 
 def polylines(text, panel=0):
-    """What stands in the lines of a panel: the run's number, values, places and points."""
+    """The content of the lines of a panel: the run's number, values, places and points."""
     figure = text.split("<figure ")[panel + 1]
     found = re.findall(r'data-run="(\d+)" data-values="(.*?)" data-places="(.*?)" points="(.*?)">', figure)
     return {int(run): (values, places, points) for run, values, places, points in found}
@@ -44,7 +44,7 @@ def test_every_run_has_a_line_in_every_panel_with_the_values_of_its_curve(folder
     assert '<button type="button" disabled aria-pressed="false" aria-label="nsp, seed 1" data-run="3"' in text
 
 
-def test_points_stand_where_the_axes_say(folder):
+def test_points_are_placed_according_to_the_axes(folder):
     text = section_of(folder)
     ticks = re.findall(r'<g class="(x|y)"><text x="(.*?)" y="(.*?)">([\d,.]+)<', text.split("<figure ")[1])
     xs = {float(label): float(x) for axis, x, _, label in ticks if axis == "x"}
@@ -64,7 +64,7 @@ def test_runs_of_a_row_share_its_colour_and_dashes(folder):
     assert [style for style, _ in styles] == [style for row in range(3) for style in [f"colour-{row} dash-{row}"] * 2]
 
 
-def test_a_constant_answer_is_drawn_beside_pair_accuracies_alone(folder):
+def test_a_constant_answer_is_drawn_only_for_pair_accuracies(folder):
     panels = section_of(folder).split("<figure ")[1:]
     assert ['class="constant"' in panel for panel in panels] == [False, True, True]
     kept = ("step", "share", "training_seconds", "mlm_accuracy")
@@ -79,7 +79,7 @@ def test_a_run_without_a_curve_is_named(folder):
     assert len(polylines(text)) == 5
 
 
-def test_a_value_that_is_missing_is_left_out_of_its_line(folder):
+def test_a_missing_value_is_left_out_of_its_line(folder):
     missing = {"mlm_accuracy": None}
     rewrite(folder, lambda _run, curve: [line | (missing if line["step"] == 200 else {}) for line in curve])
     assert polylines(section_of(folder))[3][1] == "100 300 400"
@@ -94,7 +94,7 @@ def test_a_single_evaluation_and_equal_values_are_drawn_inside_the_panel(folder)
         assert curves.TOP <= y <= curves.BOTTOM
 
 
-def test_under_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
+def test_with_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
     text = section_of(toy_report(tmp_path / "report", experiment.named("same-wall-clock"), seeds=1))
     assert polylines(text)[0][1] == "2 4 6 8"
     assert 'data-unit="seconds"' in text
@@ -105,7 +105,7 @@ def test_without_any_curve_there_is_no_section(folder):
     assert curves.sections(study.read(folder)) == []
 
 
-def test_names_are_text_and_no_markup(folder):
+def test_names_are_escaped(folder):
     found = study.read(folder)
     points = found.points.replace("sop", "<b>sop</b>")
     text = str(curves.sections(replace(found, points=points))[0].body)

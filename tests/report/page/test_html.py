@@ -44,17 +44,17 @@ def page_of(folder, text="", *sections):
         ("", None),
     ],
 )
-def test_a_cell_is_sorted_by_the_number_that_it_begins_with(cell, value):
+def test_a_cell_is_sorted_by_the_number_at_its_start(cell, value):
     assert sort_value(cell) == pytest.approx(value)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2))
-def test_cells_sort_as_their_numbers_do_to_the_digits_printed(values):
+def test_cells_sort_as_their_printed_numbers(values):
     printed = [sort_value(f"{value:,.1f} ± 0.4") for value in sorted(values)]
     assert all(one is not None and other is not None and one <= other for one, other in pairwise(printed))
 
 
-def test_a_column_is_of_numbers_where_every_cell_is_one_or_missing(tmp_path):
+def test_a_column_of_numbers_and_missing_cells_is_numeric(tmp_path):
     text = page_of(tmp_path, TABLE.format(remark="1 of two"))
     assert re.findall(r"<th(.*?)>(.*?)</th>", text) == [
         ("", "row"),
@@ -70,13 +70,13 @@ def test_a_column_is_of_numbers_where_every_cell_is_one_or_missing(tmp_path):
     assert re.findall(r"<td(.*?)>(.*?)</td>", text)[5] == (' class="number"', "—")
 
 
-def test_a_column_of_words_is_none_of_numbers_and_wraps_where_it_is_long(tmp_path):
+def test_a_column_of_words_is_not_numeric_and_wraps_if_long(tmp_path):
     assert '<th class="number">remark' in page_of(tmp_path, TABLE.format(remark="1 of two words"))
     assert "<th>remark" in page_of(tmp_path, TABLE.format(remark="2-groups"))
     assert '<th class="words">remark' in page_of(tmp_path, TABLE.format(remark="word " * 20))
 
 
-def test_nothing_in_the_text_becomes_markup_of_the_page(tmp_path):
+def test_markup_in_the_text_is_escaped(tmp_path):
     evil = "<script>alert(1)</script>"
     code = '`albert-lab corpus="<img src=x onerror=alert(1)>"`'
     text = page(
@@ -94,7 +94,7 @@ def test_nothing_in_the_text_becomes_markup_of_the_page(tmp_path):
     "source",
     ["https://example.org/a.svg", "//example.org/a.svg", "../outside.svg", "absent.svg", "words.txt"],
 )
-def test_an_image_that_is_no_figure_of_the_folder_becomes_its_description(tmp_path, source):
+def test_an_image_that_is_not_a_figure_of_the_folder_becomes_its_description(tmp_path, source):
     folder = tmp_path / "report"
     folder.mkdir()
     (tmp_path / "outside.svg").write_text("<svg/>")
@@ -104,7 +104,7 @@ def test_an_image_that_is_no_figure_of_the_folder_becomes_its_description(tmp_pa
     assert "<p>what it shows</p>" in text
 
 
-def test_a_figure_is_inside_the_page_with_its_description(tmp_path):
+def test_a_figure_is_embedded_in_the_page_with_its_description(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "a.svg").write_text("<svg/>")
     text = page_of(tmp_path, '![curves of "a"](one/a.svg)')
@@ -112,7 +112,7 @@ def test_a_figure_is_inside_the_page_with_its_description(tmp_path):
     assert f'<img alt="curves of &#34;a&#34;" src="data:image/svg+xml;base64,{content}">' in text
 
 
-def test_the_policy_of_the_page_allows_its_own_script_and_style_and_nothing_else(tmp_path):
+def test_the_policy_of_the_page_allows_only_its_script_and_style(tmp_path):
     text = page_of(tmp_path)
     policy = re.findall(r'Content-Security-Policy" content="(.*?)"', text)[0]
     assert policy.startswith("default-src 'none'; img-src data:;")
