@@ -66,7 +66,7 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "model.num_attention_heads=7"], "does not divide"),
         (["sop-vs-nsp", "corpus=files"], "corpus.path must be given"),
         (["pretrain", "seed=0,1"], "seed=0,1: pretrain makes one model"),
-        (["speed", "scale=smoke", "--memory=12cards"], "--memory=12cards is no size"),
+        (["speed", "scale=smoke", "--memory=12cards"], "--memory=12cards is not a size"),
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
         (["run", "."], ". is a folder"),

@@ -1,1 +1,1 @@
-"""What runs cost: parameters, FLOPs, memory, time; counted, estimated and measured."""
+"""The cost of runs: parameters, FLOPs, memory and time; counted, estimated and measured."""

@@ -1,4 +1,4 @@
-"""What configurations cost and how fast they are: counted, estimated and measured, in two tables."""
+"""The cost and speed of configurations: counted, estimated and measured, in two tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -34,10 +34,11 @@ class Quartiles:
 
 @dataclass(frozen=True)
 class BenchmarkRow:
-    """One configuration. What was not measured is None; failure says why.
+    """One configuration. Quantities that were not measured are None, with the reason in failure.
 
-    largest_batch is the most sequences a forward and backward pass that fit memory_bytes by the estimate.
-    Speed-ups and utilisation are ratios within a round: to the first line, and of training FLOPs to matrix products.
+    largest_batch is the largest number of sequences per forward and backward pass that fits in memory_bytes by the
+    estimate. Speed-ups (relative to the first line) and utilisation (training FLOPs over those of matrix products) are
+    ratios within a round.
     """
 
     configuration: str
@@ -70,17 +71,17 @@ class Benchmark:
 
     @property
     def num_failed(self) -> int:
-        """How many configurations could not be measured."""
+        """The number of configurations that could not be measured."""
         return sum(bool(line.failure) for line in self.lines)
 
     def as_text(self) -> str:
-        """Two tables, of sizes and of speed, and how to read them."""
+        """Two tables, of sizes and of speed, with notes."""
         sizes = Listing([_sizes(line, self.memory) for line in self.lines], [])
         speeds = Listing([_speeds(line, self.lines[0].configuration) for line in self.lines], self._notes())
         return sizes.as_text() + "\n\n" + speeds.as_text()
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain data, in tokens, bytes and FLOPs a second."""
+        """The benchmark as plain data, in tokens, bytes and FLOP/s."""
         return {"rounds": self.rounds, "rows": [asdict(line) for line in self.lines], "notes": self._notes()}
 
     def _notes(self) -> list[str]:
@@ -92,8 +93,8 @@ class Benchmark:
         failed = [f"{line.configuration} was not measured: {line.failure}." for line in self.lines if line.failure]
         return [
             *failed,
-            f"Medians over {self.rounds} rounds, quartiles in brackets. A round measures each configuration once, in an"
-            " order of its own; ratios are taken within rounds.",
+            f"Medians over {self.rounds} rounds, quartiles in brackets. A round measures each configuration once, in a"
+            " new random order; ratios are taken within rounds.",
             f"Computed with: {'; '.join(sorted(used)) or 'nothing'}.",
             "Training: whole optimizer steps on random ids at full length, masked as configured. Inference: encoder and"
             " heads, without gradients.",
@@ -122,18 +123,18 @@ def run(
     say: Callable[[str], None],
     against: Sequence[Library] = (),
 ) -> Benchmark:
-    """What each configuration costs and reaches; the measurements are interleaved.
+    """The cost and speed of each configuration; the measurements are interleaved.
 
     Args:
-        configs: what is compared, by label; the first is what the others are compared with.
+        configs: the configurations by label; the first is the reference of the others.
         memory: a size such as 12GB or 11GiB, for the largest batch.
         number: of rounds.
-        seconds: about how long training and inference are measured in each round.
-        say: takes lines on progress.
-        against: other libraries in which each configuration is measured too, on lines of their own.
+        seconds: the approximate duration of measuring training and inference in each round.
+        say: receives progress lines.
+        against: other libraries in which each configuration is also measured, as separate lines.
 
     Raises:
-        ConfigError: a configuration or a size that does not fit.
+        ConfigError: an invalid configuration or size.
     """
     size = _bytes(memory)
     candidates = {label: Candidate(config) for label, config in configs.items()}
@@ -151,11 +152,13 @@ def _bytes(memory: str) -> int:
     try:
         return int(TypeAdapter(ByteSize).validate_python(memory))
     except ValidationError as error:
-        raise ConfigError(f"--memory={memory} is no size: a number with a unit, as in 12GB or 11GiB") from error
+        raise ConfigError(
+            f"--memory={memory} is not a size: give a number with a unit, such as 12GB or 11GiB"
+        ) from error
 
 
 def _line(label: str, config: RunConfig, found: Measured, first: Measured, memory_bytes: int) -> BenchmarkRow:
-    if found.device:  # the estimate is of what was measured
+    if found.device:  # estimate for the device that was measured
         measured = {
             "device": found.device,
             "precision": found.precision,

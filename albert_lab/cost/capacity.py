@@ -1,4 +1,4 @@
-"""Whether the machine has the memory that a configuration needs, checked before anything of it is built."""
+"""Checks that the machine has the memory that a configuration needs, before anything is built."""
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost.parameters import FLOAT32_BYTES, count_parameters, estimate_training_memory, largest_batch
@@ -6,16 +6,16 @@ from albert_lab.data.batches import even_size
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, memory_bytes
 
-# Of a batch on its way to the device: ids, mask, segments and labels, as the loader makes them.
+# Bytes per token of a batch before it is on the device: ids, mask, segments and labels from the loader.
 _LOADED_BYTES_PER_TOKEN = 26
 _LARGEST = ("model.hidden_size", "model.num_layers", "batch_size", "machine.micro_batch_size", "max_sequence_length")
 
 
 def check_training(config: RunConfig) -> None:
-    """Check that main memory is enough for training: on a GPU the weights and a batch alone.
+    """Check that main memory is enough for training; with a GPU only for the weights and a batch.
 
     Raises:
-        ConfigError: it does not, with both numbers, unless machine.memory_check=false.
+        ConfigError: memory is too small; names both numbers, unless machine.memory_check=false.
     """
     machine = config.machine
     is_cpu = machine.device == "cpu" or (machine.device == "auto" and not has_gpu())
@@ -31,14 +31,14 @@ def check_training(config: RunConfig) -> None:
 
 
 def micro_batch_size(config: RunConfig, device: str, precision: str, processes: int, usable_bytes: int) -> int:
-    """The largest micro-batch for which the estimate fits, of those that divide the share of a process.
+    """The largest micro-batch that divides the batch of a process and fits in memory by the estimate.
 
     Args:
         config: of a run.
-        device: the kind of device that computes it, cpu or cuda.
+        device: the kind of device, cpu or cuda.
         precision: bf16 or fp32.
-        processes: that make it.
-        usable_bytes: that one of them may fill.
+        processes: the number of processes.
+        usable_bytes: the memory that each of them can use.
     """
     update = {"device": device, "precision": precision, "processes": processes}
     there = config.model_copy(update={"machine": config.machine.model_copy(update=update)})
@@ -49,13 +49,13 @@ def check_weights(parameters: int, what: str) -> None:
     """Check that main memory is enough for the weights of a model.
 
     Raises:
-        ConfigError: it does not, with both numbers.
+        ConfigError: memory is too small; names both numbers.
     """
     check(FLOAT32_BYTES * parameters, what)
 
 
 def check(needed: int, what: str, keys: tuple[str, ...] = ()) -> None:
-    """Raise ConfigError where something needs more bytes than there are, with both numbers and the keys to lower."""
+    """Raise ConfigError if more bytes are needed than available, with both numbers and the keys to lower."""
     there = memory_bytes()
     if needed > there:
         remedy = f": lower {', '.join(keys)}; or give machine.memory_check=false" if keys else ""

@@ -1,4 +1,4 @@
-"""Devices that a price can be asked for: their peaks, their memory, and the share of the peak that is assumed."""
+"""Devices for cost estimates: their peaks, their memory, and the assumed share of the peak."""
 
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ class _Part(BaseModel):
 
 
 class Gpu(_Part):
-    """A GPU: peaks of dense matrix products (TFLOP/s), memory (GiB), and what others call it, a part of the name."""
+    """A GPU: peaks of dense matrix products (TFLOP/s), memory (GiB), and the part of its name that drivers use."""
 
     title: str
     names: tuple[str, ...]
@@ -27,15 +27,15 @@ class Gpu(_Part):
     fp32: float
 
     def precision(self, asked: str) -> str:
-        """bf16 or fp32: what machine.precision comes to on it."""
+        """The precision for a value of machine.precision on it: bf16 or fp32."""
         return ("bf16" if self.bf16 else "fp32") if asked == "auto" else asked
 
     def peak(self, precision: str) -> float:
-        """FLOPs a second of matrix products."""
+        """The peak FLOP/s of matrix products."""
         return 1e12 * ((self.bf16 if precision == "bf16" else None) or self.fp32)
 
     def is_called(self, name: str) -> bool:
-        """Whether it is the device of that name, as torch or its driver tell it."""
+        """Whether it is the device that torch or its driver calls by that name."""
         return any(part.lower() in name.lower() for part in self.names)
 
 
@@ -52,15 +52,15 @@ def table() -> _Table:
 
 
 def names() -> list[str]:
-    """What --on takes."""
+    """The values of --on."""
     return [CPU, *table().devices]
 
 
 def gpu(name: str) -> Gpu | None:
-    """The GPU of a name that --on takes; None for the CPU.
+    """The GPU with a name of --on; None for the CPU.
 
     Raises:
-        ConfigError: no such name.
+        ConfigError: an unknown name.
     """
     if name not in names():
         raise ConfigError(f"--on {name}: no such device (allowed: {', '.join(names())})")
@@ -68,14 +68,14 @@ def gpu(name: str) -> Gpu | None:
 
 
 def choose(asked: str | None, config: MachineConfig) -> tuple[str, str]:
-    """The name of the device that will run a configuration, and why; nothing where it was named or is here.
+    """The name of the device that will run a configuration, and the reason; empty if it is named or is here.
 
     Args:
-        asked: what --on names; None: the device that machine.device comes to here.
+        asked: the value of --on; None: the device that machine.device selects here.
         config: machine.* of the run.
 
     Raises:
-        ConfigError: no such name, or the CPU where machine.device=cuda.
+        ConfigError: an unknown name, or one that contradicts machine.device.
     """
     if asked is not None:
         if gpu(asked) is None and config.device == "cuda":

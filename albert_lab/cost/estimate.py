@@ -1,4 +1,4 @@
-"""What a run will cost, before it is made: sizes without building it, time from a rate."""
+"""The estimated cost of a run before it is made: sizes without building it, time from a rate."""
 
 import math
 import time
@@ -11,12 +11,12 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.cost import parameters
 from albert_lab.cost.listing import Listing
 
-# Weights and two moments in float32, in the two checkpoints that are kept.
+# Weights and two moments in float32, in each of the two checkpoints that are kept.
 CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
-# Of what one core reaches in matrix products, the share that training reached on one thread at scale=laptop (measured,
-# see DECISIONS.md). Used until a run was made here.
+# The speed of training on one thread at scale=laptop over that of matrix products on one core (measured, see
+# DECISIONS.md). Used until a run was made here.
 MEASURED_UTILISATION = 1 / 3
-# Small enough that no BLAS shares a product among threads, which on a busy machine wait for each other.
+# So small that no BLAS divides a product among threads, which would wait for each other on a busy machine.
 MATRIX_SIZE = 96
 # Measured, see DECISIONS.md.
 MEMORY = (
@@ -41,10 +41,10 @@ def _size(config: RunConfig) -> dict[str, Any]:
 
 
 def configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
-    """One configuration or a sweep of them, by a label of what differs.
+    """One configuration or a sweep, by a label of the differing settings.
 
     Raises:
-        ConfigError: a configuration that does not fit.
+        ConfigError: an invalid configuration.
     """
     given = axes(overrides)
     swept = [key for key, values in given.items() if len(values) > 1]
@@ -57,10 +57,10 @@ def configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
 
 
 def sizes(overrides: Sequence[str]) -> Listing:
-    """Parameters, FLOPs and memory of one configuration or of a sweep of them.
+    """Parameters, FLOPs and memory of one configuration or of a sweep.
 
     Raises:
-        ConfigError: a configuration that does not fit.
+        ConfigError: an invalid configuration.
     """
     rows = [{"configuration": label} | _size(config) for label, config in configurations(overrides).items()]
     notes = [
@@ -90,7 +90,7 @@ def paper_counts() -> Listing:
 
 @dataclass(frozen=True)
 class Price:
-    """What the pre-training of one run takes: FLOPs, seconds, bytes of its checkpoints."""
+    """The cost of the pre-training of one run: FLOPs, seconds, bytes of its checkpoints."""
 
     flops: float
     seconds: float
@@ -98,13 +98,13 @@ class Price:
 
 
 def price(config: RunConfig, speed: float, share: float = 1.0, fill: float = 1.0) -> Price:
-    """What a share of a run's budget takes.
+    """The cost of a share of a run's budget.
 
     Args:
         config: of the run.
-        speed: FLOPs a second that the device computes, those of padding with them.
+        speed: FLOP/s of the device, including padding.
         share: of the budget.
-        fill: share of the places of a batch that hold tokens. Padding takes time as tokens do, and is no work.
+        fill: share of the positions of a batch that are tokens. Padding counts in time but not in FLOPs.
     """
     disk = parameters.count_parameters(config).total * CHECKPOINT_BYTES_PER_PARAMETER
     if config.budget.unit == "seconds":
@@ -121,7 +121,7 @@ def _tokens(config: RunConfig, fill: float) -> float:
 
 
 def matrix_product_flops_per_second() -> float:
-    """Of one core: the fastest of many products, since a busy machine slows the others."""
+    """FLOP/s of one core, from the fastest of many products, since a busy machine slows the others."""
     import numpy as np
 
     matrix = np.ones((MATRIX_SIZE, MATRIX_SIZE), dtype=np.float32)
@@ -134,7 +134,7 @@ def matrix_product_flops_per_second() -> float:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the largest unit that fits."""
+    """Seconds as text in the largest unit that fits."""
     for unit, length in (("years", 365.25 * 86400), ("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.1f} {unit}"

@@ -1,4 +1,4 @@
-"""How the time of an optimizer step grows with the sizes of a configuration, beside what its FLOPs say."""
+"""The growth of the time of an optimizer step with the sizes of a configuration, next to that of its FLOPs."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,9 +26,9 @@ SIZES: dict[str, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class GrowthPoint:
-    """A step at one value of a size; what was not measured is None, and failure says why.
+    """A step at one value of a size. Quantities that were not measured are None, with the reason in failure.
 
-    time_ratio is to the first value of the same size, within a round; flops_ratio is that of the training FLOPs.
+    time_ratio is relative to the first value of the same size, within a round; flops_ratio is that of training FLOPs.
     """
 
     size: str
@@ -41,13 +41,13 @@ class GrowthPoint:
 
     @property
     def time_over_flops(self) -> float | None:
-        """How much more the time grows than the FLOPs, since the first value."""
+        """The growth of the time over that of the FLOPs, from the first value."""
         return None if self.time_ratio is None else self.time_ratio.median / self.flops_ratio
 
 
 @dataclass(frozen=True)
 class Growth:
-    """The points of all sizes, in order, and what they were measured with."""
+    """The points of all sizes, in order, and how they were measured."""
 
     points: tuple[GrowthPoint, ...]
     computed_with: str
@@ -64,15 +64,15 @@ class Growth:
 
     @property
     def num_failed(self) -> int:
-        """How many points could not be measured."""
+        """The number of points that could not be measured."""
         return sum(bool(point.failure) for point in self.points)
 
     def as_text(self) -> str:
-        """A table of all points, and how to read it."""
+        """A table of all points, with notes."""
         return Listing([_row(point) for point in self.points], self._notes()).as_text()
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain data, in seconds."""
+        """The growth as plain data, in seconds."""
         return {"rounds": self.rounds, "points": [asdict(point) for point in self.points], "notes": self._notes()}
 
     def _notes(self) -> list[str]:
@@ -100,13 +100,13 @@ def measure(
 
     Args:
         overrides: `key=value` texts of the configuration that is varied.
-        sizes: which of SIZES to vary.
+        sizes: the SIZES to vary.
         number: of rounds.
-        seconds: about how long a value is measured in each round.
-        say: takes lines on progress.
+        seconds: the approximate duration of measuring a value in each round.
+        say: receives progress lines.
 
     Raises:
-        ConfigError: a size that is not one of SIZES, or a configuration that does not fit.
+        ConfigError: a size that is not one of SIZES, or an invalid configuration.
     """
     if unknown := [size for size in sizes if size not in SIZES]:
         raise ConfigError(f"--size={unknown[0]} is unknown (allowed: {', '.join(SIZES)})")

@@ -18,7 +18,7 @@ class Listing:
     notes: list[str]
 
     def as_text(self) -> str:
-        """The table with thousands marked, and the notes, as wide as the terminal but not wider than is easily read."""
+        """The table with thousands separators, and the notes, as wide as the terminal but at most WIDTH."""
         header = list(dict.fromkeys(key for row in self.rows for key in row))
         body = [[_cell(row.get(key)) for key in header] for row in self.rows]
         are_text = [any(isinstance(row.get(key), str) for row in self.rows) for key in header]
@@ -29,7 +29,7 @@ class Listing:
         return "\n".join([table, "", *notes]).rstrip()
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """The listing as plain data."""
         return asdict(self)
 
 

@@ -1,4 +1,4 @@
-"""What a configuration costs, without building it: parameters, FLOPs and memory."""
+"""The cost of a configuration without building it: parameters, FLOPs and memory."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +30,12 @@ class ParameterCounts:
 
     @property
     def with_pooler(self) -> int:
-        """Embeddings, layers and pooler: what fine-tuning starts from."""
+        """Embeddings, layers and pooler: the start of fine-tuning."""
         return self.encoder + self.pooler
 
     @property
     def total(self) -> int:
-        """Everything that pre-training trains."""
+        """All parameters that pre-training trains."""
         return self.with_pooler + self.mlm_head + self.pair_head
 
 
@@ -49,7 +49,7 @@ class Flops:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of tensors at the peak, without whatever else the process has in memory."""
+    """Bytes of tensors at the peak, without other memory of the process."""
 
     weights: int
     gradients: int
@@ -64,7 +64,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A model of the paper: the overrides that give it, its size as printed, and exact counts as in ParameterCounts."""
+    """A model of the paper: its overrides, its size as printed, and exact counts as in ParameterCounts."""
 
     label: str
     overrides: tuple[str, ...]
@@ -89,7 +89,7 @@ def count_parameters(config: RunConfig) -> ParameterCounts:
 
 
 def count_encoder(shape: EncoderShape) -> int:
-    """Exact number of parameters of an encoder of this shape, with its embeddings and without heads."""
+    """Exact number of parameters of an encoder of this shape, with embeddings and without heads."""
     return _embeddings(shape) + _layers(shape)
 
 
@@ -107,10 +107,10 @@ def _layers(shape: EncoderShape) -> int:
 
 
 def count_flops(config: RunConfig) -> Flops:
-    """FLOPs of the matrix products; activations, softmax and LayerNorm are left out, as is usual.
+    """FLOPs of the matrix products; activations, softmax and LayerNorm are not counted, as is usual.
 
-    Training is one forward and one backward pass, the latter twice the former: for each product, one with respect to
-    either factor. Attention kernels that compute the forward pass anew in the backward pass do more than is counted.
+    Training is one forward and one backward pass. The latter counts twice: for each product, one with respect to each
+    factor. Attention kernels that recompute the forward pass in the backward pass do more than is counted.
     Inference is the encoder with its pooler.
     """
     shape = EncoderShape.from_config(config)
@@ -122,7 +122,7 @@ def count_flops(config: RunConfig) -> Flops:
     pooler = hidden**2
     mlm_head = masked_per_sequence(config) * (hidden * embedding + embedding * shape.vocab_size)
     num_labels = len(config.inter_sentence.labels)
-    # Without labels nothing flows back through the pooler.
+    # Without labels no gradient flows through the pooler.
     pair = 3 * (pooler + hidden * num_labels) if num_labels else pooler
     return Flops(
         training=2 * (3 * (encoder + mlm_head) + pair) / sequence,
@@ -131,15 +131,15 @@ def count_flops(config: RunConfig) -> Flops:
 
 
 def estimate_training_memory(config: RunConfig) -> Memory:
-    """Peak bytes of a process in training, which comes as the backward pass sets out: all that it needs is still there.
+    """Peak bytes of a process in training, at the start of the backward pass, when all its inputs are in memory.
 
-    Gradients count in full, as they do when micro-batches add them up. Beside weights, gradients and two moments there
-    are, for each token and layer: the inputs of the linear maps (under autocast query, key and value hold a copy each),
+    Gradients count in full, as for accumulation over micro-batches. Weights, gradients and two moments are counted, and
+    for each token and layer: the inputs of the linear maps (under autocast query, key and value have one copy each),
     query, key, value, the context, the FFN before and after its activation and, in float32, the inputs of both
     LayerNorms; for each masked position, over the vocabulary: logits, log-probabilities and the gradients of both.
-    Fused attention is taken to keep no probabilities; with dropout and machine.device=cpu there is none, and they are
-    counted. machine.precision=auto is read as bf16 except with machine.device=cpu. The temporaries of the optimizer
-    come later and are smaller. With machine.micro_batch_size=auto one sequence counts: the least that it can come to.
+    Fused attention is assumed to store no probabilities; with dropout and machine.device=cpu attention is not fused,
+    and they are counted. machine.precision=auto counts as bf16 except with machine.device=cpu. The temporaries of the
+    optimizer come later and are smaller. With machine.micro_batch_size=auto one sequence is counted, the minimum.
     """
     copies = _precision_bytes(config)[1]
     share = config.batch_size // config.machine.processes
@@ -155,13 +155,13 @@ def estimate_training_memory(config: RunConfig) -> Memory:
 
 
 def largest_batch(config: RunConfig, memory_bytes: int) -> int:
-    """The most sequences a forward and backward pass for which the estimate fits into memory; 0 where none does."""
+    """The largest number of sequences per forward and backward pass with an estimate within memory; 0 if none fits."""
     memory = estimate_training_memory(config)
     return max(0, (memory_bytes - memory.total + memory.activations) // _activations_per_sequence(config))
 
 
 def estimate_inference_memory(config: RunConfig) -> Memory:
-    """Peak bytes of the encoder and pooler on one batch of evaluation, which comes at the activation of an FFN."""
+    """Peak bytes of the encoder and pooler on one batch of evaluation, reached at the activation of an FFN."""
     shape = EncoderShape.from_config(config)
     counts = count_parameters(config)
     size, copies = _precision_bytes(config)
@@ -181,7 +181,7 @@ def paper_rows() -> list[PaperRow]:
 
 
 def paper_footnote() -> str:
-    """How the paper counted, as far as its numbers show."""
+    """The paper's way of counting, as far as its numbers show it."""
     return _paper()["footnote"]
 
 
@@ -202,7 +202,7 @@ def _layer_norm(size: int) -> int:
 def _precision_bytes(config: RunConfig) -> tuple[int, int]:
     """Bytes of an activation, and of the copy of a weight that autocast keeps for a step.
 
-    What is left to the machine is read as bf16 unless the device is a CPU, like the device itself as a GPU.
+    A device that is left to the machine counts as a GPU, and a precision as bf16 unless the device is a CPU.
     """
     machine = config.machine
     is_bf16 = machine.precision == "bf16" or (machine.precision == "auto" and machine.device != "cpu")
@@ -210,7 +210,7 @@ def _precision_bytes(config: RunConfig) -> tuple[int, int]:
 
 
 def _activations_per_sequence(config: RunConfig) -> int:
-    """Bytes that the backward pass needs of one sequence of full length."""
+    """Bytes that the backward pass needs for one sequence of full length."""
     shape = EncoderShape.from_config(config)
     hidden, embedding, sequence = shape.hidden_size, shape.embedding_size, config.max_sequence_length
     size, copies = _precision_bytes(config)
@@ -219,11 +219,11 @@ def _activations_per_sequence(config: RunConfig) -> int:
     if config.machine.device == "cpu":
         layer += 4 * (FLOAT32_BYTES - size) * hidden  # attention computes in float32
     if shape.dropout and config.machine.device == "cpu":
-        # Attention with dropout is not fused on CPU: it keeps the probabilities, their mask and what comes of both. The
+        # Attention with dropout is not fused on CPU: it keeps the probabilities, their mask and their product. The
         # masks after attention and FFN are numbers, not bytes.
         layer += 3 * FLOAT32_BYTES * shape.num_attention_heads * sequence + 2 * size * hidden
     elif shape.dropout:
-        layer += 2 * hidden  # the masks after attention and FFN, a byte an element
+        layer += 2 * hidden  # the masks after attention and FFN, one byte per element
     embeddings = (FLOAT32_BYTES + size) * embedding
     masked = size * (hidden + 3 * embedding) + (size + 3 * FLOAT32_BYTES) * shape.vocab_size
     layers = shape.num_layers * layer

@@ -20,7 +20,7 @@ from albert_lab.machine import cores
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measurement of a configuration: tokens a second of training and inference, FLOPs a second of torch.matmul."""
+    """One measurement of a configuration: tokens/s of training and of inference, FLOP/s of torch.matmul."""
 
     training: float
     inference: float
@@ -29,9 +29,9 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a configuration: with what it was computed, the peak of its training memory, a turn each round.
+    """The measurements of a configuration: hardware settings, peak memory of training, and one measurement per round.
 
-    failure says why it has no turns.
+    failure is the reason if it has no measurements.
     """
 
     device: str | None = None
@@ -44,7 +44,7 @@ class Measured:
 
 
 class ChildError(Exception):
-    """A configuration cannot be measured; says why."""
+    """A configuration cannot be measured; the message is the reason."""
 
 
 Library = Literal["albert-lab", "transformers", "transformers at its best"]
@@ -52,7 +52,7 @@ Library = Literal["albert-lab", "transformers", "transformers at its best"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is measured: a configuration, here or in stock transformers (see stock.py)."""
+    """A configuration to measure, in albert-lab or in stock transformers (see stock.py)."""
 
     config: RunConfig
     library: Library = "albert-lab"
@@ -61,16 +61,16 @@ class Candidate:
 def measure(
     candidates: Sequence[Candidate], *, rounds: int, seconds: float, say: Callable[[str], None]
 ) -> list[Measured]:
-    """Every candidate measured once a round, one at a time, in an order drawn anew for each round.
+    """Measure every candidate once per round, one at a time, in a new random order each round.
 
-    A child process each keeps their memory apart; all children live at once. What slows the machine for a while then
-    slows them alike.
+    Each has a child process, which separates their memory, and all children run for all rounds. So a temporary load of
+    the machine slows all candidates equally.
 
     Args:
-        candidates: what is measured.
-        rounds: how often.
-        seconds: about how long training and inference are measured in each.
-        say: takes lines on progress.
+        candidates: the configurations to measure.
+        rounds: the number of rounds.
+        seconds: the approximate duration of measuring training and inference in each round.
+        say: receives progress lines.
     """
     with _children([candidate.config for candidate in candidates]) as children:
         found = [_first(children[place], candidate, seconds, say) for place, candidate in enumerate(candidates)]
@@ -104,7 +104,7 @@ def _first(child: "_Child", candidate: Candidate, seconds: float, say: Callable[
 
 
 class _Child:
-    """The process of one configuration, which answers a line of JSON with another."""
+    """The process of one configuration, which answers each line of JSON with another."""
 
     def __init__(self, config: RunConfig) -> None:
         threads = config.machine.threads or cores()
@@ -114,7 +114,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            process_group=0,  # Ctrl-C is the parent's, which ends its children
+            process_group=0,  # only the parent gets Ctrl-C, and it ends its children
         )
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class _Child:
         assert self.process.stdout
         self.process.kill()
         self.process.wait()
-        with suppress(BrokenPipeError):  # a question that was never read
+        with suppress(BrokenPipeError):  # the child ended before it read a question
             self.process.stdin.close()
         self.process.stdout.close()
 
@@ -158,11 +158,11 @@ def _children(configs: Sequence[RunConfig]) -> Iterator[list[_Child]]:
 
 
 def main(threads: int) -> None:
-    """Answer the first line of stdin, a configuration, with what it is computed with, and each later line with a turn.
+    """Answer the first line of stdin, a configuration, with hardware settings, and each later line with a measurement.
 
-    What goes wrong is an answer too.
+    An error is an answer too.
     """
-    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # output of libraries is not an answer
 
     import torch
 

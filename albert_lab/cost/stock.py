@@ -1,4 +1,4 @@
-"""The same step in stock transformers: what a configuration's speed is compared with. Needs the extra of that name."""
+"""The same step in stock transformers, for comparison of speed. Needs the extra of that name."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -17,17 +17,17 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.training.device import autocast
 from albert_lab.training.transfer import Tensors, inputs_of
 
-IGNORED = -100  # a label that the losses of transformers leave out
+IGNORED = -100  # a label that the losses of transformers ignore
 
 
 class StockBench(Bench):
-    """transformers' own model, losses and torch's default AdamW, on the batches of Bench.
+    """The model and losses of transformers with torch's default AdamW, on the batches of Bench.
 
-    At its default: float32 and eager. At its best: in the precision that albert-lab takes, and compiled.
+    At its default: float32 and eager. At its best: in the precision of albert-lab, and compiled.
     """
 
     def __init__(self, config: RunConfig, seconds: float, is_best: bool) -> None:
-        """Build and warm up, as Bench does."""
+        """Build and warm up like Bench."""
         self._is_best = is_best
         machine = {"compile": is_best} | ({} if is_best else {"precision": "fp32"})
         super().__init__(config.model_copy(update={"machine": config.machine.model_copy(update=machine)}), seconds)
@@ -48,11 +48,11 @@ class StockStep:
     def __init__(self, config: RunConfig, model: nn.Module, device: torch.device, autocast: Callable[[], Any]) -> None:
         """A step of a model on a device; autocast makes the context of a forward pass."""
         self.config, self.model, self.device, self.autocast = config, model, device, autocast
-        # At a rate of 0 the weights stay as they are, and so does the work.
+        # A rate of 0 changes neither the weights nor the amount of work.
         self.optimizer = AdamW(model.parameters(), lr=0.0)
 
     def take(self, forward: Callable[..., Any], batch: Batch) -> None:
-        """Change the weights by one batch."""
+        """Update the weights with one batch."""
         size = self.config.machine.micro_batch_size or len(batch)
         if size != "auto" and size < len(batch):
             raise ConfigError("machine.micro_batch_size: the step of transformers is measured on whole batches")
@@ -62,7 +62,7 @@ class StockStep:
         self.model.zero_grad(set_to_none=True)
 
     def compiled(self, batch: Batch) -> Callable[..., Any]:
-        """The compiled model, compiled by one pass over a batch that changes nothing."""
+        """The compiled model; one pass over a batch compiles it and changes no weights."""
         forward = torch.compile(self.model)
         self._backward(forward, batch)
         self.model.zero_grad(set_to_none=True)
@@ -75,7 +75,7 @@ class StockStep:
 
 
 def build(config: RunConfig) -> nn.Module:
-    """The model of transformers that has the shape and the losses of a configuration, freshly drawn.
+    """The model of transformers with the shape and losses of a configuration, randomly initialised.
 
     Raises:
         ConfigError: transformers has no such model.
@@ -124,6 +124,6 @@ def _labels(batch: Batch, model: nn.Module, device: torch.device) -> dict[str, t
     name = type(getattr(model, "_orig_mod", model)).__name__
     if name.endswith("ForPreTraining"):
         pairs = "sentence_order_label" if name.startswith("Albert") else "next_sentence_label"
-        # Labels beyond its two, as of three-way, are counted as the second: the work is the same.
+        # Labels beyond its two, as in three-way, are set to the second: the work is the same.
         found[pairs] = torch.from_numpy(np.minimum(batch.pair_labels, 1)).to(device)
     return found

@@ -1,4 +1,4 @@
-"""What one configuration reaches on this machine: training, inference, and the matrix products of its device."""
+"""The throughput of one configuration on this machine: training, inference, and matrix products of its device."""
 
 import math
 import time
@@ -27,9 +27,9 @@ MATRIX_SIZES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192, 16384)}
 
 
 def synthetic_batch(config: RunConfig, num_sequences: int) -> Batch:
-    """Sequences of full length: random ids and labels, as many positions to predict as the masking asks for.
+    """Sequences of full length: random ids and labels, and the number of predicted positions that the masking sets.
 
-    Neither text nor a tokenizer is needed; every token is real, since padding would be work that is not counted.
+    Needs neither text nor a tokenizer. There is no padding, since its work would not be counted.
     """
     sequence, masked = config.max_sequence_length, masked_per_sequence(config)
     rng = np.random.Generator(np.random.Philox(key=config.seed))
@@ -56,11 +56,11 @@ class MeasuredStep(Protocol):
 
     @property
     def model(self) -> nn.Module:
-        """What is trained."""
+        """The trained model."""
         ...
 
     def take(self, forward: Callable[..., Any], batch: Batch) -> object:
-        """Change the weights by one batch."""
+        """Update the weights with one batch."""
         ...
 
     def compiled(self, batch: Batch) -> Callable[..., Any]:
@@ -69,14 +69,14 @@ class MeasuredStep(Protocol):
 
 
 class Bench:
-    """One configuration, built and warmed up, to be measured as often as asked.
+    """One configuration, built and warmed up for any number of measurements.
 
     Training is the optimizer step of pre-training. Inference is the forward pass of encoder and heads in evaluation
     mode, without gradients and never compiled, in batches of evaluation.batch_size, as runs are evaluated.
     """
 
     def __init__(self, config: RunConfig, seconds: float) -> None:
-        """Build and warm up; each later measurement takes about so many seconds, and one pass at least."""
+        """Build and warm up; each later measurement takes about the given seconds, and at least one pass."""
         self.device = choose_device(config.machine.device)
         self.precision = choose_precision(config.machine.precision, self.device)
         self._autocast = autocast(self.precision, self.device)
@@ -88,7 +88,7 @@ class Bench:
             machine = config.machine.model_copy(update={"micro_batch_size": asked})
             config = config.model_copy(update={"machine": machine})
         self.micro_batch_size = asked
-        # A step of next to nothing loads what torch loads at its first: no memory of the model's.
+        # A tiny step loads what torch loads at its first step, which is not memory of the model.
         smallest = self._step_of(_smallest(config))
         smallest.take(smallest.model, synthetic_batch(smallest.config, 1))
         before = peak_memory_bytes(self.device)
@@ -106,22 +106,22 @@ class Bench:
         self._products = _passes(seconds / 2, 2 * len(self._matrix) ** 3 / rate)
 
     def training(self) -> float:
-        """Tokens a second of training."""
+        """Tokens/s of training."""
         return self._training_passes * self._batch.num_tokens / self._timed(self._train_once, self._training_passes)
 
     def inference(self) -> float:
-        """Tokens a second of inference."""
+        """Tokens/s of inference."""
         passes = self._inference_passes
         return passes * self._held_out.num_tokens / self._timed(self._infer_once, passes)
 
     def matrix_products(self) -> float:
-        """FLOPs a second of torch.matmul on square matrices, in the precision of the matrix products of training."""
+        """FLOP/s of torch.matmul on square matrices, in the precision of the matrix products of training."""
         matrix = self._matrix
         return self._products * 2 * len(matrix) ** 3 / self._timed(lambda: matrix @ matrix, self._products)
 
     def _step_of(self, config: RunConfig) -> MeasuredStep:
         model = PretrainingModel.from_config(config).to(self.device)
-        # At a rate of 0 the weights stay as they are, and so does the work.
+        # A rate of 0 changes neither the weights nor the amount of work.
         optimizer = build_optimizer(model, config.optimizer, 0.0)
         return Step(config, model, optimizer, self.device, self._autocast)
 
@@ -135,7 +135,7 @@ class Bench:
             self._model(**inputs_of(self._held_out, self.device))
 
     def _best_matrix(self) -> tuple[torch.Tensor, float]:
-        """The square matrix whose products are the fastest, of some sizes, and their FLOPs a second."""
+        """The square matrix of the size with the fastest products, and their FLOP/s."""
         dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
         found = []
         for size in MATRIX_SIZES[self.device.type]:
@@ -146,7 +146,7 @@ class Bench:
         return matrix, rate
 
     def _timed(self, work: Callable[[], object], times: int) -> float:
-        """Seconds that some work takes, so many times over."""
+        """The seconds of some work, repeated a number of times."""
         synchronize(self.device)
         start = time.perf_counter()
         for _ in range(times):

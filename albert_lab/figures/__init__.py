@@ -1,1 +1,1 @@
-"""What each figure shows, and how all of them look."""
+"""Figures: their content, their style, and their files."""

@@ -1,4 +1,4 @@
-"""What each figure shows: a study in, a figure out, None where the study has nothing for it.
+"""The content of each figure: a function from a study to the figure, or None if the study has no data for it.
 
 The function of a figure of studies/figure.py has its name, with underscores.
 """
@@ -27,12 +27,12 @@ AXES = {
 ALONG = {"step": "optimizer steps", "training_seconds": "training time (seconds)"}
 TOKENS = {"cls": "[CLS]", "mean": "mean over tokens"}
 SCORES = {"mlm_accuracy": AXES["mlm_accuracy"], "average": "average of our tasks (%)"}
-MOST_BANDS = 4  # more of them hide the lines
+MOST_BANDS = 4  # more bands would hide the lines
 PAPERS_SCORE = "average of five tasks (%)"
 
 
 def learning_curves(data: FigureData) -> Figure | None:
-    """Held-out accuracy along the way, a panel each of the experiment's columns."""
+    """Held-out accuracy during training, one panel per column of the experiment."""
     columns = [column for column in data.experiment.columns if column in data.curves]
     if not columns:
         return None
@@ -64,7 +64,7 @@ extra_data = dropout = arms
 
 
 def _parting(data: FigureData) -> float | None:
-    """Up to where all rows have one curve, the trunk's; None where they never part or never were one."""
+    """The last x at which all rows have the same curve, the trunk's; None if they never separate or never coincide."""
     tables = [table for row in data.rows if (table := parts_of(data.curves, [run["run"] for run in row.runs]))]
     first, *others = [over_seeds("", parts, along(data), "mlm_accuracy") for parts in tables]
     shared = list(zip(first.x, first.mean, strict=True))
@@ -84,7 +84,7 @@ def _draw_curves(data: FigureData, panel: Axes, column: str) -> None:
 
 
 def along(data: FigureData) -> str:
-    """What curves are drawn over: seconds under a budget in seconds, else steps."""
+    """The horizontal axis of curves: seconds for a budget in seconds, else steps."""
     return "training_seconds" if data.results["budget"].str.endswith(" seconds").any() else "step"
 
 
@@ -95,19 +95,19 @@ def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) ->
 
 
 def layer_similarity(data: FigureData) -> Figure | None:
-    """What each layer changes, next to the paper's Figure 1."""
+    """The change by each layer, next to the paper's Figure 1."""
     lines = {data.name(row): parts_of(data.layers, [run["run"] for run in row.runs]) for row in data.rows}
     lines = {name: parts for name, parts in lines.items() if parts}
     return draw_layers(lines, data.experiment.paper_figure, unit="seed") if lines else None
 
 
 def draw_layers(lines: Mapping[str, Sequence[pd.DataFrame]], paper: PaperFigure | None, *, unit: str | None) -> Figure:
-    """L2 distance and angle by layer, for [CLS] and for the mean over tokens, with the paper's in panels of their own.
+    """L2 distance and angle by layer, for [CLS] and for the mean over tokens, with the paper's in separate panels.
 
     Args:
-        lines: the tables of layers of each line's runs, one a seed.
-        paper: where the paper's curves are.
-        unit: what a line has n of; None where its label says all. Then rows of the paper are none of the lines.
+        lines: the tables of layers of each line's runs, one per seed.
+        paper: the paper's curves.
+        unit: the unit of n in labels; None if labels are complete. Then no line is a row of the paper.
     """
     figure, panels = drawing.sheet(2, 3 if paper else 2)
     for (cls, mean, *rest), column in zip(panels, ("l2_distance", "degrees"), strict=True):
@@ -130,7 +130,7 @@ def draw_layers(lines: Mapping[str, Sequence[pd.DataFrame]], paper: PaperFigure 
 
 
 def sharing_tradeoff(data: FigureData) -> Figure | None:
-    """Score against parameters: a line each embedding size, a marker each sharing strategy (Table 4)."""
+    """Score against parameters: one line per embedding size, one marker per sharing strategy (Table 4)."""
 
     def ours(row: Row) -> float:
         spread = row.spread("parameters")
@@ -144,7 +144,7 @@ def sharing_tradeoff(data: FigureData) -> Figure | None:
 
 
 def embedding_size(data: FigureData) -> Figure | None:
-    """Score against embedding size: a line each sharing strategy (Table 3)."""
+    """Score against embedding size: one line per sharing strategy (Table 3)."""
 
     def ours(row: Row) -> float:
         return float(row.values["embedding_size"])
@@ -164,7 +164,7 @@ def _scores(
     *,
     markers: str | None,
 ) -> Figure | None:
-    """Our scores and the paper's average, side by side: a line each value of an axis, at the x of each row."""
+    """Our scores and the paper's average, side by side: one line per value of an axis, at the x of each row."""
     drawn = [row for row in data.rows if {"sharing", "embedding_size"} <= row.values.keys()]
     columns = [column for column in SCORES if any(row.spread(column) for row in drawn)]
     if not columns:
@@ -203,7 +203,7 @@ def _scores(
 
 
 def speed(data: FigureData) -> Figure | None:
-    """Training throughput of each row; next to it the speed-up over the paper's reference where the paper prints it."""
+    """Training throughput of each row; next to it the speed-up over the paper's reference if the paper prints it."""
     found = [(row, spread) for row in data.rows if (spread := row.spread("tokens_per_second"))]
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""What figures show of a study: the rows with runs, and their lines over seeds."""
+"""The data of a study for figures: the rows with runs, and their lines over seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from albert_lab.studies.table import AXIS_NAMES, Row, axes_of, axis_labels, rows
 
 @dataclass(frozen=True)
 class FigureData:
-    """The experiment and the tables of a study; layers is empty where none were measured."""
+    """The experiment and the tables of a study; layers is empty if none were measured."""
 
     experiment: Experiment
     points: pd.DataFrame
@@ -31,7 +31,7 @@ class FigureData:
         return ", ".join(self.word(row, axis) for axis in axes_of(self.experiment, self.points))
 
     def word(self, row: Row, axis: str, *, paper: bool = False) -> str:
-        """The value of an axis in a row: ours, with the paper's that it replaces, if any, or the paper's alone."""
+        """The value of an axis in a row: ours, with the paper's value that it replaces, if any, or only the paper's."""
         label = row.labels[axis]
         if not _is_number(label):
             return label
@@ -40,7 +40,7 @@ class FigureData:
 
     @property
     def looks(self) -> list[Look]:
-        """How each row is drawn: by one axis in colour and by the other in its line where two make the table."""
+        """The look of each row: if the table has two axes, colour shows one and the line style the other."""
         rows = self.rows
         axes = axes_of(self.experiment, self.points)
         if len(axes) != 2:
@@ -53,7 +53,7 @@ class FigureData:
         ]
 
     def lines(self, table: pd.DataFrame, x: str, column: str) -> list[tuple[Look, Line]]:
-        """Look and line of each row that a table has: a column against x over its seeds."""
+        """Look and line of each row of a table: a column against x over its seeds."""
         found = []
         for look, row in zip(self.looks, self.rows, strict=True):
             parts = parts_of(table, [run["run"] for run in row.runs])
@@ -72,14 +72,14 @@ def where(table: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
 
 
 def parts_of(table: pd.DataFrame, runs: Sequence[str]) -> list[pd.DataFrame]:
-    """The rows of a table for each of the runs that it has."""
+    """The rows of a table for each run in it."""
     if "run" not in table:
         return []
     return [part for run in runs if len(part := where(table, "run", run))]
 
 
 def over_seeds(label: str, parts: Sequence[pd.DataFrame], x: str, column: str, unit: str | None = "seed") -> Line:
-    """Mean and standard deviation over runs, point by point, as far as all of them go; unit is what there are n of."""
+    """Mean and standard deviation over runs, point by point, up to the end of the shortest; unit is the unit of n."""
     length = min(len(part) for part in parts)
     values = pd.DataFrame([part[column].to_numpy()[:length] for part in parts])
     at = pd.DataFrame([part[x].to_numpy()[:length] for part in parts]).mean()
@@ -88,5 +88,5 @@ def over_seeds(label: str, parts: Sequence[pd.DataFrame], x: str, column: str, u
 
 
 def figure_data(study: Study) -> FigureData:
-    """What the figures show of a study."""
+    """The data of a study for figures."""
     return FigureData(study.experiment, study.points, study.results, study.curves, study.layers)

@@ -1,4 +1,4 @@
-"""How figures look and how they are written: for print, for the colour-blind, and the same to the byte every time."""
+"""The style and the files of figures: for print, for colour-blind readers, and reproducible to the byte."""
 
 import io
 import math
@@ -19,8 +19,8 @@ from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import PaperCurve
 from albert_lab.studies.table import Spread
 
-# The palette of Okabe and Ito (2008), which the colour-blind tell apart; yellow is left out, for it is lost on paper.
-# Then three of the muted colours of Paul Tol (2021).
+# The palette of Okabe and Ito (2008), which colour-blind readers can distinguish, without yellow, which is hard to see
+# on paper. Then three of the muted colours of Paul Tol (2021).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#882255", "#999933", "#332288")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (7, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
@@ -44,12 +44,12 @@ RC = {
     "savefig.dpi": 200,
 }
 READ_OFF = "read off the plot"
-Look = tuple[int, int]  # the number of a colour, and that of a line and marker
+Look = tuple[int, int]  # the index of a colour, and that of a line and marker
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points of a line: means over seeds and their standard deviations (None for single seeds); of says how many."""
+    """Points of a line: means over seeds and their standard deviations (None for single seeds); of is n as text."""
 
     label: str
     x: Sequence[float]
@@ -66,7 +66,7 @@ class Line:
 
 
 def counted(counts: Sequence[int], unit: str = "seed") -> str:
-    """How many seeds points are made of, as `n = 1 seed` or `n = 2 to 3 seeds`."""
+    """The number of seeds of points as text: `n = 1 seed` or `n = 2 to 3 seeds`."""
     low, high = min(counts), max(counts)
     return f"n = {low if low == high else f'{low} to {high}'} {unit}{'' if high == 1 else 's'}"
 
@@ -78,11 +78,11 @@ def sheet(rows: int, columns: int) -> tuple[Figure, list[list[Axes]]]:
 
 
 def style(look: int | Look, *, paper: bool = False) -> dict[str, Any]:
-    """How a row is drawn, the same in every panel; the paper's markers are hollow.
+    """The style of a row, the same in every panel; the paper's markers are hollow.
 
     Args:
-        look: the number of its colour, and that of its line and marker; or one number for both.
-        paper: it is the paper's.
+        look: the index of its colour, and that of its line and marker; or one index for both.
+        paper: whether it is the paper's.
     """
     colour, pattern = (look, look) if isinstance(look, int) else look
     found: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}
@@ -101,20 +101,20 @@ def draw_line(
     if band and line.sd is not None:
         low = [mean - sd for mean, sd in zip(line.mean, line.sd, strict=True)]
         high = [mean + sd for mean, sd in zip(line.mean, line.sd, strict=True)]
-        # Edges in the line's own pattern tell bands apart where they overlap, on paper too.
+        # Edges in the pattern of the line distinguish overlapping bands, also on paper.
         edge = {"edgecolor": look["color"], "linestyle": look["linestyle"], "linewidth": 0.6}
         panel.fill_between(line.x, low, high, facecolor=to_rgba(look["color"], 0.15), **edge)
 
 
 def draw_marker(panel: Axes, x: float, y: float, index: int, kind: int, *, paper: bool) -> None:
-    """Draw one point of the line of that number with the marker of its kind."""
+    """Draw one point of a line with the marker of its kind."""
     look = style(index, paper=paper)
     look |= {"marker": MARKERS[kind % len(MARKERS)], "linestyle": "none"}
     panel.plot([x], [y], **look)
 
 
 def marker_legend(figure: Figure, kinds: Sequence[str]) -> None:
-    """Name below the panels what each marker is."""
+    """Write the meaning of each marker below the panels."""
     if kinds:
         looks = [
             {"color": "#555555", "linestyle": "none", "marker": style(kind)["marker"]} for kind in range(len(kinds))
@@ -136,34 +136,34 @@ def draw_rows(panel: Axes, series: Mapping[str, Sequence[tuple[float, float | No
 
 
 def name_rows(figure: Figure, panel: Axes, names: Sequence[str]) -> None:
-    """Write the names of rows next to a panel, and make the figure as large as they need."""
+    """Write the names of rows next to a panel, and enlarge the figure to fit them."""
     panel.set_yticks(range(len(names)), names)
     width, _ = figure.get_size_inches()
     figure.set_size_inches(width + max(map(len, names)) / CHARACTERS_PER_INCH, 0.9 + 0.25 * len(names))
 
 
 def draw_constant(panel: Axes, height: float) -> None:
-    """Draw what a constant answer scores."""
+    """Draw the score of a constant answer."""
     panel.axhline(height, color="#555555", linestyle=(0, (1, 1)), linewidth=1, label="a constant answer")
 
 
 def draw_parting(panel: Axes, x: float) -> None:
-    """Draw up to where lines are one."""
+    """Draw the last point that all lines share."""
     panel.axvline(x, color="#555555", linestyle=(0, (1, 1)), linewidth=1, label="one curve up to here")
 
 
 def plain_ticks(panel: Axes, places: Sequence[float] | None = None) -> None:
-    """Label a logarithmic horizontal axis with plain numbers, at these places if any are given."""
+    """Label a logarithmic horizontal axis with plain numbers, at the given places if any."""
     panel.xaxis.set_major_locator(FixedLocator(places) if places else LogLocator(subs=(1, 2, 5)))
     panel.xaxis.set_major_formatter("{x:g}")
     panel.xaxis.set_minor_locator(NullLocator())
 
 
 def draw_paper_curve(panel: Axes, curve: PaperCurve, index: int) -> None:
-    """Draw what could be read of a curve of the paper: its points, and a hatched range for the rest of it."""
+    """Draw a curve of the paper as far as it could be read: its points, and a hatched range for the rest."""
     xs, ys = zip(*curve.points, strict=True)
     look = style(index, paper=True)
-    if curve.between:  # lines join points only where the curve was read from end to end
+    if curve.between:  # a line joins the points only if the whole curve was read
         look["linestyle"] = "none"
     panel.plot(xs, ys, label=curve.row, **look)
     if curve.between:
@@ -173,7 +173,7 @@ def draw_paper_curve(panel: Axes, curve: PaperCurve, index: int) -> None:
 
 
 def whole_numbers(panel: Axes) -> None:
-    """Let the horizontal axis, which counts, have ticks at whole numbers alone."""
+    """Put ticks of the horizontal axis, which counts, only at whole numbers."""
     panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
 
 
@@ -194,7 +194,7 @@ def _legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) ->
 
 
 def legends_under(figure: Figure, panels: Sequence[Axes]) -> None:
-    """A legend under each panel, for panels whose rows are not the same."""
+    """A legend under each panel, for panels with different rows."""
     rows = max(len(panel.get_legend_handles_labels()[1]) for panel in panels)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + LEGEND_ROW_INCHES * rows)
@@ -203,8 +203,8 @@ def legends_under(figure: Figure, panels: Sequence[Axes]) -> None:
 
 
 def write(draw: Callable[[], Figure | None], folder: Path, name: str) -> list[Path]:
-    """The PNG and the SVG of what a function draws, the same bytes for the same figure; none where it draws nothing."""
-    with matplotlib.style.context(["default", RC]):  # whatever the user's own settings say
+    """The PNG and the SVG of a function's figure, with the same bytes for the same figure; empty if it draws none."""
+    with matplotlib.style.context(["default", RC]):  # regardless of the user's settings
         figure = draw()
         if figure is None:
             return []

@@ -27,7 +27,7 @@ from albert_lab.studies.table import fitting, intrinsic_columns
 
 
 def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
-    """Draw a figure of a report; the PNG and the SVG, or none where the report has nothing for it.
+    """Draw a figure of a report; the PNG and the SVG, or none if the report has no data for it.
 
     Args:
         folder: the report.
@@ -35,7 +35,7 @@ def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
         out: the folder to draw into; None: the report's.
 
     Raises:
-        ConfigError: a folder that is no report.
+        ConfigError: the folder is not a report.
     """
     with fitting(folder):
         return drawing.write(partial(_function(name), figure_data(studies.read(folder))), out or folder, name)
@@ -46,7 +46,7 @@ def _function(name: str) -> Callable[[FigureData], Figure | None]:
 
 
 def section(folder: Path, study: Study) -> str:
-    """The text that shows a report's figures, drawn anew into its folder; names those without data."""
+    """The text that shows a report's figures, which are redrawn into its folder; names those without data."""
     found = figure_data(study)
     experiment = found.experiment
     parts = []
@@ -66,7 +66,7 @@ def section(folder: Path, study: Study) -> str:
 
 
 def _errors(found: FigureData) -> list[str]:
-    """How far off learning curves may be, on as few answers as they rest on; nothing where that was not recorded."""
+    """The error of learning curves due to their few answers; empty if their number was not recorded."""
     errors = []
     for column in intrinsic_columns(found.experiment):
         if (count := f"{column.key}_n") in found.curves:
@@ -83,10 +83,10 @@ def _errors(found: FigureData) -> list[str]:
 
 
 def newest(name: str) -> Path:
-    """The report folder written last that a figure belongs to; a published one where there is no other.
+    """The newest report folder that has a figure; a published one if there is no other.
 
     Raises:
-        MissingDataError: there is none; names the command that makes one.
+        MissingDataError: no report has it; names the command that makes one.
     """
     for root in (paths.reports(), paths.published()):
         files = [file for file in sorted(root.glob("*/*/experiment.yaml")) if _is_figure_of(name, file)]
@@ -102,7 +102,7 @@ def _is_figure_of(name: str, file: Path) -> bool:
 
 
 def newest_with_layers(place: str = "*") -> Path | None:
-    """The report folder written last in which layers were measured, a published one where there is no other.
+    """The newest report folder with measured layers; a published one if there is no other.
 
     Args:
         place: `<scale>-<corpus>`; any unless given.
@@ -117,8 +117,8 @@ def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
     """Layers of any encoders in one figure, with their table: layers.csv, PNG and SVG.
 
     Args:
-        tables: one row an encoder (`run`, `corpus`), token choice and layer.
-        folder: where to write.
+        tables: one row per encoder (`run`, `corpus`), choice of tokens and layer.
+        folder: the folder to write to.
     """
     together = pd.concat(tables)
     folder.mkdir(parents=True, exist_ok=True)

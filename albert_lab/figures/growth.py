@@ -1,4 +1,4 @@
-"""How the time of a step grows with each size, beside a growth in proportion to its FLOPs."""
+"""The growth of the time of a step with each size, next to growth in proportion to its FLOPs."""
 
 from matplotlib.figure import Figure
 

@@ -35,7 +35,7 @@ def test_medians_have_quartiles_and_ratios_are_taken_within_rounds(monkeypatch):
     assert second["utilisation"]["median"] == pytest.approx(300 * flops / 1e9)
 
 
-def test_a_configuration_that_was_not_measured_keeps_its_counts_and_says_why(monkeypatch):
+def test_a_configuration_that_was_not_measured_has_its_counts_and_a_reason(monkeypatch):
     found = run(monkeypatch, toy_measured(100), Measured(failure="its process ended with signal 9"))
     assert found.num_failed == 1
     row = found.as_dict()["rows"][1]
@@ -51,7 +51,7 @@ def test_nothing_is_compared_with_a_first_line_that_was_not_measured(monkeypatch
     assert second.speedup is None
 
 
-def test_the_estimate_is_of_the_device_and_precision_that_were_measured(monkeypatch):
+def test_the_estimate_is_for_the_measured_device_and_precision(monkeypatch):
     dropped = [*SMOKE, "dropout=0.1", "embedding_size=8", "sharing=all-shared"]
     one = toy_measured(100)
     (line,) = run(monkeypatch, one, overrides=dropped).lines
@@ -62,7 +62,7 @@ def test_the_estimate_is_of_the_device_and_precision_that_were_measured(monkeypa
     assert halved.estimated_memory_bytes != line.estimated_memory_bytes
 
 
-def test_without_a_sweep_bert_is_beside_albert_and_others_go_by_their_names():
+def test_by_default_bert_and_albert_are_compared_and_others_by_name():
     assert list(compared.configurations(["scale=gpu"])) == ["BERT-base", "ALBERT-base"]
     found = compared.configurations(["scale=paper", "model=ALBERT-xxlarge,BERT-xlarge", "batch_size=8"])
     assert list(found) == ["ALBERT-xxlarge", "BERT-xlarge"]
@@ -79,11 +79,11 @@ def test_without_a_sweep_bert_is_beside_albert_and_others_go_by_their_names():
         (["batch_size=2,4"], ["batch_size=2", "batch_size=4"]),
     ],
 )
-def test_a_sweep_compares_what_it_says(overrides, labels):
+def test_a_sweep_compares_its_configurations(overrides, labels):
     assert list(compared.configurations([*SMOKE, *overrides])) == labels
 
 
-def test_a_row_may_stand_beside_a_size_and_an_unknown_model_is_told_both_kinds_of_names():
+def test_rows_and_sizes_can_be_mixed_and_an_unknown_model_gets_both_kinds_of_names():
     assert list(compared.configurations([*SMOKE, "model=BERT-large,tiny"])) == ["BERT-large", "tiny"]
     with pytest.raises(ConfigError, match=r"model=BERT-huge is unknown \(allowed: BERT-base, .*, xxlarge\)"):
         compared.configurations([*SMOKE, "model=BERT-huge"])
@@ -96,6 +96,6 @@ def test_a_size_is_read_with_its_unit(memory, number):
     assert benchmark._bytes(memory) == number
 
 
-def test_what_is_no_size_is_refused(monkeypatch):
-    with pytest.raises(ConfigError, match="--memory=12 cards is no size"):
+def test_an_invalid_size_is_refused(monkeypatch):
+    with pytest.raises(ConfigError, match="--memory=12 cards is not a size"):
         run(monkeypatch, memory="12 cards")

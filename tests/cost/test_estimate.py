@@ -1,7 +1,7 @@
 from albert_lab.cost import listing
 
 
-def test_notes_are_as_wide_as_the_terminal_and_not_wider_than_is_easily_read(monkeypatch):
+def test_notes_are_as_wide_as_the_terminal_up_to_a_limit(monkeypatch):
     table = listing.Listing([{"a": 1}], ["word " * 100])
     for columns, width in (("60", 60), ("400", listing.WIDTH)):
         monkeypatch.setenv("COLUMNS", columns)

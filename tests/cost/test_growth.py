@@ -52,7 +52,7 @@ def test_values_that_were_not_measured_are_named_and_left_out_of_the_figure(monk
     assert [np.asarray(line.get_xdata()).tolist() for line in panel.get_lines()][-1] == measured
 
 
-def test_a_figure_of_nothing_is_not_drawn(monkeypatch, tmp_path):
+def test_a_figure_without_data_is_not_drawn(monkeypatch, tmp_path):
     measured_as(monkeypatch, lambda config: None)
     assert drawing.write(lambda: figure.draw(grow("batch_size")), tmp_path, "growth") == []
 
@@ -63,6 +63,6 @@ def test_every_size_has_a_configuration_at_each_of_its_values(monkeypatch, size)
     assert len(grow(size).points) >= 2
 
 
-def test_a_size_that_is_not_one_of_the_six_is_refused():
+def test_an_unknown_size_is_refused():
     with pytest.raises(ConfigError, match="--size=dropout is unknown"):
         grow("dropout")

@@ -29,12 +29,12 @@ def test_all_sizes_of_the_paper_and_all_sharing_strategies_are_covered():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.label)
-def test_a_row_of_the_paper_comes_out_exactly(row):
+def test_a_row_of_the_paper_is_counted_exactly(row):
     counts = parameters.count_parameters(config.load(row.overrides))
     assert (counts.encoder, counts.with_pooler, counts.total) == (row.encoder, row.with_pooler, row.total)
 
 
-def test_the_footnote_says_how_the_paper_counted():
+def test_the_footnote_explains_how_the_paper_counted():
     def millions(count):
         return f"{count / 1e6:.0f}M"
 
@@ -76,7 +76,7 @@ def assert_counts_what_is_built(run):
     assert counts.total == count(model)
 
 
-def test_sharing_saves_parameters_and_no_work():
+def test_sharing_saves_parameters_but_no_flops():
     shared, own = (config.load([*SMALL, f"sharing={sharing}"]) for sharing in ("all-shared", "not-shared"))
     assert parameters.count_parameters(shared).total < parameters.count_parameters(own).total
     assert parameters.count_flops(shared) == parameters.count_flops(own)
@@ -183,7 +183,7 @@ def test_memory_is_within_a_quarter_of_what_tensors_take(overrides, precision):
     assert parameters.estimate_inference_memory(run).total == pytest.approx(backbone + inference.peak, rel=0.25)
 
 
-def test_micro_batches_bound_the_activations_alone():
+def test_micro_batches_bound_only_the_activations():
     whole, parts = (config.load([*SMALL, *micro]) for micro in ([], ["machine.micro_batch_size=1"]))
     one, four = parameters.estimate_training_memory(parts), parameters.estimate_training_memory(whole)
     assert one.activations * 4 == four.activations
@@ -191,7 +191,7 @@ def test_micro_batches_bound_the_activations_alone():
 
 
 @pytest.mark.parametrize(("device", "precision"), [("auto", "bf16"), ("cuda", "bf16"), ("cpu", "fp32")])
-def test_a_precision_left_to_the_machine_is_read_as_bf16_except_on_a_cpu(device, precision):
+def test_an_automatic_precision_counts_as_bf16_except_on_a_cpu(device, precision):
     left, given = (
         config.load([*SMALL, f"machine.device={device}", f"machine.precision={p}"]) for p in ("auto", precision)
     )
@@ -200,7 +200,7 @@ def test_a_precision_left_to_the_machine_is_read_as_bf16_except_on_a_cpu(device,
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_on_a_cpu_dropout_keeps_the_probabilities_of_attention_and_elsewhere_it_does_not(precision):
+def test_dropout_keeps_the_probabilities_of_attention_only_on_a_cpu(precision):
     long = [*SMALL, "max_sequence_length=256", f"machine.precision={precision}"]
 
     def activations(*overrides):

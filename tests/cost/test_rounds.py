@@ -5,7 +5,7 @@ from albert_lab.cost import rounds, stock
 from albert_lab.errors import ConfigError
 
 
-def test_every_configuration_has_a_turn_each_round_and_one_that_cannot_be_built_says_why(tmp_path):
+def test_every_configuration_is_measured_each_round_or_has_a_reason(tmp_path):
     config = toy_config(tmp_path)
     other = config.model_copy(update={"optimizer": config.optimizer.model_copy(update={"name": "shampoo"})})
     said: list[str] = []
@@ -22,13 +22,13 @@ def test_every_configuration_has_a_turn_each_round_and_one_that_cannot_be_built_
     assert said[-1] == "round 2 of 2"
 
 
-def test_what_does_not_fit_in_the_memory_of_the_machine_is_not_begun(tmp_path):
+def test_a_configuration_that_exceeds_memory_is_not_started(tmp_path):
     config = toy_config(tmp_path, "model.hidden_size=400000000")
     (failed,) = rounds.measure([rounds.Candidate(config)], rounds=1, seconds=0.01, say=lambda _line: None)
     assert "GiB, and this machine has" in failed.failure
 
 
-def test_a_child_that_was_killed_is_told_and_none_is_left_behind(tmp_path):
+def test_a_killed_child_is_reported_and_no_child_is_left_running(tmp_path):
     with rounds._children([toy_config(tmp_path)] * 2) as children:
         children[0].process.kill()
         with pytest.raises(rounds.ChildError, match="signal 9"):
@@ -36,7 +36,7 @@ def test_a_child_that_was_killed_is_told_and_none_is_left_behind(tmp_path):
     assert all(child.process.poll() is not None for child in children)
 
 
-def test_stock_transformers_takes_a_turn(tmp_path):
+def test_stock_transformers_is_measured(tmp_path):
     pytest.importorskip("transformers", reason="transformers is an extra of development")
     candidate = rounds.Candidate(toy_config(tmp_path), "transformers")
     (found,) = rounds.measure([candidate], rounds=1, seconds=0.01, say=lambda _line: None)

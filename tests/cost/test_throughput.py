@@ -31,14 +31,14 @@ def test_a_synthetic_batch_is_full_and_masked_as_configured(objective):
     assert set(batch.pair_labels) <= ({-1} if objective == "none" else {0, 1, 2})
 
 
-def test_a_step_does_the_flops_that_are_counted(bench):
+def test_a_step_has_the_counted_flops(bench):
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counted:
         bench._train_once()
     expected = count_flops(load(TOY)).training * 4 * 32
     assert counted.get_total_flops() == pytest.approx(expected, rel=1e-12)
 
 
-def test_rates_are_what_was_done_over_the_seconds_it_took(bench, monkeypatch):
+def test_rates_are_work_over_seconds(bench, monkeypatch):
     done = []
     monkeypatch.setattr(bench, "_timed", lambda work, times: done.append(times) or 2.0)
     assert bench.training() == done[0] * 4 * 32 / 2
@@ -47,7 +47,7 @@ def test_rates_are_what_was_done_over_the_seconds_it_took(bench, monkeypatch):
     assert min(done) >= 1
 
 
-def test_measuring_leaves_the_weights_as_they_are(bench):
+def test_measuring_does_not_change_the_weights(bench):
     before = {name: tensor.clone() for name, tensor in bench._model.state_dict().items()}
     assert bench.training() > 0
     assert bench.inference() > 0
@@ -62,7 +62,7 @@ def test_training_trains_and_inference_does_not(bench):
 
 
 @pytest.mark.parametrize("overrides", [["sharing=not-shared", "embedding_size=48"], ["machine.micro_batch_size=2"]])
-def test_next_to_nothing_can_be_made_of_every_configuration(overrides):
+def test_every_configuration_has_a_tiny_version(overrides):
     smallest = throughput._smallest(load([*TOY, *overrides]))
     model = throughput.PretrainingModel.from_config(smallest)
     assert sum(parameter.numel() for parameter in model.parameters()) < 10_000

@@ -64,7 +64,7 @@ def test_every_figure_that_an_experiment_can_name_has_a_function(name):
     assert callable(plots._function(name))
 
 
-def test_a_report_shows_its_figures_and_rebuilt_elsewhere_has_the_same_to_the_byte(tmp_path):
+def test_a_report_shows_its_figures_and_a_rebuilt_copy_has_the_same_bytes(tmp_path):
     folder = toy_report(tmp_path / "one", experiment.named("layer-similarity"), seeds=1)
     other = shutil.copytree(folder, tmp_path / "other")
     text = report.rebuild(folder).read_text()
@@ -78,7 +78,7 @@ def test_a_report_shows_its_figures_and_rebuilt_elsewhere_has_the_same_to_the_by
     assert all((folder / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
-def test_a_figure_without_its_numbers_is_told_and_not_drawn(tmp_path):
+def test_a_figure_without_data_is_named_and_not_drawn(tmp_path):
     folder = toy_report(tmp_path / "one", experiment.named("layer-similarity"), seeds=1)
     found = study.read(folder)
     study.write(folder, replace(found, runs=[run.model_copy(update={"layers": ()}) for run in found.runs]))
@@ -87,7 +87,7 @@ def test_a_figure_without_its_numbers_is_told_and_not_drawn(tmp_path):
     assert not (folder / "layer-similarity.svg").exists()
 
 
-def test_the_users_own_matplotlib_settings_do_not_show(tmp_path, monkeypatch):
+def test_the_users_matplotlib_settings_have_no_effect(tmp_path, monkeypatch):
     import matplotlib
 
     folder = toy_report(tmp_path / "one", experiment.named("sop-vs-nsp"), seeds=1)
@@ -117,7 +117,7 @@ def test_a_single_seed_has_no_band_and_says_so(tmp_path):
     assert line_of(panel, "sop (n = 1 seed)")
 
 
-def test_two_axes_have_a_channel_each_and_many_lines_no_bands(tmp_path):
+def test_two_axes_use_colour_and_line_style_and_many_lines_have_no_bands(tmp_path):
     found = study_of("sharing", tmp_path, seeds=2)
     panel = drawn(figures.learning_curves(found)).axes[0]
     looks = [(line.get_color(), str(line.get_marker())) for line in panel.lines]
@@ -127,14 +127,14 @@ def test_two_axes_have_a_channel_each_and_many_lines_no_bands(tmp_path):
     assert not panel.collections
 
 
-def test_a_report_says_on_how_few_answers_its_curves_rest(tmp_path):
+def test_a_report_states_the_number_of_answers_of_its_curves(tmp_path):
     folder = toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
     text = plots.section(folder, study.read(folder))
     # Half of Wilson's interval of a half: z / sqrt(n + z²) / 2.
     assert "NSP ± 16.4 (n = 32; in the table 1,000)" in text
 
 
-def test_under_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
+def test_with_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
     found = study_of("sop-vs-nsp", tmp_path)
     found.results["budget"] = "2 seconds"
     panel = drawn(figures.learning_curves(found)).axes[0]
@@ -142,13 +142,13 @@ def test_under_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
     assert places(line_of(panel, "sop")) == [2, 4, 6, 8]
 
 
-def test_a_pair_accuracy_stands_above_what_a_constant_answer_scores(tmp_path):
+def test_a_pair_accuracy_is_drawn_with_the_score_of_a_constant_answer(tmp_path):
     panels = drawn(figures.learning_curves(study_of("sop-vs-nsp", tmp_path))).axes
     assert heights(line_of(panels[2], "a constant answer")) == [50, 50]
     assert "a constant answer" not in [line.get_label() for line in panels[0].lines]
 
 
-def test_layer_similarity_has_the_layers_of_the_table_and_the_papers_own_panels(tmp_path):
+def test_layer_similarity_has_the_layers_of_the_table_and_panels_of_the_paper(tmp_path):
     panels = drawn(figures.layer_similarity(study_of("layer-similarity", tmp_path, seeds=2))).axes
     assert [panel.get_title() for panel in panels[:3]] == [
         "[CLS]",
@@ -162,7 +162,7 @@ def test_layer_similarity_has_the_layers_of_the_table_and_the_papers_own_panels(
     assert heights(line_of(panels[5], "ALBERT-large")) == [0, 22, 8.5, 10, 8.7]
 
 
-def test_score_against_embedding_size_puts_ours_and_the_papers_each_at_its_own_size(tmp_path):
+def test_score_against_embedding_size_has_ours_and_the_papers_at_their_sizes(tmp_path):
     ours, paper = drawn(figures.embedding_size(study_of("embedding-size", tmp_path, seeds=1))).axes
     assert places(line_of(ours, "all-shared")) == [4, 8, 16, 48]
     assert places(line_of(paper, "all-shared")) == [64, 128, 256, 768]
@@ -184,7 +184,7 @@ def test_the_sharing_tradeoff_has_a_marker_for_each_strategy_at_its_parameters(t
     ]
 
 
-def test_rows_beyond_the_paper_have_markers_of_their_own(tmp_path):
+def test_rows_beyond_the_paper_have_separate_markers(tmp_path):
     found = study_of("sharing", tmp_path, seeds=1)
     is_partly = found.points["sharing"].isin(["shared-attention", "shared-ffn"])
     found.points.loc[is_partly, "paper_sharing"] = found.points.loc[is_partly, "sharing"].map(
@@ -198,7 +198,7 @@ def test_rows_beyond_the_paper_have_markers_of_their_own(tmp_path):
     assert len(markers) == 4
 
 
-def test_arms_stand_beside_the_papers_and_part_where_the_trunk_ends(tmp_path):
+def test_arms_are_drawn_next_to_the_papers_and_separate_at_the_end_of_the_trunk(tmp_path):
     ours, paper = drawn(figures.arms(arms_of(tmp_path, trunk_points=2))).axes
     assert set(places(line_of(ours, "one curve up to here"))) == {200}
     assert paper.get_title() == "paper, Figure 2b (read off the plot)"
@@ -206,12 +206,12 @@ def test_arms_stand_beside_the_papers_and_part_where_the_trunk_ends(tmp_path):
 
 
 @pytest.mark.parametrize("trunk_points", [0, 4])
-def test_rows_that_never_were_one_or_never_part_have_no_such_place(tmp_path, trunk_points):
+def test_rows_that_never_coincide_or_never_separate_have_no_such_point(tmp_path, trunk_points):
     ours, _ = drawn(figures.arms(arms_of(tmp_path, trunk_points=trunk_points))).axes
     assert "one curve up to here" not in [line.get_label() for line in ours.lines]
 
 
-def test_speed_is_drawn_of_any_report_and_beside_the_papers_speedup(tmp_path):
+def test_speed_is_drawn_for_any_report_next_to_the_papers_speedup(tmp_path):
     found = study_of("sop-vs-nsp", tmp_path)
     (panel,) = drawn(figures.speed(found)).axes
     assert [text.get_text() for text in panel.get_yticklabels()] == ["none (n = 2)", "nsp (n = 2)", "sop (n = 2)"]
@@ -225,7 +225,7 @@ def test_speed_is_drawn_of_any_report_and_beside_the_papers_speedup(tmp_path):
     assert values == pytest.approx([3025 / 3525, 1, 4025 / 3525, 4.7, 1.0, 0.3])
 
 
-def test_rows_are_told_apart_without_colour_and_colours_apart_by_the_colour_blind():
+def test_rows_differ_without_colour_and_colours_differ_for_colour_blind_readers():
     looks = [drawing.style(index) for index in range(70)]
     assert len({(look["linestyle"], look["marker"]) for look in looks}) == 70
     assert len({look["color"] for look in looks}) == 10
@@ -256,7 +256,7 @@ def test_a_folder_that_is_no_report_is_refused_and_leaves_no_folder(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_newest_report_with_a_figure_is_found_and_where_there_is_none_the_command_is_told(tmp_path, monkeypatch):
+def test_the_newest_report_with_a_figure_is_found_or_its_command_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_REPORTS", str(tmp_path))
     with pytest.raises(MissingDataError, match="`albert-lab sharing`"):
         plots.newest("sharing-tradeoff")
@@ -266,7 +266,7 @@ def test_the_newest_report_with_a_figure_is_found_and_where_there_is_none_the_co
     assert plots.newest("learning-curves").name == "sop-vs-nsp"
 
 
-def test_encoders_from_anywhere_are_compared_in_one_figure_with_their_table(tmp_path):
+def test_encoders_of_any_source_are_compared_in_one_figure_with_their_table(tmp_path):
     table = pd.DataFrame(
         {
             "run": encoder,
