@@ -26,7 +26,7 @@ COMMANDS += ["export", "import", "evaluate", "lint", "paper", "pretrain", "conti
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
-def test_it_tells_its_version():
+def test_it_prints_its_version():
     done = there("--version")
     assert (done.returncode, done.stdout) == (0, f"albert-lab {__version__}\n")
 
@@ -98,7 +98,7 @@ def test_every_command_shows_two_examples(command):
         (["data", "fetch", "glu"], "glu cannot be fetched"),
     ],
 )
-def test_a_mistake_is_told_in_a_line_with_exit_code_2_and_nothing_is_written(arguments, said, own_home):
+def test_a_mistake_is_one_line_with_exit_code_2_and_nothing_is_written(arguments, said, own_home):
     done = here(*arguments)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
@@ -107,7 +107,7 @@ def test_a_mistake_is_told_in_a_line_with_exit_code_2_and_nothing_is_written(arg
     assert not list(own_home.iterdir())
 
 
-def test_missing_text_is_exit_code_4_and_names_where_it_was_looked_for(own_home):
+def test_missing_text_is_exit_code_4_and_names_its_expected_path(own_home):
     done = there("sop-vs-nsp", "corpus=files", "corpus.path=/nowhere/texts")
     assert done.returncode == 4
     assert "/nowhere/texts" in done.stderr
@@ -123,7 +123,7 @@ def test_text_that_is_not_utf8_is_named_with_its_line(own_home, tmp_path):
     assert re.search(r"a\.txt.*2", done.stderr)
 
 
-def test_a_vocabulary_too_large_for_the_corpus_is_told_with_the_largest_that_works(corpus, own_home):
+def test_a_vocabulary_too_large_for_the_corpus_is_refused_with_the_largest_that_works(corpus, own_home):
     done = here("sop-vs-nsp", *toy_overrides(corpus, "tokenizer.vocab_size=5000"))
     assert done.returncode == 2
     assert re.search(r"tokenizer\.vocab_size=5000 .* largest that works is \d+", done.stderr)
@@ -165,14 +165,14 @@ def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home, runs
     assert [row["state"] for row in states] == ["done"] * 3
 
 
-def test_a_sweep_in_the_papers_own_words_writes_its_table(corpus, own_home, runs_here, empty_figures):
+def test_a_sweep_in_the_papers_terms_writes_its_table(corpus, own_home, runs_here, empty_figures):
     done = here("sweep", "embedding_size=64,128", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     assert (own_home / "reports" / "smoke-files" / "sweep-embedding_size" / "report.md").is_file()
     assert first_cells(done.stdout) == ["64", "128"]
 
 
-def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path, runs_here, empty_figures):
+def test_a_users_experiment_file_runs(corpus, own_home, tmp_path, runs_here, empty_figures):
     file = tmp_path / "mine.yaml"
     file.write_text("title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy]\n")
     done = here("run", str(file), *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
@@ -180,7 +180,7 @@ def test_the_users_own_experiment_file_runs(corpus, own_home, tmp_path, runs_her
     assert "groups" in done.stdout
 
 
-def test_a_claim_that_does_not_hold_is_exit_code_5_where_asked_for(corpus, own_home, tmp_path, empty_figures):
+def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_home, tmp_path, empty_figures):
     file = tmp_path / "mine.yaml"
     file.write_text(
         "title: Mine\nsource: none\ngrid: {sharing: [all-shared]}\ncolumns: [mlm_accuracy]\n"
@@ -202,7 +202,7 @@ def test_a_claim_that_does_not_hold_is_exit_code_5_where_asked_for(corpus, own_h
     assert "sharing=all-shared" in beside.stdout
 
 
-def test_speed_prints_two_tables_or_all_its_numbers_and_what_was_not_measured_is_exit_code_3(own_home, monkeypatch):
+def test_speed_prints_tables_or_json_and_exits_with_3_if_some_are_not_measured(own_home, monkeypatch):
     turns = (rounds.Measurement(training=100.0, inference=300.0, matrix_products=1e9),) * 2
     measured = [
         rounds.Measured("cpu", "fp32", 1, peak_memory_bytes=5 << 20, turns=turns),
@@ -221,7 +221,7 @@ def test_speed_prints_two_tables_or_all_its_numbers_and_what_was_not_measured_is
     assert list(own_home.iterdir()) == []
 
 
-def test_every_paper_count_is_printed_beside_ours():
+def test_every_count_of_the_paper_is_printed_next_to_ours():
     done = here("params", "--paper", "--json")
     rows = json.loads(done.stdout)["rows"]
     assert len(rows) == 21
@@ -233,7 +233,7 @@ def test_every_paper_count_is_printed_beside_ours():
     )
 
 
-def test_clean_says_what_it_would_free_and_frees_only_with_yes(own_home):
+def test_clean_lists_what_it_can_free_and_frees_it_only_with_yes(own_home):
     partial = own_home / "cache-of-its-own" / "shards" / f"abc.partial-999999999@{owners.own().partition('@')[2]}"
     partial.mkdir(parents=True)
     (partial / "train.tokens").write_bytes(b"0" * 4096)
@@ -247,13 +247,13 @@ def test_clean_says_what_it_would_free_and_frees_only_with_yes(own_home):
     assert not partial.exists()
 
 
-def test_a_closed_pipe_is_no_traceback():
+def test_a_closed_pipe_gives_no_traceback():
     command = f"{sys.executable} -m albert_lab.cli params --paper | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
 
 
-def test_a_corpus_brings_tasks_and_their_predictions_are_scored(corpus, own_home):
+def test_a_corpus_provides_tasks_and_their_predictions_are_scored(corpus, own_home):
     overrides = toy_overrides(corpus)
     made = json.loads(here("data", "make-tasks", str(own_home / "tasks"), *overrides, "--json").stdout)
     assert made["pair-relation"]["dev"] > 0
@@ -265,7 +265,7 @@ def test_a_corpus_brings_tasks_and_their_predictions_are_scored(corpus, own_home
     assert json.loads(done.stdout) == {"accuracy": 100.0}
 
 
-def test_data_status_says_what_is_missing_and_where_it_is_looked_for(tmp_path):
+def test_data_status_lists_missing_data_and_its_expected_paths(tmp_path):
     toy_task("mnli", tmp_path)
     shown = here("data", "status", ALBERT_LAB_TASKS=str(tmp_path)).stdout
     assert re.search(r"MNLI +train 16, dev 16 +dev_mismatched: glue/MNLI/dev_mismatched.tsv", shown)
@@ -281,7 +281,7 @@ def test_plot_has_a_command_for_each_figure_with_two_examples():
         assert len(re.findall(rf"albert-lab plot {name}", examples)) >= 2
 
 
-def test_layers_are_drawn_from_what_is_there_and_a_study_is_run_only_on_request(
+def test_layers_are_drawn_from_existing_results_and_a_study_is_run_only_on_request(
     corpus, own_home, runs_here, empty_figures
 ):
     overrides = toy_overrides(corpus, "budget.value=2")
@@ -308,9 +308,7 @@ def test_layers_are_drawn_from_what_is_there_and_a_study_is_run_only_on_request(
     assert newest.stdout.split() == [str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")]
 
 
-def test_one_model_gets_a_report_of_its_own_and_a_sweep_of_one_point_makes_it(
-    corpus, own_home, runs_here, empty_figures
-):
+def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, own_home, runs_here, empty_figures):
     done = here("pretrain", *toy_overrides(corpus, "budget.value=2"))
     assert done.returncode == 0, done.stderr
     (run,) = (own_home / "runs").iterdir()
@@ -366,7 +364,7 @@ def test_publishing_does_not_remove_published_runs_unless_told_to(corpus, own_ho
         (["plot", "layer-similarity", "scale=smoke"], 4, "`albert-lab layer-similarity scale=smoke` makes"),
     ],
 )
-def test_what_cannot_be_drawn_is_told_and_nothing_is_written(arguments, code, said, own_home):
+def test_a_figure_that_cannot_be_drawn_is_an_error_and_nothing_is_written(arguments, code, said, own_home):
     done = here(*arguments)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
@@ -375,7 +373,7 @@ def test_what_cannot_be_drawn_is_told_and_nothing_is_written(arguments, code, sa
     assert not list(own_home.iterdir())
 
 
-def test_a_run_goes_out_comes_in_and_is_scored(own_home, tmp_path):
+def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
     folder = toy_run(toy_tokenizer_file(tmp_path), replace(BERT, max_position_embeddings=128), "nsp")
     out = str(tmp_path / "out")
     exported = here("export", folder.name, out)

@@ -20,12 +20,12 @@ EXIT_CODES = (
 )
 
 
-# The first commands of the help: what a newcomer needs.
+# The first commands of the help: those for new users.
 FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")
 
 
 class _Grouped(TyperGroup):
-    """Lists commands group by group, and within a group in the order in which they were added."""
+    """Lists commands by group, and within a group in the order in which they were added."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         names = [name for name in self.commands if name not in FIRST]

@@ -1,4 +1,4 @@
-"""How the program ends: errors in one line, and the exit code."""
+"""The end of the program: errors in one line, and the exit code."""
 
 import errno
 import os
@@ -10,9 +10,9 @@ from albert_lab.errors import ConfigError, MissingDataError
 
 
 def end(error: BaseException) -> NoReturn:
-    """End the process: every error that a user can cause in one line on stderr, with its exit code.
+    """End the process: print an error that a user can cause in one line on stderr, and exit with its code.
 
-    After a signal the exit code is that of the signal, whatever the error: the signal may have caused it.
+    After a signal, the exit code is that of the signal for any error, since the signal may have caused it.
     """
     code = signals.exit_code()
     if os.environ.get("ALBERT_LAB_TRACEBACK") and isinstance(error, Exception):
@@ -41,5 +41,5 @@ def end(error: BaseException) -> NoReturn:
 def _say(text: str) -> None:
     try:
         print(f"albert-lab: {text}", file=sys.stderr, flush=True)
-    except (OSError, ValueError):  # nobody reads it any more
+    except (OSError, ValueError):  # the reader has closed it
         return

@@ -43,14 +43,14 @@ def clean(
         for path, size in found.items():
             print(f"{size / 2**20:>10.1f} MiB  {path}")
     for path in cleaning.kept(cache=cache, checkpoints=checkpoints):
-        note(f"left alone, since a process uses it: {path}")
+        note(f"kept, since a process uses it: {path}")
     total = sum(found.values()) / 2**20
     if not found:
         note("nothing to free")
         return
     if not yes:
         if not sys.stdin.isatty():
-            raise ConfigError(f"{total:.1f} MiB could be freed: give --yes where there is no terminal to ask on")
+            raise ConfigError(f"{total:.1f} MiB could be freed: without a terminal, confirm with --yes")
         typer.confirm(f"Free {total:.1f} MiB?", abort=True, err=True)
     cleaning.free(found)
     note(f"freed {total:.1f} MiB")

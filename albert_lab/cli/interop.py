@@ -62,7 +62,7 @@ def evaluate(
         list[str] | None,
         settings(
             "Settings of the text and its scoring, such as corpus.dev_share=0.5, evaluation.num_pairs=500 or"
-            " max_sequence_length=64; what the model itself decides cannot be set."
+            " max_sequence_length=64; settings that the model determines cannot be changed."
         ),
     ] = None,
     corpus: Annotated[
@@ -79,7 +79,7 @@ def evaluate(
 ) -> None:
     """Score a run or model folder on held-out text: MLM, NSP and SOP accuracy.
 
-    Prints a table with intervals; all it writes is the prepared text, below lab/cache/.
+    Prints a table with intervals; writes only the prepared text, below lab/cache/.
     """
     from albert_lab.config.compose import groups, quoted
     from albert_lab.interop.evaluation import evaluate

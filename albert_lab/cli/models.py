@@ -1,4 +1,4 @@
-"""Commands that show configurations and what they cost."""
+"""Commands that show configurations and their cost."""
 
 import json
 from pathlib import Path
@@ -94,7 +94,7 @@ def growth(
 ) -> None:
     """Measure how the time of a step grows with batch, length, layers, hidden size, embedding size and vocabulary.
 
-    Prints a table and draws a figure, each beside what the FLOPs of a step say. Half the values or more are larger than
+    Prints a table and draws a figure, both next to the growth of the FLOPs. At least half of the values are larger than
     the configured ones: start from a small configuration.
     """
     from functools import partial

@@ -31,7 +31,7 @@ _ALL_KEYS = "`albert-lab config show` prints every key, `albert-lab config list`
 
 
 def settings(text: str) -> Any:
-    """The argument of a command that takes KEY=VALUE, with a help that says what they set."""
+    """The argument of a command that takes KEY=VALUE, with a help text for them."""
     return typer.Argument(metavar="[KEY=VALUE]...", help=text, autocompletion=_complete_override)
 
 
@@ -75,7 +75,7 @@ Tasks = Annotated[
 ]
 
 
-_MOST_JOBS = 1000  # processes: far more than any machine makes faster
+_MOST_JOBS = 1000  # processes: far more than are useful on any machine
 
 
 def _jobs(text: str | int) -> int:
@@ -96,7 +96,7 @@ Jobs = Annotated[
         "--jobs",
         parser=_jobs,
         metavar="N|auto",
-        help="Make so many runs at a time; `auto` makes one on each GPU.",
+        help="The number of runs at a time; `auto` makes one on each GPU.",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -176,7 +176,7 @@ FailOn = Annotated[
 
 
 def task_names(given: str | None) -> list[str] | None:
-    """The tasks that --tasks names, none of them for `none`; None where it was not given.
+    """The tasks that --tasks names, an empty list for `none`; None if it was not given.
 
     Raises:
         ConfigError: a task that is named twice, or `none` together with others.
@@ -190,9 +190,9 @@ def task_names(given: str | None) -> list[str] | None:
 
 
 def check_views(*, dry_run: bool, list_folders: bool, on: str | None = None) -> None:
-    """Raise ConfigError if --dry-run and --list are both given, or --on without a price to be told."""
+    """Raise ConfigError if --dry-run and --list are both given, or --on without --dry-run."""
     if on is not None and not dry_run:
-        raise ConfigError(f"--on {on}: it belongs to --dry-run; machine.device says where runs are made")
+        raise ConfigError(f"--on {on}: give it with --dry-run; machine.device sets where runs are made")
     if dry_run and list_folders:
         raise ConfigError("--dry-run and --list: give one of them")
 

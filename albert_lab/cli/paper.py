@@ -75,12 +75,12 @@ def paper(
     if list_folders:
         studies.print_folders(list({item.run.name: item for item in together}.values()), as_json=as_json)
         return
-    # Before the first table: a run that several tables share is trained again only once.
+    # Before the first table, so that a run of several tables is trained again only once.
     again = {"fresh": fresh, "retry_failed": retry_failed, "remake_recorded": remake_recorded}
     found = [replace(study, planned=planning.forget(study.planned, **again)) for study in found]
     code = 0
     options = sweep.Options(jobs, fail_fast, launcher, detach)
-    if not options.is_here:  # one queue for all: no table waits for another one
+    if not options.is_here:  # submit all runs to the queue, so that no table waits for another
         for study in found:
             with suppress(*FIXABLE):  # reported below
                 sweep.execute(study.planned, replace(options, detach=True))

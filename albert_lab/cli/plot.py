@@ -72,7 +72,7 @@ def layer_similarity(
 
 
 def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) -> list[Path]:
-    """Draws the layers of the named runs, reports and model folders in one figure."""
+    """Draw the layers of the named runs, reports and model folders in one figure."""
     from albert_lab.config.compose import load
     from albert_lab.figures.files import compare_layers, draw
     from albert_lab.interop import encoders
@@ -97,10 +97,10 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
 
 
 def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
-    """Draws the newest report that has layers, or else the newest finished runs.
+    """Draw the newest report that has layers, or else the newest finished runs.
 
     Raises:
-        MissingDataError: there is neither; the message has the command that makes them, and its cost.
+        MissingDataError: there are none; the message has the command that makes them, and its cost.
     """
     from albert_lab.config.compose import load
     from albert_lab.errors import MissingDataError
@@ -147,14 +147,14 @@ def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:
         # If the user named no report, the newest may be a published one, which must not change.
         files = plots.draw(chosen, name, out or (None if folder else paths.figures()))
         if not files:
-            raise ConfigError(f"{chosen} has nothing that the figure {name} could show")
+            raise ConfigError(f"{chosen} has no data for the figure {name}")
         for file in files:
             print(file)
 
     return command
 
 
-# Studies with the figures that have another name than their study, for the examples.
+# Studies of figures whose names differ from their study's, for the examples.
 _STUDIES = {"learning-curves": "sop-vs-nsp", "sharing-tradeoff": "sharing", "speed": "model-sizes"}
 
 for _name, _figure in FIGURES.items():

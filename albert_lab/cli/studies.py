@@ -39,13 +39,13 @@ from albert_lab.cli.options import (
     task_names,
 )
 
-if TYPE_CHECKING:  # they load Hydra, which the help does without
+if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.experiment import Experiment
     from albert_lab.studies.planning import PlannedPoint
     from albert_lab.studies.sweep import Options
 
 NOT_SUPPORTED = 5
-# Options for training runs again, or elsewhere; the command that a report shows leaves them out.
+# Options for training runs again, or elsewhere; the command in a report does not have them.
 ONCE = ("--fresh", "--retry-failed", "--remake-recorded", "--detach")
 
 # Shown below the first line of each study's help.
@@ -69,7 +69,7 @@ def _study(choose: "Callable[..., tuple[Experiment, Sequence[str]]]") -> Callabl
 
     shared = [item for item in signature(execute).parameters.values() if item.kind is Parameter.KEYWORD_ONLY]
     parameters = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in [*own, *shared]]
-    # What Typer reads a command's options from.
+    # Typer reads the options of a command from its signature.
     command.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
     command.__annotations__ = {item.name: item.annotation for item in parameters}
     command.__doc__ = choose.__doc__
@@ -94,9 +94,9 @@ def execute(
     as_json: Json = False,
     fail_on: FailOn = None,
 ) -> None:
-    """Train the missing runs of an experiment, write its report and print the results; exits with its code.
+    """Train the missing runs of an experiment, write its report and print the results; exit with its code.
 
-    choose is given the overrides that are not the launcher's, and returns the experiment and the overrides of its runs.
+    choose receives the overrides except the launcher's, and returns the experiment and the overrides of its runs.
     """
     from albert_lab.config.launcher import take
     from albert_lab.studies import planning, sweep
@@ -126,7 +126,7 @@ def execute(
 
 
 def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
-    """Print the folder of each point's run with its state; as JSON with its row, as points.csv has it."""
+    """Print the folder of each point's run with its state; as JSON with its row as in points.csv."""
     from albert_lab.runs import job
 
     rows = [
@@ -140,7 +140,7 @@ def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
 
 
 def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
-    """Train the missing runs and write the report; returns the exit code, and the report's folder if a run is done."""
+    """Train the missing runs and write the report; return the exit code, and the report's folder if a run is done."""
     from albert_lab.report import report
     from albert_lab.studies import planning, recorded, sweep
     from albert_lab.studies.collect import collect
@@ -163,7 +163,7 @@ def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Opti
 
 
 def _repeatable(words: Sequence[str]) -> list[str]:
-    """The words of a command without those that say how, or where, its runs are made this time."""
+    """The arguments of a command without those on how, or where, its runs are made this time."""
     kept: list[str] = []
     for before, word in zip(["", *words], words, strict=False):
         is_once = word in ONCE or "--slurm" in (before, word) or re.match(r"--slurm=|\+*launcher(\.\w+)?=", word)
@@ -236,7 +236,7 @@ def _line(file: Path, key: str) -> str:
 
 
 def _helps(file: Path) -> tuple[str, str]:
-    """What a study is, for the list of commands, and the first line of its own help."""
+    """The description of a study in the list of commands, and the first line of its help."""
     places = re.search(r"(Table|Figure).*", _line(file, "source"))
     title = _line(file, "title") or file.stem
     if places is None:
@@ -259,7 +259,7 @@ def _add(
     listed: str | None = None,
     first: str | None = None,
 ) -> None:
-    """Add the command of a study, with examples, the line of it in the list of commands, and the first of its help."""
+    """Add the command of a study, with examples, its line in the list of commands, and the first line of its help."""
     first = first or choose.__doc__
     help = f"{first}\n\n{_WRITES}"
     app.command(name, rich_help_panel=panel, epilog=examples(*lines), help=help, short_help=listed or first)(
