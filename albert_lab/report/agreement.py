@@ -1,4 +1,4 @@
-"""How often two rows have the same order here as in the paper."""
+"""The agreement with the paper: how many pairs of rows have the same order here."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ def _record(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:
 
 
 def failures(run: Run, tasks: Iterable[str], seeds: Seeds = None) -> dict[str, str]:
-    """Why fine-tunings failed, by task and seed."""
+    """The reasons of failed fine-tunings, by task and seed."""
     found = {}
     for task, seed in missing(run, tasks, seeds):
         file = _failure_file(run.folder, task.name, seed)

@@ -59,7 +59,7 @@ class Quantity:
 
 
 def of_config(config: RunConfig, text_tokens: float | None = None) -> list[Quantity]:
-    """Quantities that follow from a configuration alone; the tokens of a budget in steps are counted at full length.
+    """Quantities that follow from a configuration; the tokens of a budget in steps are counted at full length.
 
     Args:
         config: of the run.

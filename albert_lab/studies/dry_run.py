@@ -17,7 +17,7 @@ from albert_lab.studies.rates import Rates
 
 
 def price(item: PlannedPoint, known: Rates) -> Price:
-    """The price of a point's run on a device; for an arm, of its own part only."""
+    """The price of a point's run on a device; for an arm, without the part of its trunk."""
     config = item.point.config
     # Processes on one CPU share its cores.
     speed = known.of(config) * (config.machine.processes if known.gpu else 1)

@@ -58,7 +58,7 @@ class PlannedPoint:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why the run, or some of its fine-tunings, failed: by name."""
+        """The reasons of failures of the run or its fine-tunings, by name."""
         if states.state(self.run.folder) == "failed":
             return {self.run.name: states.failure(self.run.folder)}
         found = downstream.failures(self.run, self.tasks.values(), self.seeds)

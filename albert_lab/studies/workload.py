@@ -15,7 +15,7 @@ ASSUMED_SPEED = 2e10
 
 @dataclass(frozen=True)
 class Work:
-    """FLOPs of a run: of its whole budget, of its own part of that (none if done), of its fine-tunings."""
+    """FLOPs of a run: of its whole budget, of the part not made by its trunk (0 if done), and of its fine-tunings."""
 
     budget: float
     pretraining: float

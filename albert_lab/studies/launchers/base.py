@@ -13,7 +13,7 @@ NOT_AWAITED = -1
 
 
 class Launcher(Protocol):
-    """Makes runs, each in a process of its own."""
+    """Makes runs, each in a separate process."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""Runs as jobs of Slurm, one job a run, by sbatch, squeue and scancel alone."""
+"""Runs as jobs of Slurm, one job per run; uses only sbatch, squeue and scancel."""
 
 import os
 import shlex
