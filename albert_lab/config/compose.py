@@ -26,7 +26,7 @@ from albert_lab.config.schema import AnySection, RunConfig
 from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.errors import ConfigError
 
-# Of a sweep: each takes a tenth of a second to compose, and has its own folder.
+# Limit of a sweep: each run takes a tenth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
 
 
@@ -34,7 +34,7 @@ def _register_resolvers() -> None:
     def hidden_over(divisor: int, *, _root_: Any) -> int:
         hidden_size = _root_.model.hidden_size
         if hidden_size % divisor:
-            raise ConfigError(f"model.hidden_size={hidden_size} does not divide by {divisor}")
+            raise ConfigError(f"model.hidden_size={hidden_size} is not divisible by {divisor}")
         return hidden_size // divisor
 
     def scale_budgets(papers: int, *, _root_: Any) -> float:
@@ -56,7 +56,7 @@ def _hydra() -> Iterator[None]:
 
 
 def groups() -> dict[str, list[str]]:
-    """Every configuration group with its options, read from the file names under conf/."""
+    """Every configuration group with its options, read from the file names in conf/."""
     return _groups_of(paths.CONF)
 
 
@@ -64,7 +64,7 @@ def groups() -> dict[str, list[str]]:
 def _groups_of(conf: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for file in sorted(conf.glob("*/*.yaml"), key=lambda file: (file.parent, file.stem)):
-        if file.parent.name == "task":  # not a setting of a run: each fine-tuning reads one
+        if file.parent.name == "task":  # not a setting of a run: each fine-tuning reads a task
             continue
         found.setdefault(file.parent.name, []).append(file.stem)
     return found
@@ -74,20 +74,20 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     """The configuration of one run, composed from conf/ and `key=value` overrides.
 
     Raises:
-        ConfigError: an unknown key or option, a wrong type, a value that does not fit; the message has key and value.
+        ConfigError: an unknown key or option, a wrong type, or an invalid value; the message has key and value.
     """
     return _compose(tuple(overrides))
 
 
-@cache  # tables ask for the same ones many times; frozen models can be shared
+@cache  # tables compose the same configurations many times; frozen models can be shared
 def _compose(overrides: tuple[str, ...]) -> RunConfig:
     content = _composed(overrides)
-    del content["launcher"]  # of the command, not of the run: config/launcher.py
+    del content["launcher"]  # setting of the command, not of the run: config/launcher.py
     return validate(content)
 
 
 def compose_group(group: str, overrides: tuple[str, ...]) -> Any:
-    """One group as plain data, with `key=value` overrides of it.
+    """One group as plain data, with its `key=value` overrides.
 
     Raises:
         ConfigError: see load().
@@ -100,7 +100,7 @@ def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
         parsed = parse(overrides)
         for override in parsed:
             if override.is_sweep_override():
-                raise ConfigError(f"{override.input_line} names several values, and one run takes one")
+                raise ConfigError(f"{override.input_line} has several values, but a run allows only one")
         try:
             composed, choices = _with_values(parsed) or _of_hydra(tuple(map(_literal, parsed)))
             OmegaConf.set_struct(composed, False)
@@ -121,7 +121,7 @@ def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _missing(content: Any, place: str = "") -> Iterator[str]:
-    """The keys whose values are missing (???), in plain data."""
+    """The keys of plain data whose values are missing (???)."""
     if isinstance(content, dict):
         for key, value in content.items():
             yield from _missing(value, f"{place}.{key}" if place else str(key))
@@ -130,16 +130,16 @@ def _missing(content: Any, place: str = "") -> Iterator[str]:
 
 
 def _with_values(overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, str]] | None:
-    """What _of_hydra() gives, in a tenth of its time: its composition of the options, kept, with the values set.
+    """The result of _of_hydra() in a tenth of its time: its cached composition of the options, with the values set.
 
-    None where only Hydra itself can answer: for `+key=value`, packages, quoted interpolations and errors.
+    None for overrides that only Hydra can process: `+key=value`, packages, quoted interpolations and errors.
     """
     if any(each.is_add() or each.is_force_add() or each.package is not None for each in overrides):
         return None
     if any(_literal(each) != each.input_line for each in overrides):
         return None
     known = groups()
-    # Of an option that is given twice the last one counts.
+    # If an option is given twice, the last one counts.
     options = {each.key_or_group: str(each.input_line) for each in overrides if each.key_or_group in known}
     values = [override for override in overrides if override.key_or_group not in known]
     try:
@@ -153,7 +153,7 @@ def _with_values(overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, s
 
 
 def _of_hydra(overrides: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
-    """conf/ under overrides, as Hydra composes it, and the option of each group."""
+    """conf/ with overrides, composed by Hydra, and the option of each group."""
     composed = compose("config", overrides=list(overrides), return_hydra_config=True)
     choices = {key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
     with open_dict(composed):
@@ -174,25 +174,25 @@ def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
 
 
 def quoted(text: str) -> str:
-    """The value of an override that means exactly this text."""
+    """Quotes a text, so that the value of an override is exactly this text."""
     return QuotedString(text=text, quote=Quote.single).with_quotes()
 
 
 def _literal(override: Override) -> str:
-    """The text of an override whose value, if it is quoted, is taken literally: ${...} in it refers to no other key."""
+    """The text of an override with escaped ${...} in a quoted value, so that it does not refer to another key."""
     line, value = str(override.input_line), override._value
     if not isinstance(value, QuotedString) or "${" not in value.text:
         return line
-    # Of backslashes before ${, OmegaConf keeps half, and an odd one keeps ${ from being read.
+    # OmegaConf keeps half of the backslashes before ${, and an odd number escapes ${.
     text = re.sub(r"(\\*)\$\{", lambda found: rf"{2 * found[1]}\${{", value.text)
     return f"{line.split('=', 1)[0]}={quoted(text)}"
 
 
 def validate(content: Any) -> RunConfig:
-    """A frozen RunConfig from plain data, as composed or as read back from run.yaml.
+    """A frozen RunConfig from plain data that was composed or read from run.yaml.
 
     Raises:
-        ConfigError: every key that does not fit, with its value and what is allowed.
+        ConfigError: every invalid key, with its value and the allowed values.
     """
     try:
         # JSON mode: lists become tuples, and numbers stay strict.
@@ -206,7 +206,7 @@ def validate(content: Any) -> RunConfig:
 
 
 def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:
-    """One option of a group alone, such as the pairs of `inter_sentence: nsp`, on which other runs are scored."""
+    """A single option of a group, such as the pairs of `inter_sentence: nsp`, on which other runs are scored."""
     content = OmegaConf.to_container(OmegaConf.load(paths.CONF / group / f"{option}.yaml"), resolve=True)
     assert isinstance(content, dict)
     return section.model_validate_json(json.dumps(content | {"name": option}))
@@ -217,7 +217,7 @@ def _key(detail: Any) -> str:
 
 
 def describe(detail: Any) -> str:
-    """A detail of a pydantic.ValidationError in one line: the key, its value and what is allowed."""
+    """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed values."""
     key = _key(detail)
     if detail["type"] == "extra_forbidden":
         return f"unknown key {key}"
@@ -242,7 +242,7 @@ def _known_keys() -> list[str]:
 
 
 def _launcher_keys() -> dict[str, list[str]]:
-    """The keys of the launchers, each with the options that have it."""
+    """The keys of the launchers, each with the options that define it."""
     found: dict[str, list[str]] = {}
     for file in sorted(paths.CONF.glob("launcher/*.yaml")):
         for key in OmegaConf.load(file):
@@ -292,11 +292,11 @@ def _unknown_option(group: str, value: str) -> str:
 
 
 def parse(overrides: Sequence[str]) -> list[Override]:
-    """Overrides in Hydra's own grammar (`a=1,2`, `range(0,5)`, `glob(*)`, quoting).
+    """Parses overrides in Hydra's grammar (`a=1,2`, `range(0,5)`, `glob(*)`, quoting).
 
     Raises:
-        ConfigError: a text that is not an override, the removal of a key, a setting of Hydra itself, or a group's
-            option that is not a name.
+        ConfigError: a text that is not an override, the removal of a key, a setting of Hydra, or an option of a group
+            that is not a name.
     """
     with _hydra():
         parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
@@ -323,7 +323,7 @@ def _refuse_unusable(override: Override) -> None:
     if options and not override.is_sweep_override():
         value = override.value()
         if not isinstance(value, str):
-            raise ConfigError(f"{override.input_line}: {key} takes one of {', '.join(options)}")
+            raise ConfigError(f"{override.input_line}: {key} must be one of {', '.join(options)}")
         if {"/", "\\"} & set(value):  # a path to any file
             raise ConfigError(_unknown_option(key, value))
 
@@ -332,8 +332,8 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
     """Each overridden key with its values as override texts: one value if it is fixed, several if it is swept.
 
     Raises:
-        ConfigError: a text that is not an override, a value that is given twice, or an interval, which has no list of
-            values.
+        ConfigError: a text that is not an override, a value that is given twice, or an interval, which is not a list
+            of values.
     """
     found: dict[str, list[str]] = {}
     with _hydra():
@@ -342,14 +342,12 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
             if override.is_sweep_override():
                 value = override.value()
                 if isinstance(value, Sweep) and override.is_interval_sweep():
-                    raise ConfigError(f"{override.input_line}: an interval has no list of values; name them: a,b,c")
+                    raise ConfigError(f"{override.input_line}: an interval is not a list of values; list them: a,b,c")
                 found[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
                 if not found[key]:
-                    raise ConfigError(f"{override.input_line} names no value")
+                    raise ConfigError(f"{override.input_line} has no value")
                 if len(found[key]) > MAX_POINTS:
-                    raise ConfigError(
-                        f"{override.input_line} names more than {MAX_POINTS:,} values, which is the limit"
-                    )
+                    raise ConfigError(f"{override.input_line} has more than {MAX_POINTS:,} values, which is the limit")
                 value, count = Counter(found[key]).most_common(1)[0]
                 if count > 1:
                     raise ConfigError(f"{override.input_line}: {key}={value} is given twice")
@@ -359,12 +357,12 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
 
 
 def expand(grid: dict[str, list[str]]) -> list[dict[str, str]]:
-    """The points of a grid: every combination of its values, the last axis moving fastest."""
+    """The points of a grid: every combination of its values; the last axis varies fastest."""
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 
 def complete(incomplete: str) -> list[str]:
-    """Overrides that begin with a text, for shell completion; empty where there is none."""
+    """Overrides that begin with a text, for shell completion; empty if there are none."""
     from hydra.plugins.completion_plugin import DefaultCompletionPlugin
 
     with _hydra():

@@ -1,4 +1,4 @@
-"""What starts runs, by the options of conf/launcher/: of the command, and no part of a run's configuration."""
+"""Launchers of runs: the options in conf/launcher/, which belong to the command and not to a run's configuration."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError
 
 Preparation = Literal["here", "job"]
-# Options of sbatch that the launcher gives itself: with others the runs would not find their jobs, or their parents.
+# Options of sbatch that the launcher sets; with other values, runs would not find their jobs or parents.
 _TAKEN = {
     "array": "a",
     "dependency": "d",
@@ -31,13 +31,13 @@ def _check_words(text: str) -> str:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} cannot be read as words of a shell: {error}") from error
+        raise ValueError(f"{text!r} cannot be split into words like in a shell: {error}") from error
     if words and not words[0].startswith("-"):
-        raise ValueError(f"{text!r}: options of sbatch begin with a dash, as --partition=gpu does")
+        raise ValueError(f"{text!r}: options of sbatch begin with a dash, such as --partition=gpu")
     for word in words:
         for name, letter in _TAKEN.items():
             if re.match(rf"--{name}(=|$)", word) or (letter and re.match(rf"-{letter}", word)):
-                raise ValueError(f"{word} cannot be given: --{name} of sbatch is set run by run")
+                raise ValueError(f"{word} cannot be given: --{name} of sbatch is set for each run")
     return text
 
 
@@ -51,7 +51,7 @@ class LocalLauncher(Section):
 
 
 class ByHandLauncher(Section):
-    """Command lines to be started by whatever there is."""
+    """Command lines that the user starts."""
 
     name: Literal["by-hand"]
     preparation: Preparation
@@ -76,15 +76,15 @@ LOCAL = LocalLauncher(name="local")
 def take(
     overrides: Sequence[str], slurm: str | None = None, *, detach: bool = False
 ) -> tuple[LauncherConfig, list[str]]:
-    """The launcher of a command, and the overrides that are left for its runs.
+    """The launcher of a command, and the remaining overrides for its runs.
 
     Args:
         overrides: `key=value` texts.
         slurm: options of sbatch, short for launcher=slurm; None: not given.
-        detach: the command is not to wait for the runs.
+        detach: whether the command ends without waiting for the runs.
 
     Raises:
-        ConfigError: an option or a key that no launcher has, several values, or --detach where nothing would be left.
+        ConfigError: an unknown option or key, several values, or --detach with runs that end with the command.
     """
     own, rest = [], []
     for text in overrides:
@@ -104,7 +104,7 @@ def take(
     try:
         launcher = _LAUNCHER.validate_python(compose_group("launcher", tuple(own)))
     except ValidationError as error:
-        # The first part of a place is the option that chose the model.
+        # The first part of a location is the option, which selects the model.
         details = [{**detail, "loc": ("launcher", *detail["loc"][1:])} for detail in error.errors()]
         raise ConfigError("\n".join(map(describe, details))) from error
     if detach and isinstance(launcher, LocalLauncher):

@@ -13,11 +13,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from albert_lab import paths
 from albert_lab.naming import Name
 
-# Raise it with every change that affects scores: it is part of every run's name.
+# Increment it with every change that affects scores: it is part of every run's name.
 RESULTS_VERSION = 3
 
-# What a run keeps of the one it starts from. training: weights, optimizer, step, clock and curve, to continue the same
-# schedule. weights: only the weights, with a new schedule.
+# The part of the state that a run inherits from the run it starts from. training: weights, optimizer, step, clock and
+# curve, to continue the same schedule. weights: only the weights, with a new schedule.
 Keep = Literal["training", "weights"]
 
 MIN_VOCAB_SIZE = 32
@@ -81,7 +81,7 @@ class PairLabel(Section):
 
 
 class InterSentenceConfig(Section):
-    """Which kinds of segment pairs are made and classified. No labels: consecutive pairs without a loss.
+    """The kinds of segment pairs that are made and classified. Without labels: consecutive pairs without a loss.
 
     cutting: whether documents are cut into chunks from both ends, so that lengths do not reveal the order, or only from
     the front, as in the released code.
@@ -97,7 +97,7 @@ class InterSentenceConfig(Section):
         if self.labels and not math.isclose(sum(label.share for label in self.labels), 1.0, abs_tol=1e-6):
             raise ValueError(f"the shares of labels sum to {sum(label.share for label in self.labels):g}, not to 1")
         if len(self.labels) == 1:
-            raise ValueError("a single label leaves nothing to classify: give none, or two or more")
+            raise ValueError("a single label cannot be classified: give none, or two or more")
         if len({label.kind for label in self.labels}) < len(self.labels):
             raise ValueError("a kind of pair occurs twice among the labels")
         return self
@@ -115,7 +115,7 @@ SourceDocuments = Literal["auto", "file", "blank-line"]
 Documents = Literal["file", "blank-line", "paragraph"]
 
 
-# ISO 639-1; a language without a two-letter code has one of three letters. The sentence splitter accepts any text.
+# ISO 639-1; a language without a two-letter code has a code of three letters. The sentence splitter accepts any text.
 _LANGUAGES = (
     "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo"
     " es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka"
@@ -128,15 +128,16 @@ _LANGUAGES = (
 def _check_language(code: str) -> str:
     language = re.fullmatch("([a-z]{2,3})(-[A-Za-z0-9]+)*", code)
     if not language or (len(language[1]) == 2 and language[1] not in _LANGUAGES.split()):
-        raise ValueError(f"{code!r} is no code of a language: two letters of ISO 639-1, as in en, or three of 639-3")
+        raise ValueError(f"{code!r} is not a language code: two letters of ISO 639-1, such as en, or three of 639-3")
     return code
 
 
 class CorpusConfig(Section):
-    """Where text comes from, how it is split into documents and sentences, and how it is cleaned.
+    """The source of the text, its split into documents and sentences, and its cleaning.
 
-    source_documents: what is held out or trained on as a whole; documents: what segment pairs are made of, the same or
-    smaller. A record of a .jsonl file, a row of a data set and a section of WikiExtractor are always source documents.
+    source_documents: units that are held out or trained on as a whole; documents: units of which segment pairs are
+    made, the same or smaller. Records of .jsonl files, rows of data sets and sections of WikiExtractor are source
+    documents.
     """
 
     name: Name
@@ -155,9 +156,9 @@ class CorpusConfig(Section):
 
 
 class AddedCorpusConfig(Section):
-    """Training text in addition to the corpus, cleaned and split like it; source=none: there is none.
+    """Training text in addition to the corpus, cleaned and split like it; source=none: no added text.
 
-    The tokenizer and the held-out documents stay those of the corpus.
+    The tokenizer and the held-out documents remain those of the corpus.
     """
 
     name: Name
@@ -206,7 +207,7 @@ _Decay = Annotated[float, Field(ge=0, lt=1)]
 
 def _two_numbers(value: Any) -> Any:
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ValueError(f"{value} is not two numbers, as in [0.9,0.999]")
+        raise ValueError(f"{value} is not a pair of numbers such as [0.9,0.999]")
     return tuple(value)
 
 
@@ -223,10 +224,10 @@ class OptimizerConfig(Section):
 
 
 class BudgetConfig(Section):
-    """How long to train: value counts optimizer steps, seconds of the training clock, or tokens without padding.
+    """The length of the training: value counts optimizer steps, seconds of the training clock, or non-padding tokens.
 
-    The schedule is always that of the whole budget. stop_at is the share of it at which the run ends: below 1 for a
-    trunk, which other runs continue.
+    The schedule is always that of the whole budget. stop_at is the share of the budget at which the run ends: below 1
+    for a trunk, which other runs continue.
     """
 
     name: Name
@@ -255,14 +256,14 @@ class EvaluationConfig(Section):
 def _micro_batch_size(value: Any) -> Any:
     if value in (None, "auto") or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
-    raise ValueError(f"{value} is not a whole number from 1 on, auto or null")
+    raise ValueError(f"{value} is not a positive integer, auto or null")
 
 
 MicroBatchSize = Annotated[int | Literal["auto"] | None, BeforeValidator(_micro_batch_size)]
 
 
 class MachineConfig(Section):
-    """How a run is computed; must not change what is computed beyond rounding."""
+    """Technical settings of a run; they must not change its results beyond rounding."""
 
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "bf16", "fp32"]
@@ -279,7 +280,7 @@ class MachineConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, content: Any) -> Any:
-        """Fill in keys that were added after a run was made; no machine key changes a score, so defaults are right."""
+        """Add keys that are newer than a saved run; defaults are correct, since no machine key changes a score."""
         return _machine_defaults() | content if isinstance(content, dict) else content
 
 
@@ -291,7 +292,7 @@ def _machine_defaults() -> dict[str, Any]:
 
 
 class ScaleBudget(Section):
-    """How long a run of the scale trains, in each unit of budget."""
+    """The length of a run of the scale, in each unit of budget."""
 
     steps: float
     seconds: float
@@ -299,9 +300,9 @@ class ScaleBudget(Section):
 
 
 class ScaleConfig(Section):
-    """Name of the scale, its default seeds and its budgets. Other keys that the scale sets are in their own sections.
+    """Name of the scale, its default seeds and its budgets. Other keys that the scale sets are in other sections.
 
-    roles maps, by key, a value of the paper to the value of this scale; experiment files ask for it as
+    roles maps, by key, a value of the paper to the value of this scale; experiment files refer to it by
     `${scale.roles.KEY.VALUE}`.
     """
 
@@ -355,24 +356,24 @@ class RunConfig(Section):
 
     @property
     def learning_rate(self) -> float:
-        """Peak learning rate: as set, or the paper's scaled by the square root of the batch."""
+        """Peak learning rate: the given one, or the paper's scaled by the square root of the batch size."""
         if self.optimizer.learning_rate is not None:
             return self.optimizer.learning_rate
         return PAPER_LEARNING_RATE * math.sqrt(self.batch_size / PAPER_BATCH_SIZE)
 
     def identity(self) -> dict[str, Any]:
-        """The content that is hashed into a run's name: everything that decides its scores.
+        """The content that is hashed into a run's name: everything that determines its scores.
 
-        Left out: the scale's name (the keys it sets are all here), paths (fingerprints of the files replace them), and
-        machine.*, unless the budget is in seconds: then the machine decides how many steps there are. The micro-batch
-        that machine.micro_batch_size=auto finds is never part of it: auto is read as null.
+        It excludes the scale's name (the keys it sets are included), paths (replaced by fingerprints of the files), and
+        machine.*, unless the budget is in seconds, since the machine then determines the number of steps. The size that
+        machine.micro_batch_size=auto finds is never included: auto counts as null.
         """
         content = self.model_dump(mode="json")
         del content["scale"]
         if self.budget.unit != "seconds":
             del content["machine"]
         else:
-            if self.machine.processes == 1:  # as in names of before there could be more
+            if self.machine.processes == 1:  # as in names from before several processes were possible
                 del content["machine"]["processes"]
             if self.machine.micro_batch_size == "auto":
                 content["machine"]["micro_batch_size"] = None

@@ -1,4 +1,4 @@
-"""The size of the vocabulary that an existing tokenizer file has."""
+"""The vocabulary size of an existing tokenizer file."""
 
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ def vocabulary_size(file: Path) -> int | None:
     return _size(file, state.st_size, state.st_mtime_ns)
 
 
-@cache  # many configurations name one file; it is read again if it has changed
+@cache  # many configurations use one file; it is read again if it has changed
 def _size(file: Path, _bytes: int, _changed: int) -> int | None:
     try:
         if file.suffix == ".json":
@@ -25,5 +25,5 @@ def _size(file: Path, _bytes: int, _changed: int) -> int | None:
         processor = SentencePieceProcessor()
         processor.LoadFromSerializedProto(file.read_bytes())
         return processor.GetPieceSize()
-    except Exception:  # from either library, or because one is not installed
+    except Exception:  # an error of either library, or one is not installed
         return None

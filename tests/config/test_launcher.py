@@ -26,14 +26,14 @@ def test_the_launcher_is_taken_from_the_overrides_of_a_run():
         ([], "gpu", "begin with a dash"),
         ([], "--array=1-3", "--array=1-3 cannot be given"),
         ([], "-d afterok:3", "-d cannot be given"),
-        ([], "'", "cannot be read as words of a shell"),
+        ([], "'", "cannot be split into words like in a shell"),
     ],
 )
-def test_a_launcher_that_cannot_be_is_refused_with_its_key(overrides, slurm, said):
+def test_an_invalid_launcher_is_refused_with_its_key(overrides, slurm, said):
     with pytest.raises(ConfigError, match=said):
         take(overrides, slurm)
 
 
-def test_nothing_is_left_to_itself_on_this_machine():
+def test_runs_on_this_machine_cannot_be_detached():
     with pytest.raises(ConfigError, match="--detach"):
         take([], detach=True)
