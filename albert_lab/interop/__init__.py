@@ -1,1 +1,1 @@
-"""Folders of other tools: export, import, lint, load."""
+"""Model folders of other tools: export, import, lint, load."""

@@ -1,4 +1,4 @@
-"""The shape of an encoder from a config.json of transformers, and back."""
+"""Conversion between the shape of an encoder and a config.json of transformers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from albert_lab.model.shape import EncoderShape
 
 Family = Literal["albert", "bert"]
 
-# Names of transformers for the same function.
+# Names in transformers for the same function.
 ACTIVATIONS = {
     "gelu_new": "gelu_new",
     "gelu_pytorch_tanh": "gelu_new",
@@ -18,16 +18,16 @@ ACTIVATIONS = {
     "gelu_python": "gelu",
     "relu": "relu",
 }
-# The pair labels of the pre-training head of each family, unless the folder says otherwise.
+# The pair labels of the pre-training head of each family, unless the folder sets others.
 PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "other-document")}
 PAIR_LABELS_KEY = "pair_labels"
-# Keys that change what is computed, with the one value that this encoder computes.
+# Keys that change the computation, with the only supported value.
 _ONLY = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a config.json describes. pair_labels are the kinds of pair that its pair head, if any, classifies."""
+    """The content of a config.json. pair_labels are the kinds of pair that its pair head, if any, classifies."""
 
     family: Family
     shape: EncoderShape
@@ -35,25 +35,26 @@ class Architecture:
 
 
 def read(content: Mapping[str, Any], origin: str) -> Architecture:
-    """The architecture of a config.json; where E = H in ALBERT, with the projection that transformers puts there.
+    """The architecture of a config.json; for ALBERT with E = H, it has the projection that transformers adds.
 
     Raises:
-        ConfigError: another kind of model, a key that is missing or does not fit, or a variant that this encoder does
-            not compute; names origin and key.
+        ConfigError: another kind of model, a missing or invalid key, or an unsupported variant; names origin and key.
     """
     family = content.get("model_type")
     if family not in ("albert", "bert"):
         raise ConfigError(f"{origin}: model_type={family} cannot be read (allowed: albert, bert)")
     for key, only in _ONLY.items():
         if content.get(key, only) != only:
-            raise ConfigError(f"{origin}: {key}={content[key]} is not computed here (allowed: {only})")
+            raise ConfigError(f"{origin}: {key}={content[key]} is not supported (allowed: {only})")
     if content.get("tie_word_embeddings", True) is not True:
-        raise ConfigError(f"{origin}: tie_word_embeddings=false: the MLM head here decodes by the word embeddings")
+        raise ConfigError(
+            f"{origin}: tie_word_embeddings=false is not supported: the MLM head uses the word embeddings"
+        )
 
     def integer(key: str, default: int | None = None, most: int | None = None) -> int:
         value = content.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(f"{origin}: {key}={value} is no positive integer")
+            raise ConfigError(f"{origin}: {key}={value} is not a positive integer")
         if most is not None and value > most:
             raise ConfigError(f"{origin}: {key}={value} is more than {most}")
         return value
@@ -61,12 +62,12 @@ def read(content: Mapping[str, Any], origin: str) -> Architecture:
     def number(key: str, default: float, below: float = 1e9) -> float:
         value = content.get(key, default)
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < below:
-            raise ConfigError(f"{origin}: {key}={value} is no number of 0 or more and less than {below:g}")
+            raise ConfigError(f"{origin}: {key}={value} is not a number from 0 to less than {below:g}")
         return float(value)
 
     activation = content.get("hidden_act")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise ConfigError(f"{origin}: hidden_act={activation} is not computed here (allowed: {', '.join(ACTIVATIONS)})")
+        raise ConfigError(f"{origin}: hidden_act={activation} is not supported (allowed: {', '.join(ACTIVATIONS)})")
     hidden_size, heads = integer("hidden_size"), integer("num_attention_heads")
     if hidden_size % heads:
         raise ConfigError(f"{origin}: num_attention_heads={heads} does not divide hidden_size={hidden_size}")
@@ -95,7 +96,7 @@ def read(content: Mapping[str, Any], origin: str) -> Architecture:
     )
     labels = content.get(PAIR_LABELS_KEY, PAIR_LABELS[family])
     if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
-        raise ConfigError(f"{origin}: {PAIR_LABELS_KEY}={labels} is no list of kinds of pair")
+        raise ConfigError(f"{origin}: {PAIR_LABELS_KEY}={labels} is not a list of kinds of pair")
     return Architecture(family, shape, tuple(labels))
 
 
@@ -103,14 +104,14 @@ def write(architecture: Architecture, special_ids: Mapping[str, int]) -> dict[st
     """The config.json of an architecture.
 
     Args:
-        architecture: What is written.
-        special_ids: of the tokenizer: pad, cls and sep.
+        architecture: The architecture to write.
+        special_ids: Ids of pad, cls and sep in the tokenizer.
     """
     shape, labels = architecture.shape, architecture.pair_labels
     is_albert = architecture.family == "albert"
     family = "Albert" if is_albert else "Bert"
     content: dict[str, Any] = {
-        # Without a pair head there is nothing that ForPreTraining could load.
+        # Without a pair head, ForPreTraining cannot be loaded.
         "architectures": [f"{family}ForPreTraining" if labels else f"{family}ForMaskedLM"],
         "model_type": architecture.family,
         "vocab_size": shape.vocab_size,
@@ -135,11 +136,11 @@ def write(architecture: Architecture, special_ids: Mapping[str, int]) -> dict[st
             "embedding_size": shape.embedding_size,
             "num_hidden_groups": shape.ffn_groups,
             "inner_group_num": shape.inner_group_num,
-            "classifier_dropout_prob": 0.1,  # of the released v2 models; pre-training has none
+            "classifier_dropout_prob": 0.1,  # value of the released v2 models; pre-training does not use it
             "bos_token_id": special_ids["cls"],
             "eos_token_id": special_ids["sep"],
         }
-        if len(labels) > 2:  # transformers sizes the pair head by it
+        if len(labels) > 2:  # transformers uses it as the size of the pair head
             content["id2label"] = {str(number): label for number, label in enumerate(labels)}
             content["label2id"] = {label: number for number, label in enumerate(labels)}
     return content

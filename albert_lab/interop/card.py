@@ -14,13 +14,13 @@ from albert_lab.score import PRINTED, printed
 
 
 def model_card(folder: Path, opened: Opened, layout: str, model_class: str | None) -> str:
-    """The text of a model card: what the model is, its scores, where it came from, and how to open it.
+    """The text of a model card: description, scores, provenance and usage of the model.
 
     Args:
-        folder: of the run.
+        folder: folder of the run.
         opened: the model of the folder.
-        layout: in which it is exported.
-        model_class: of transformers, that opens it; None: albert_lab.load does.
+        layout: layout of the export.
+        model_class: class of transformers that opens it; None: albert_lab.load opens it.
     """
     record = results.read(folder)
     library = "albert-lab" if layout == "albert-lab" else "transformers"
@@ -104,7 +104,7 @@ def _provenance(record: RunRecord) -> str:
 
 
 def _reports(name: str) -> list[str]:
-    """Reports that have a run, as paths under the folders of reports."""
+    """Reports that include a run, as paths below the folders of reports."""
     found = []
     for folder in (paths.reports(), paths.published()):
         for file in sorted(folder.glob(f"*/*/{reported.FOLDER}/{name}.json")):
@@ -116,7 +116,7 @@ def _reports(name: str) -> list[str]:
 
 def _imported(folder: Path) -> str:
     noted = read_import(folder)
-    assert noted is not None, f"{folder / runs.IMPORT} is read only where it is"
+    assert noted is not None, f"{folder / runs.IMPORT} must exist"
     rows = {
         "imported from": Path(noted["source"]).name,
         "family": noted["family"],

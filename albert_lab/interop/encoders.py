@@ -1,4 +1,4 @@
-"""Layers of any encoder that transformers can load from a folder, measured on the held-out text of a corpus."""
+"""Layer measurements of any encoder that transformers can load from a folder, on the held-out text of a corpus."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -14,21 +14,21 @@ from albert_lab.data.tokenizer.train import sample
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say, with_progress
 
-if TYPE_CHECKING:  # they load pandas and torch, which the command line starts without
+if TYPE_CHECKING:  # they load pandas and torch, which the command line must not load at its start
     import pandas as pd
 
     from albert_lab.training.layer_similarity import HiddenStates
 
 
 def layers(folder: Path, config: RunConfig, say: Say) -> "pd.DataFrame":
-    """The layers of an encoder folder: one row a token choice and layer, with its corpus, and its label under `run`.
+    """The layers of an encoder folder: one row per token choice and layer, with its corpus, and its label in `run`.
 
-    The text of held-out documents goes through the folder's own tokenizer, uncleaned, in windows of at most
-    max_sequence_length tokens, of which evaluation.num_pairs are taken. Nothing is fetched, and no code of the folder
-    is run.
+    The uncleaned text of held-out documents is encoded by the folder's tokenizer, in windows of at most
+    max_sequence_length tokens, of which evaluation.num_pairs are measured. Nothing is downloaded, and no code of the
+    folder is executed.
 
     Raises:
-        MissingDataError: transformers is not installed, or the text is not there.
+        MissingDataError: transformers is not installed, or the text does not exist.
         ConfigError: the folder has no encoder and tokenizer that transformers can load.
     """
     import pandas as pd
@@ -50,35 +50,35 @@ def layers(folder: Path, config: RunConfig, say: Say) -> "pd.DataFrame":
 
 def _load(folder: Path) -> tuple[Any, Any]:
     if not (folder / "config.json").is_file():
-        raise ConfigError(f"{folder} has no config.json: it is no folder in the Hugging Face layout")
+        raise ConfigError(f"{folder} has no config.json: it is not a folder in the Hugging Face layout")
     try:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging
     except ImportError as error:
         raise MissingDataError(f"{folder} needs a package: pip install 'albert-lab[transformers]'") from error
-    logging.set_verbosity_error()  # heads that the encoder leaves out are no news
+    logging.set_verbosity_error()  # no warnings about unused heads
     logging.disable_progress_bar()
     try:
         encoder, loaded = AutoModel.from_pretrained(folder, local_files_only=True, output_loading_info=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, UnpicklingError, EOFError) as error:
         raise ConfigError(f"{folder} cannot be loaded by transformers: {error}") from error
-    # What is missing would be random; the pooler comes after the last layer.
+    # Missing weights would be random; the pooler is not needed, since it follows the last layer.
     if missing := sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler")):
         raise ConfigError(f"{folder} lacks weights of its encoder: {', '.join(missing)}")
     if not tokenizer.is_fast:
-        raise ConfigError(f"{folder}: its tokenizer has no fast version, which cuts text into windows")
+        raise ConfigError(f"{folder}: its tokenizer has no fast version, which is needed to split text into windows")
     return encoder.eval(), tokenizer
 
 
 def _longest(sizes: Any) -> int:
-    # RoBERTa and its kin count positions from the padding id on.
+    # RoBERTa and similar models count positions from the padding id.
     offset = sizes.pad_token_id + 1 if "roberta" in sizes.model_type else 0
     return sizes.max_position_embeddings - offset
 
 
 def _windows(tokenizer: Any, config: RunConfig, length: int) -> list[list[int]]:
-    """Token ids with special tokens, at most length of them each, spread evenly over the documents that were drawn."""
+    """Windows of at most `length` token ids with special tokens, spread evenly over the drawn documents."""
     corpus, num_windows = config.corpus, config.evaluation.num_pairs
     held_out = (item.text for item in texts.iterate(corpus) if texts.split_of(item.text, corpus.dev_share) == "dev")
     found: list[list[int]] = []

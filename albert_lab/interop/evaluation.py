@@ -19,15 +19,15 @@ from albert_lab.machine import cores
 from albert_lab.messages import Say
 from albert_lab.score import PRINTED, Score, printed
 
-# What an evaluation may set; the model decides the rest.
+# Keys that an evaluation may set; the model determines all others.
 SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")
-# The model was trained on text cleaned so.
+# Cleaning of the text on which the model was trained.
 _CLEANING = ("lower_case", "strip_accents")
 
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One score, or the reason why it cannot be taken."""
+    """One score, or the reason why it is not available."""
 
     name: str
     score: Score | None
@@ -46,11 +46,11 @@ class Scored:
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """The scores as plain data."""
         return asdict(self) | {"rows": [_as_dict(row) for row in self.rows]}
 
     def as_text(self) -> str:
-        """A table in percent, with what could not be scored and the notes."""
+        """A table in percent, with unavailable scores and notes."""
         body = [
             [row.name, *printed(row.score), row.score.by] if row.score else [row.name, *[""] * len(PRINTED), row.reason]
             for row in self.rows
@@ -71,11 +71,11 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     Args:
         text: name of a run, or a folder.
         overrides: `key=value` of corpus, evaluation, masking, lengths and machine.
-        say: takes a line for the user.
+        say: receives lines for the user.
 
     Raises:
-        ConfigError, MissingDataError: see loading.open_folder; an override of what the model decides; text that cannot
-            be used.
+        ConfigError, MissingDataError: see loading.open_folder; an override of a key that the model determines; unusable
+            text.
     """
     opened = open_folder(text)
     config = _configure(opened, overrides)
@@ -118,7 +118,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
 
 
 def _reasons(opened: Opened) -> dict[str, str]:
-    """Scores that cannot be taken, with the reason."""
+    """Scores that are not available, with the reason."""
     reasons = {}
     if "mlm_head" in opened.missing:
         reasons["mlm_accuracy"] = "the checkpoint has no MLM head"
@@ -147,7 +147,7 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
     for key in sorted(keys, key=lambda key: key.count(".")):  # groups before the keys in them
         section, *rest = key.split(".")
         if section not in SETTABLE:
-            raise ConfigError(f"{key} cannot be set: the model decides it (allowed: {', '.join(SETTABLE)})")
+            raise ConfigError(f"{key} cannot be set: the model determines it (allowed: {', '.join(SETTABLE)})")
         if section == "scale":
             content["evaluation"] = composed["evaluation"]
         elif not rest:
@@ -160,7 +160,7 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
                 holder, found = holder[part], found[part]
             holder[rest[-1]] = found[rest[-1]]
     if content["corpus"] != before or opened.tokenizer_file != find_tokenizer(opened.config):
-        # By its file: by its settings it would be trained anew, on the other text.
+        # Given by its file; by its settings, a new tokenizer would be trained on the other text.
         content["tokenizer"] |= {
             "name": "model-file",
             "model_file": str(opened.tokenizer_file.resolve()),

@@ -1,4 +1,4 @@
-"""A run folder becomes a folder in the Hugging Face layout, or one of our own that needs nothing else."""
+"""Export of a run folder to a folder in the Hugging Face layout, or to a self-contained folder in our own layout."""
 
 import json
 import shutil
@@ -29,26 +29,26 @@ CARD = "README.md"
 
 
 def export(text: str, target: Path, layout: str) -> str:
-    """Writes a finished or imported run as a folder of its own, whole or not at all; the layout that was written.
+    """Writes a finished or imported run atomically as a separate folder; returns the layout.
 
-    auto: as ALBERT where whole layers are shared, as BERT where none are and E = H.
+    auto: as ALBERT if whole layers are shared, as BERT if none are shared and E = H.
 
     Args:
         text: name of a run, or its folder.
-        target: where to write; not there yet, or empty.
+        target: folder to write; it must be empty or not exist.
         layout: one of LAYOUTS.
 
     Raises:
-        ConfigError: no such layout or run, a run that is not finished, a target with something in it, or a model that
-            the layout has no equal for.
-        MissingDataError: the run's weights or tokenizer are not there.
+        ConfigError: unknown layout or run, an unfinished run, a target that is not empty, or a model that the layout
+            does not support.
+        MissingDataError: the run's weights or tokenizer do not exist.
     """
     if layout not in LAYOUTS:
         raise ConfigError(f"--layout {layout} is unknown (allowed: {', '.join(LAYOUTS)})")
     folder = runs.find(text)
     states.check_finished(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ConfigError(f"{target} is there already, and not empty")
+        raise ConfigError(f"{target} already exists and is not empty")
     opened = open_run(folder)
     shape = opened.model.encoder.shape
     if layout == AUTO:
@@ -67,18 +67,18 @@ def export(text: str, target: Path, layout: str) -> str:
 
 
 def choose_layout(shape: EncoderShape) -> Family:
-    """The kind of model of transformers that a shape is by common usage.
+    """The kind of model of transformers to which a shape belongs by common usage.
 
     Raises:
-        ConfigError: it is neither, with what can be done.
+        ConfigError: it belongs to neither; the message suggests alternatives.
     """
     own = list(range(shape.num_layers))
     if shape.num_layers == 1 or (shape.attention_blocks != own and shape.ffn_blocks != own):
         return "albert"
     if shape.attention_blocks != shape.ffn_blocks:
         raise ConfigError(
-            "sharing: attention and FFN blocks are shared differently, and ALBERT in transformers shares whole layers"
-            f" only; --layout {OWN} writes a folder that albert_lab.load opens"
+            "sharing: attention and FFN blocks are shared differently, but ALBERT in transformers shares only whole"
+            f" layers; --layout {OWN} writes a folder that albert_lab.load opens"
         )
     if shape.projection or shape.embedding_size != shape.hidden_size:
         raise ConfigError(
@@ -114,7 +114,7 @@ def _transformers(opened: Opened, shape: EncoderShape, layout: str) -> Callable[
 
 
 def _model_class(folder: Path) -> str | None:
-    """The class of transformers that a folder is written for."""
+    """The class of transformers for which a folder is written."""
     config = folder / folders.CONFIG_FILE
     return json.loads(config.read_text())["architectures"][0] if config.exists() else None
 
@@ -132,6 +132,6 @@ def _own(folder: Path, opened: Opened) -> Callable[[Path], None]:
 
 
 def _save(tensors: dict[str, torch.Tensor], folder: Path) -> None:
-    # transformers asks for this mark.
+    # transformers requires this metadata.
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
     safetensors.torch.save_file(contiguous, folder / folders.SAFETENSORS, metadata={"format": "pt"})

@@ -1,4 +1,4 @@
-"""Models from folders in the Hugging Face layout: what is there is checked, and nothing in it is run."""
+"""Models from folders in the Hugging Face layout: files are checked, and no code in them is executed."""
 
 import pickle
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ CONFIG_FILE = "config.json"
 SAFETENSORS, SAFETENSORS_INDEX, PICKLE = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 # Parts that published checkpoints often lack.
 PARTS = ("pooler", "mlm_head", "pair_head")
-# Names that older conversions from TensorFlow gave to LayerNorm's parameters.
+# Names of LayerNorm's parameters in older conversions from TensorFlow.
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# A second name of a tied tensor, and its first.
+# Second name of a tied tensor: its first name.
 _TIED = {
     "albert": {
         "predictions.decoder.bias": "predictions.bias",
@@ -41,8 +41,8 @@ _TIED = {
 class FolderModel:
     """A model read from a folder, in evaluation mode.
 
-    missing names the parts of PARTS that the folder lacks: pooler and mlm_head get random weights, a
-    pair head is left out. unused names tensors that have no place here. notes say in words what was changed.
+    missing has the names in PARTS that the folder lacks: pooler and mlm_head get random weights, a
+    pair head is left out. unused has the names of unused tensors. notes describe changes in words.
     """
 
     architecture: Architecture
@@ -53,14 +53,14 @@ class FolderModel:
 
 
 def read_architecture(folder: Path) -> Architecture:
-    """What the config.json of a folder describes.
+    """The architecture in the config.json of a folder.
 
     Raises:
         ConfigError: see architecture.read.
     """
     file = folder / CONFIG_FILE
     if not file.is_file():
-        raise ConfigError(f"{folder} has no {CONFIG_FILE}: it is no folder in the Hugging Face layout")
+        raise ConfigError(f"{folder} has no {CONFIG_FILE}: it is not a folder in the Hugging Face layout")
     return read(read_json(file), str(file))
 
 
@@ -68,8 +68,8 @@ def read_model(folder: Path) -> FolderModel:
     """The model of a folder.
 
     Raises:
-        ConfigError: a file that is missing, damaged, or not for this encoder; a tensor that is missing or has another
-            shape than config.json says; a pickle with anything but tensors.
+        ConfigError: a missing or damaged file, or one for another encoder; a tensor that is missing or contradicts the
+            shapes of config.json; a pickle with anything but tensors.
     """
     described = read_architecture(folder)
     check_weights(count_encoder(described.shape), f"{folder / CONFIG_FILE} describes a model that")
@@ -102,10 +102,10 @@ def read_model(folder: Path) -> FolderModel:
 
 
 def read_tensors(folder: Path) -> tuple[Path, dict[str, torch.Tensor]]:
-    """The file of a folder's weights, and its tensors by their names there.
+    """The file of a folder's weights, and its tensors by the names in the file.
 
     Raises:
-        ConfigError: there is none, it is damaged, or it is a pickle with anything but tensors in it, which is not run.
+        ConfigError: no file, a damaged file, or a pickle with anything but tensors, which is not executed.
     """
     if (folder / SAFETENSORS).is_file():
         return folder / SAFETENSORS, _read_safetensors(folder / SAFETENSORS)
@@ -138,11 +138,11 @@ def _read_pickle(file: Path) -> dict[str, torch.Tensor]:
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise ConfigError(f"{file} has more than tensors in it, or is damaged; nothing in it was run") from error
+        raise ConfigError(f"{file} contains more than tensors, or is damaged; nothing in it was executed") from error
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
         raise ConfigError(f"{file} is damaged: {error}") from error
     if not isinstance(content, Mapping) or not all(isinstance(value, torch.Tensor) for value in content.values()):
-        raise ConfigError(f"{file} is no state dict: tensors by name")
+        raise ConfigError(f"{file} is not a state dict (tensors by name)")
     return {str(name): tensor for name, tensor in content.items()}
 
 
@@ -154,7 +154,7 @@ def _new_name(name: str) -> str:
 
 
 def _with_first_names(raw: dict[str, torch.Tensor], family: str, file: Path) -> dict[str, torch.Tensor]:
-    """The tensors with each tied one under its first name as well; transformers saves one of the names."""
+    """The tensors, with each tied tensor also under its first name; transformers saves only one of the names."""
     found = dict(raw)
     for second, first in _TIED[family].items():
         if second not in raw:
@@ -162,12 +162,12 @@ def _with_first_names(raw: dict[str, torch.Tensor], family: str, file: Path) -> 
         if first not in raw:
             found[first] = raw[second]
         elif not torch.equal(raw[first], raw[second]):
-            raise ConfigError(f"{file}: {second} differs from {first}; the MLM head here has them tied")
+            raise ConfigError(f"{file}: {second} differs from {first}, but they must be tied")
     return found
 
 
 def _with_projection(shape: EncoderShape, raw: Mapping[str, torch.Tensor]) -> EncoderShape:
-    """Where E = H: without a projection that is the identity, as in what this package exports."""
+    """The shape without a projection if E = H and the projection is the identity, as in exports of this package."""
     if not shape.projection or shape.embedding_size != shape.hidden_size:
         return shape
     base = "" if any(name.startswith("albert.") for name in raw) else "albert."
@@ -193,5 +193,5 @@ def _fill(model: PretrainingModel, state: Mapping[str, torch.Tensor], missing: t
             )
     for name in state:
         if name not in expected:
-            raise ConfigError(f"{file} does not fit its {CONFIG_FILE}: there is no place for {name}")
+            raise ConfigError(f"{file} does not fit its {CONFIG_FILE}: {name} is not in the model")
     model.load_state_dict(dict(state), strict=False)

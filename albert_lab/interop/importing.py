@@ -1,4 +1,4 @@
-"""A folder in the Hugging Face layout becomes a run folder."""
+"""Import of a folder in the Hugging Face layout as a run folder."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ from albert_lab.training.optimizer import build_optimizer
 
 @dataclass(frozen=True)
 class Import:
-    """A folder read for use here: its model, the configuration of the run it makes, and that run's name."""
+    """A folder to import: its model, and the configuration and name of its run."""
 
     found: FolderModel
     run: runs.Run
@@ -42,17 +42,17 @@ class Import:
 
 
 def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name: str | None = None) -> Import:
-    """The run that a folder makes; nothing is written.
+    """The run of an imported folder; writes nothing.
 
     Args:
-        folder: in the Hugging Face layout.
+        folder: folder in the Hugging Face layout.
         tokenizer_file: spiece.model or tokenizer.json of the folder.
-        overrides: `key=value`, of what the folder does not decide: scale, corpus, budget.
-        name: of the model, in the run's name; of the folder, if None.
+        overrides: `key=value` of keys that the folder does not determine: scale, corpus, budget.
+        name: model name, for the run's name; None: the folder's name.
 
     Raises:
-        ConfigError: see folder.read_model; a tokenizer of another vocabulary; a shape that no configuration can have;
-            an override of what the folder decides; a name that is none.
+        ConfigError: see folder.read_model; a tokenizer with another vocabulary; a shape that no configuration can have;
+            an override of a key that the folder determines; an invalid name.
     """
     found = read_model(folder)
     shape = found.architecture.shape
@@ -66,24 +66,24 @@ def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name
 
 
 def check_vocabulary(tokenizer: Tokenizer, shape: EncoderShape, file: Path) -> None:
-    """Checks that a tokenizer has as many tokens as the model.
+    """Checks that a tokenizer has the vocabulary size of the model.
 
     Raises:
-        ConfigError: it has not.
+        ConfigError: the sizes differ.
     """
     if tokenizer.vocab_size != shape.vocab_size:
-        raise ConfigError(f"{file} has {tokenizer.vocab_size} tokens, and the model's vocab_size is {shape.vocab_size}")
+        raise ConfigError(f"{file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is {shape.vocab_size}")
 
 
 def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:
-    """The run folder of a folder in the Hugging Face layout, made first where it is not there yet.
+    """The run folder of a folder in the Hugging Face layout; makes it first if it does not exist.
 
-    It has the weights as a checkpoint of step 0 whose optimizer has no state, the tokenizer, and import.json.
+    It contains the weights as a checkpoint of step 0 without optimizer state, the tokenizer, and import.json.
 
     Raises:
         ConfigError, MissingDataError: see plan and tokenizer_files.copy.
     """
-    # First, since it shows whether this is such a folder at all.
+    # First, to check that this is such a folder.
     read_architecture(folder)
     with TemporaryDirectory() as scratch:
         planned = plan(folder, tokenizer_files.copy(folder, Path(scratch)), overrides, name)
@@ -147,7 +147,7 @@ def _configure(
     }
     for key in given:
         if key.split(".")[0] in decided:
-            raise ConfigError(f"{key} cannot be set: {folder} decides it")
+            raise ConfigError(f"{key} cannot be set: {folder} determines it")
     if "max_sequence_length" not in given:
         longest = min(flags.max_length or shape.max_position_embeddings, shape.max_position_embeddings)
         decided["max_sequence_length"] = longest
@@ -162,7 +162,7 @@ def _configure(
         "character_coverage": None,
         "digit_commas": content["tokenizer"]["digit_commas"]
         if "tokenizer.digit_commas" in given
-        # Published ALBERT was trained as the release cuts.
+        # Published ALBERT was trained with commas split off, as in the release.
         else flags.digit_commas or ("split" if tokenizer_file.name == MODEL_FILE else "keep"),
     }
     return validate(content | decided)
@@ -175,7 +175,7 @@ def _sharing(shape: EncoderShape) -> dict[str, Any]:
 
 
 def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
-    """The option whose labels these are, the paper's own before others."""
+    """The inter_sentence option with these labels; options of the paper come first."""
     options = sorted(groups()["inter_sentence"], key=lambda name: (name not in ("none", "nsp", "sop"), name))
     for name in options:
         option = load_option("inter_sentence", name, InterSentenceConfig)

@@ -1,4 +1,4 @@
-"""What can go wrong with a folder in the Hugging Face layout, in words."""
+"""Possible problems of a folder in the Hugging Face layout, in words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from albert_lab.interop.folder import FolderModel
 
 Severity = Literal["error", "warning", "note"]
 _PARTS = {
-    "pooler": "no pooler: a random one takes its place, and scores that use it mean nothing before training",
-    "mlm_head": "no MLM head: a random one takes its place, and there is no MLM accuracy before training",
+    "pooler": "no pooler: a random one replaces it, and scores that use it are meaningless before training",
+    "mlm_head": "no MLM head: a random one replaces it, and there is no MLM accuracy before training",
     "pair_head": "no pair head (sop_classifier or seq_relationship), as in most published checkpoints: NSP and SOP are"
     " scored by a linear probe",
 }
@@ -24,14 +24,14 @@ _RELEASED_EPS = 1e-12
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding: an error is refused by every command, a warning changes numbers, a note is good to know."""
+    """One finding: every command refuses an error, a warning changes results, a note is information."""
 
     severity: Severity
     text: str
 
 
 def lint(folder: Path) -> list[Finding]:
-    """Every finding about a folder in the Hugging Face layout, the worst first."""
+    """All findings about a folder in the Hugging Face layout, the most severe first."""
     try:
         found = folders.read_model(folder)
         content = tokenizer_files.read_json(folder / folders.CONFIG_FILE)

@@ -1,4 +1,4 @@
-"""Models with their tokenizers from any folder: a run, an export, a checkpoint in the Hugging Face layout."""
+"""Models and their tokenizers from any folder: a run, an export, or a checkpoint in the Hugging Face layout."""
 
 import warnings
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from albert_lab.training import checkpoint
 
 @dataclass(frozen=True)
 class Opened:
-    """A model read from a folder, in evaluation mode, and what belongs to it.
+    """A model read from a folder, in evaluation mode, with its tokenizer and configuration.
 
-    config describes the model and the text it reads. pair_labels are the kinds of pair that the pair head classifies;
-    empty where there is none. missing names parts that the folder lacks and that get random weights.
-    imported: it was not trained here.
+    config describes the model and its text. pair_labels are the kinds of pair that the pair head classifies; empty
+    without a pair head. missing has the names of parts that the folder lacks and that get random weights.
+    imported: the model was not trained by this package.
     """
 
     name: str
@@ -42,8 +42,8 @@ class Opened:
 def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
     """The model of a folder in evaluation mode, and its tokenizer.
 
-    The folder is a run's, one that `albert-lab export` wrote, or an ALBERT or BERT in the Hugging Face layout. A part
-    that it lacks gets random weights, and a warning names it.
+    The folder is a run, an export of `albert-lab export`, or an ALBERT or BERT in the Hugging Face layout. A missing
+    part gets random weights, and a warning names it.
 
     Example:
         >>> import albert_lab
@@ -51,21 +51,21 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
         >>> tokenizer.encode(["a sentence"])
 
     Raises:
-        ConfigError: no such folder, or one that cannot be used; names the file.
-        MissingDataError: weights or tokenizer are not there.
+        ConfigError: the folder does not exist or cannot be used; names the file.
+        MissingDataError: weights or tokenizer do not exist.
     """
     path = runs.find(str(folder))
     if (path / runs.RUN_FILE).is_file():
         opened = open_run(path)
         model, tokenizer, missing = opened.model, opened.tokenizer, opened.missing
     else:
-        # Not by way of a configuration: some shapes have none.
+        # Without a configuration, since some shapes have none.
         found = folders.read_model(path)
         tokenizer = load_model(tokenizer_files.find(path))
         importing.check_vocabulary(tokenizer, found.architecture.shape, tokenizer_files.find(path))
         model, missing = found.model, found.missing
     if random := [part for part in missing if part != "pair_head"]:
-        warnings.warn(f"{path} has no {' and no '.join(random)}: random weights take their place", stacklevel=2)
+        warnings.warn(f"{path} has no {' and no '.join(random)}: random weights are used instead", stacklevel=2)
     return model, tokenizer
 
 
@@ -93,7 +93,7 @@ def open_folder(text: str) -> Opened:
 
 
 def _tokenizer_file(folder: Path, config: RunConfig) -> Path:
-    """The tokenizer file of a run: next to its run.yaml where it was imported or exported, else where runs have it."""
+    """The tokenizer file of a run: next to run.yaml if imported or exported, else that of the configuration."""
     try:
         return tokenizer_files.find(folder)
     except MissingDataError:
@@ -101,7 +101,7 @@ def _tokenizer_file(folder: Path, config: RunConfig) -> Path:
 
 
 class _Import(BaseModel):
-    """What is read of import.json; it has more keys."""
+    """The keys of import.json that are read; the file has more."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -109,18 +109,18 @@ class _Import(BaseModel):
 
 
 def read_import(folder: Path) -> dict[str, Any] | None:
-    """What is noted of an imported run; None where the run was made here."""
+    """The record of an imported run; None if the run was made by this package."""
     file = folder / runs.IMPORT
     remedy = "remove the folder, and import the model again"
     return files.read_json(file, _Import, remedy).model_dump() if file.is_file() else None
 
 
 def open_run(folder: Path) -> Opened:
-    """The model of a run folder, or of one that was exported in our own layout.
+    """The model of a run folder, or of an export in our own layout.
 
     Raises:
-        ConfigError: it is no run folder, or its weights are not those of its configuration.
-        MissingDataError: weights or tokenizer are not there.
+        ConfigError: it is not a run folder, or its weights do not fit its configuration.
+        MissingDataError: weights or tokenizer do not exist.
         CheckpointError: the weights are damaged.
     """
     run = runs.read(folder)

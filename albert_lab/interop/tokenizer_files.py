@@ -1,4 +1,4 @@
-"""The tokenizer's part of a folder in the Hugging Face layout, both ways."""
+"""Reading and writing the tokenizer of a folder in the Hugging Face layout."""
 
 import json
 import shutil
@@ -19,17 +19,17 @@ from albert_lab.errors import MissingDataError
 JSON_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
 VOCABULARY_FILE = "vocab.txt"
-# Ours, in tokenizer_config.json; published ALBERT was trained as the release cuts.
+# Our key in tokenizer_config.json; published ALBERT was trained with commas split off, as in the release.
 DIGIT_COMMAS_KEY = "digit_commas"
-# What transformers writes where a tokenizer has no longest text.
+# Value that transformers writes if a tokenizer has no maximal length.
 _NO_LENGTH = 10**9
 
 
 @dataclass(frozen=True)
 class TokenizerFlags:
-    """How text is cleaned before it is cut into tokens, and the longest sequence (None: not said).
+    """Cleaning of text before tokenization, and the maximal sequence length (None: not given).
 
-    digit_commas is None where the folder does not say.
+    digit_commas is None if the folder does not give it.
     """
 
     lower_case: bool
@@ -39,12 +39,12 @@ class TokenizerFlags:
 
 
 def write(model: Path, config: RunConfig, folder: Path) -> None:
-    """Writes the tokenizer of a run: the model file itself, and what transformers reads.
+    """Writes the tokenizer of a run: the model file, and the files that transformers reads.
 
     Args:
         model: SentencePiece model or tokenizer.json of the run.
-        config: of the run; the cleaning of its corpus becomes part of the tokenizer.
-        folder: where to write.
+        config: configuration of the run; the cleaning of its corpus becomes part of the tokenizer.
+        folder: folder to write to.
     """
     tokenizer, corpus = load_model(model), config.corpus
     tokens = tokenizer.tokens()
@@ -56,7 +56,7 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
     special = {"pad": tokenizer.pad_id, "unk": tokenizer.unk_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
     special["mask"] = tokenizer.mask_id
     content = {
-        # Any other class of transformers builds its own normalization from the vocabulary; this one reads the file.
+        # This class of transformers reads the file; the others build another normalization from the vocabulary.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "do_lower_case": corpus.lower_case,
         "keep_accents": not corpus.strip_accents,
@@ -71,9 +71,8 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
 def as_json(model: bytes, corpus: CorpusConfig) -> dict[str, Any]:
     """The content of a tokenizer.json that gives the ids of a SentencePiece model after the cleaning of a corpus.
 
-    Brackets, quotes and the other symbols that SentencePiece never joins to others stay ordinary tokens, with their
-    score of 0, the highest; as added tokens, which transformers makes of them, they would swallow the space before
-    them.
+    Brackets, quotes and other symbols that SentencePiece never joins to others remain ordinary tokens, with their
+    score of 0, the highest. transformers would make them added tokens, which drop the space before them.
     """
     proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
     proto.ParseFromString(model)
@@ -126,7 +125,7 @@ def find(folder: Path) -> Path:
     """The tokenizer file of a folder: spiece.model, else tokenizer.json.
 
     Raises:
-        MissingDataError: there is neither.
+        MissingDataError: neither exists.
     """
     for name in (MODEL_FILE, JSON_FILE):
         if (folder / name).is_file():
@@ -139,10 +138,10 @@ def find(folder: Path) -> Path:
 
 
 def copy(folder: Path, target: Path) -> Path:
-    """The tokenizer file of a folder, copied into another; a vocab.txt is turned into a tokenizer.json.
+    """Copies the tokenizer file of a folder into another folder; converts a vocab.txt to a tokenizer.json.
 
     Raises:
-        MissingDataError: there is none, or transformers, which turns a vocab.txt into one, is not installed.
+        MissingDataError: no tokenizer file, or transformers (for a vocab.txt) is not installed.
         ConfigError: the vocabulary cannot be read.
     """
     try:
@@ -168,14 +167,14 @@ def _convert_vocabulary(folder: Path, target: Path) -> Path:
 
 
 def read_flags(folder: Path) -> TokenizerFlags:
-    """The cleaning that a folder's tokenizer_config.json asks for, with the defaults of transformers.
+    """The cleaning in a folder's tokenizer_config.json, with the defaults of transformers.
 
     Raises:
-        ConfigError: the file is no JSON object.
+        ConfigError: the file is not a JSON object.
     """
     content = read_json(folder / CONFIG_FILE) if (folder / CONFIG_FILE).is_file() else {}
     lower_case = bool(content.get("do_lower_case", True))
-    strip_accents = content.get("strip_accents")  # BERT's word; None follows do_lower_case
+    strip_accents = content.get("strip_accents")  # BERT's key; None means the value of do_lower_case
     if strip_accents is None:
         strip_accents = not content["keep_accents"] if "keep_accents" in content else lower_case
     max_length = content.get("model_max_length")
@@ -190,7 +189,7 @@ def read_json(file: Path) -> dict[str, Any]:
     """The JSON object in a file.
 
     Raises:
-        DamagedFileError: the file is not there, or is no JSON object.
+        DamagedFileError: the file does not exist or is not a JSON object.
     """
     return files.read_json(file, dict[str, Any])
 

@@ -51,8 +51,8 @@ def test_every_layer_of_bert_and_albert_is_measured(bert, albert, corpus):
     assert set(found["corpus"]) == {"files"}
 
 
-def test_it_agrees_with_one_pass_over_each_sequence_alone(bert, corpus):
-    """Batches, and so padding, change nothing; nor does taking sequences one by one."""
+def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
+    """Neither the batches nor their padding change the result."""
     config = toy_config(corpus, "evaluation.num_pairs=7", "evaluation.batch_size=3", "max_sequence_length=20")
     found = encoders.layers(bert, config, print)
     encoder, tokenizer = BertModel.from_pretrained(bert).eval(), BertTokenizer.from_pretrained(bert)
@@ -67,7 +67,7 @@ def test_it_agrees_with_one_pass_over_each_sequence_alone(bert, corpus):
     assert list(found["l2_distance"]) == pytest.approx([change.l2_distance for change in expected], abs=1e-5)
 
 
-def test_windows_are_of_held_out_documents_alone_and_of_all_of_them(bert, corpus):
+def test_windows_cover_all_held_out_documents_and_no_others(bert, corpus):
     config = toy_config(corpus, "evaluation.num_pairs=100000")
     tokenizer = BertTokenizer.from_pretrained(bert)
     windows = encoders._windows(tokenizer, config, 24)
@@ -84,7 +84,7 @@ def test_windows_are_of_held_out_documents_alone_and_of_all_of_them(bert, corpus
     assert len(few) == 5
 
 
-def test_windows_are_no_longer_than_the_encoder_has_positions(bert, corpus):
+def test_windows_are_not_longer_than_the_positions_of_the_encoder(bert, corpus):
     found = encoders.layers(bert, toy_config(corpus, "max_sequence_length=64", "evaluation.num_pairs=4"), print)
     assert max(found["n"].tolist()) <= 4 * 24
 
@@ -107,7 +107,7 @@ def test_a_folder_without_an_encoder_is_refused_and_named(bert, corpus, file, co
         encoders.layers(bert, toy_config(corpus), print)
 
 
-def test_weights_that_are_missing_are_not_made_up(bert, corpus):
+def test_missing_weights_are_refused_and_not_random(bert, corpus):
     tensors = load_file(bert / "model.safetensors")
     save_file({name: tensor for name, tensor in tensors.items() if "layer.2." not in name}, bert / "model.safetensors")
     with pytest.raises(ConfigError, match=r"lacks weights of its encoder: .*layer\.2\."):

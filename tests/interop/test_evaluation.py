@@ -15,7 +15,7 @@ from albert_lab.runs import run as runs
 
 @pytest.fixture
 def finished(corpus, own_home):
-    """A run of a second, and its record."""
+    """A run that takes a second, and its record."""
     folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
     assert worker.main(folder) == 0
     record = results.read(folder)
@@ -27,7 +27,7 @@ def silent(_line):
     pass
 
 
-def test_a_run_scores_as_its_record_says_and_so_do_its_exports(finished, own_home, corpus):
+def test_a_run_and_its_exports_get_the_scores_of_its_record(finished, own_home, corpus):
     folder, record = finished
     export(folder.name, own_home / "albert", "auto")
     export(folder.name, own_home / "own", "albert-lab")
@@ -38,7 +38,7 @@ def test_a_run_scores_as_its_record_says_and_so_do_its_exports(finished, own_hom
         assert {row.name: row.score for row in scored.rows} == record.scores
 
 
-def test_another_corpus_is_read_with_the_models_own_tokens_and_cleaning(finished, tmp_path):
+def test_another_corpus_is_read_with_the_tokens_and_cleaning_of_the_model(finished, tmp_path):
     folder, record = finished
     other = write_corpus(tmp_path / "other", documents=60)
     overrides = ["corpus=files", f"corpus.path={other}", "corpus.sentences=line", "corpus.dev_share=0.3"]
@@ -47,11 +47,11 @@ def test_another_corpus_is_read_with_the_models_own_tokens_and_cleaning(finished
     assert str(other) in scored.corpus
     assert all(row.score is not None for row in scored.rows)
     for key in ("model=base", "tokenizer.vocab_size=60", "embedding_size=8"):
-        with pytest.raises(ConfigError, match="cannot be set: the model decides it"):
+        with pytest.raises(ConfigError, match="cannot be set: the model determines it"):
             evaluate(folder.name, [key], silent)
 
 
-def test_a_score_that_cannot_be_taken_is_none_with_its_reason(corpus, own_home):
+def test_an_unavailable_score_is_none_with_its_reason(corpus, own_home):
     config = toy_config(corpus)
     find_or_train(config, silent)
     shape = dataclasses.replace(ALBERT, vocab_size=56, max_position_embeddings=32)

@@ -26,7 +26,7 @@ def spiece(tmp_path_factory):
 
 
 def load_with_report(cls, folder):
-    """A model of transformers in evaluation mode, and what it says of missing and unexpected weights."""
+    """A model of transformers in evaluation mode, and its report of missing and unexpected weights."""
     model, report = cls.from_pretrained(folder, output_loading_info=True, attn_implementation="eager")
     return model.eval(), report
 
@@ -55,7 +55,7 @@ def test_an_exported_bert_computes_the_same_in_transformers(spiece, own_home, hi
     assert_equal_outputs_and_gradients(ours := trained_model(folder), theirs, to_bert, ours.encoder.shape)
 
 
-def test_the_other_classes_of_transformers_miss_only_heads_of_their_own(spiece, own_home):
+def test_other_classes_of_transformers_miss_only_their_heads(spiece, own_home):
     export(str(toy_run(spiece, ALBERT)), own_home / "out", "auto")
     heads = {
         "AlbertModel": set(),
@@ -65,14 +65,14 @@ def test_the_other_classes_of_transformers_miss_only_heads_of_their_own(spiece, 
     for name, own in heads.items():
         _, report = load_with_report(getattr(transformers, name), own_home / "out")
         assert set(report["missing_keys"]) == own
-        # What transformers says of every checkpoint of ForPreTraining, its own included.
+        # transformers reports this for every checkpoint of ForPreTraining, including its own.
         unexpected = {key.split(".")[0] for key in report["unexpected_keys"] if "pooler" not in key}
         assert unexpected <= {"predictions", "sop_classifier"}
         assert not report["mismatched_keys"]
         assert not report["error_msgs"]
 
 
-def test_a_run_without_a_pair_head_says_that_it_is_a_masked_language_model(spiece, own_home):
+def test_a_run_without_a_pair_head_is_exported_as_a_masked_language_model(spiece, own_home):
     export(str(toy_run(spiece, ALBERT, "none")), own_home / "out", "auto")
     content = json.loads((own_home / "out" / "config.json").read_text())
     assert content["architectures"] == ["AlbertForMaskedLM"]
@@ -81,7 +81,7 @@ def test_a_run_without_a_pair_head_says_that_it_is_a_masked_language_model(spiec
     assert not report["missing_keys"]
 
 
-def test_three_pair_labels_fit_an_albert_and_no_bert(spiece, own_home):
+def test_three_pair_labels_are_possible_in_albert_but_not_in_bert(spiece, own_home):
     export(str(toy_run(spiece, ALBERT, "three-way")), own_home / "out", "auto")
     model, report = load_with_report(transformers.AlbertForPreTraining, own_home / "out")
     assert not any(report.values())
@@ -102,7 +102,7 @@ def test_export_import_export_changes_no_byte(spiece, own_home, shape, inter_sen
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
 
-def test_a_square_albert_comes_back_without_the_projection_that_transformers_has(spiece, own_home):
+def test_an_albert_with_equal_sizes_is_read_back_without_the_projection_of_transformers(spiece, own_home):
     square = dataclasses.replace(ALBERT, embedding_size=12, projection=False)
     export(str(toy_run(spiece, square)), own_home / "out", "auto")
     assert not read_model(own_home / "out").architecture.shape.projection
@@ -116,7 +116,7 @@ def test_a_square_albert_comes_back_without_the_projection_that_transformers_has
         (NOT_SHARED, "BERT has no projection.*--layout albert writes"),
     ],
 )
-def test_what_has_no_equal_is_refused_and_goes_out_in_our_own_layout(spiece, own_home, shape, reason):
+def test_unsupported_models_are_refused_but_exported_in_our_own_layout(spiece, own_home, shape, reason):
     folder = toy_run(spiece, shape)
     with pytest.raises(ConfigError, match=reason):
         export(str(folder), own_home / "out", "auto")
@@ -125,7 +125,7 @@ def test_what_has_no_equal_is_refused_and_goes_out_in_our_own_layout(spiece, own
     assert runs.read(own_home / "out") == runs.read(folder)
 
 
-def test_our_own_layout_stands_by_itself_whatever_the_tokenizer_was_called(spiece, own_home, tmp_path):
+def test_our_own_layout_is_self_contained_for_every_name_of_the_tokenizer(spiece, own_home, tmp_path):
     other = tmp_path / "30k-clean.model"
     shutil.copyfile(spiece, other)
     export(str(toy_run(other, ALBERT)), own_home / "out", "albert-lab")
@@ -133,11 +133,11 @@ def test_our_own_layout_stands_by_itself_whatever_the_tokenizer_was_called(spiec
     assert open_run(own_home / "out").tokenizer_file == own_home / "out" / "spiece.model"
 
 
-def test_one_layer_is_an_albert_since_nothing_tells_sharing_there():
+def test_one_layer_is_exported_as_albert_since_sharing_is_undefined():
     assert choose_layout(dataclasses.replace(ALBERT, num_layers=1)) == "albert"
 
 
-def test_the_card_holds_scores_provenance_and_the_reports_with_the_run(spiece, own_home):
+def test_the_card_has_scores_provenance_and_the_reports_with_the_run(spiece, own_home):
     folder = toy_run(spiece, ALBERT)
     for name, run in (("mine", folder.name), ("other", "another")):
         report = own_home / "reports" / "smoke-toy" / name
@@ -153,7 +153,7 @@ def test_the_card_holds_scores_provenance_and_the_reports_with_the_run(spiece, o
     assert "smoke-toy/other" not in card
 
 
-def test_a_run_that_is_not_finished_and_a_full_target_are_refused(spiece, own_home):
+def test_an_unfinished_run_and_a_target_that_is_not_empty_are_refused(spiece, own_home):
     folder = toy_run(spiece, ALBERT)
     (own_home / "full").mkdir()
     (own_home / "full" / "mine.txt").write_text("mine")
@@ -167,7 +167,7 @@ def test_a_run_that_is_not_finished_and_a_full_target_are_refused(spiece, own_ho
         export(str(folder), own_home / "out", "onnx")
 
 
-def test_tensors_are_float32_and_bear_the_mark_that_transformers_asks_for(spiece, own_home):
+def test_tensors_are_float32_with_the_metadata_that_transformers_requires(spiece, own_home):
     from safetensors import safe_open
 
     export(str(toy_run(spiece, ALBERT)), own_home / "out", "auto")

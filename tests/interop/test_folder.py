@@ -15,7 +15,7 @@ from albert_lab.model.huggingface import to_albert, to_bert
 
 
 def save(model, folder):
-    """A folder as transformers writes it."""
+    """A folder written by transformers."""
     model.save_pretrained(folder)
     return folder
 
@@ -26,7 +26,7 @@ def change_config(folder, **changes):
 
 
 def as_pickle(folder, **more):
-    """Turns the weights of a folder into the older pytorch_model.bin."""
+    """Converts the weights of a folder to the older pytorch_model.bin."""
     tensors = safetensors.torch.load_file(folder / "model.safetensors")
     torch.save(tensors | more, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
@@ -59,7 +59,7 @@ def test_a_bert_of_transformers_computes_the_same_here(tmp_path, hidden_act, lay
     assert_equal_outputs_and_gradients(found.model, theirs, to_bert, shape)
 
 
-def test_a_bare_encoder_lacks_its_heads_and_says_so(tmp_path):
+def test_the_missing_heads_of_a_bare_encoder_are_reported(tmp_path):
     found = read_model(save(make_albert(ALBERT).base_model, tmp_path))
     assert found.missing == ("mlm_head", "pair_head")
     assert found.architecture.pair_labels == ()
@@ -106,11 +106,11 @@ def test_weights_in_several_files_are_read_by_their_index(tmp_path, index):
             read_model(folder)
 
 
-def test_no_config_no_folder(tmp_path):
+def test_a_folder_without_a_config_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"has no config\.json"):
         read_model(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ConfigError, match="no JSON, or cut short"):
+    with pytest.raises(ConfigError, match="invalid or truncated JSON"):
         read_model(tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_no_config_no_folder(tmp_path):
         ({"model_type": "roberta"}, "model_type=roberta cannot be read"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type=relative_key"),
         ({"hidden_act": "silu"}, "hidden_act=silu"),
-        ({"hidden_size": "12"}, "hidden_size=12 is no positive integer"),
+        ({"hidden_size": "12"}, "hidden_size=12 is not a positive integer"),
         ({"num_attention_heads": 5}, "does not divide"),
         ({"num_hidden_groups": 9}, "more than num_hidden_layers"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings"),
@@ -129,7 +129,7 @@ def test_no_config_no_folder(tmp_path):
         ({"layer_norm_eps": -1}, "layer_norm_eps=-1"),
     ],
 )
-def test_a_config_that_does_not_fit_is_refused_with_its_key(tmp_path, changes, said):
+def test_an_invalid_config_is_refused_with_its_key(tmp_path, changes, said):
     change_config(save(make_albert(ALBERT), tmp_path), **changes)
     with pytest.raises(ConfigError, match=said):
         read_model(tmp_path)
@@ -164,7 +164,7 @@ def test_truncated_weights_are_refused(tmp_path, name, share):
 
 
 class Touch:
-    """Pickled, it would make a file when read."""
+    """Its pickle would create a file when read."""
 
     def __init__(self, file):
         self.file = file
@@ -174,7 +174,7 @@ class Touch:
 
 
 @pytest.mark.parametrize("writer", ["torch", "pickle"])
-def test_pickled_code_is_refused_and_never_run(tmp_path, writer):
+def test_pickled_code_is_refused_and_never_executed(tmp_path, writer):
     folder = save(make_albert(ALBERT), tmp_path)
     (folder / "model.safetensors").unlink()
     content = {"albert.pooler.bias": Touch(str(tmp_path / "ran"))}
@@ -182,14 +182,14 @@ def test_pickled_code_is_refused_and_never_run(tmp_path, writer):
         torch.save(content, folder / "pytorch_model.bin")
     else:
         (folder / "pytorch_model.bin").write_bytes(pickle.dumps(content, protocol=2))
-    with pytest.raises(ConfigError, match="has more than tensors in it"):
+    with pytest.raises(ConfigError, match="contains more than tensors"):
         read_tensors(folder)
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_pickle_of_something_else_is_no_state_dict(tmp_path):
+def test_a_pickle_of_something_else_is_refused(tmp_path):
     torch.save([1, 2], tmp_path / "pytorch_model.bin")
-    with pytest.raises(ConfigError, match="no state dict"):
+    with pytest.raises(ConfigError, match="not a state dict"):
         read_tensors(tmp_path)
     (tmp_path / "pytorch_model.bin").unlink()
     with pytest.raises(ConfigError, match="has no weights"):

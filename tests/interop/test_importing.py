@@ -25,7 +25,7 @@ def spiece(tmp_path_factory):
 
 @pytest.fixture
 def published(spiece, tmp_path):
-    """A folder as transformers publishes one, with the tokenizer's vocabulary."""
+    """A folder in the form published for transformers, with the tokenizer's vocabulary."""
 
     def make(make_model, shape, base=False):
         shape = dataclasses.replace(shape, vocab_size=load_model(spiece).vocab_size)
@@ -47,7 +47,7 @@ def silent(_line):
     ("make_model", "shape", "inter_sentence", "sharing"),
     [(make_albert, ALBERT, "sop", "all-shared"), (make_bert, BERT, "nsp", "not-shared")],
 )
-def test_an_import_is_a_run_with_the_weights_the_shape_and_the_cleaning(
+def test_an_import_is_a_run_with_the_same_weights_shape_and_cleaning(
     published, own_home, make_model, shape, inter_sentence, sharing
 ):
     folder = import_folder(published(make_model, shape), [], None, silent)
@@ -66,7 +66,7 @@ def test_an_import_is_a_run_with_the_weights_the_shape_and_the_cleaning(
     assert [row["state"] for row in status.rows(own_home / "runs")] == ["imported"]
 
 
-def test_the_same_weights_make_the_same_run_once_and_others_another(published, own_home):
+def test_the_name_of_the_run_depends_on_the_weights(published, own_home):
     torch.manual_seed(0)
     source = published(make_albert, ALBERT)
     folder = import_folder(source, [], None, silent)
@@ -76,7 +76,7 @@ def test_the_same_weights_make_the_same_run_once_and_others_another(published, o
     assert import_folder(published(make_albert, ALBERT), [], None, silent) != folder
 
 
-def test_what_a_checkpoint_lacks_is_noted(published, own_home):
+def test_missing_parts_of_a_checkpoint_are_noted(published, own_home):
     said = []
     folder = import_folder(published(make_albert, ALBERT, base=True), [], None, said.append)
     noted = json.loads((folder / runs.IMPORT).read_text())
@@ -87,7 +87,7 @@ def test_what_a_checkpoint_lacks_is_noted(published, own_home):
     assert open_folder(str(folder)).missing == ("mlm_head", "pair_head")
 
 
-def test_pre_training_can_go_on_from_the_weights_with_fresh_moments(published, own_home):
+def test_pre_training_can_continue_from_the_weights_with_fresh_moments(published, own_home):
     folder = import_folder(published(make_albert, ALBERT), [], None, silent)
     config = runs.read(folder).config
     model = PretrainingModel.from_config(config)
@@ -100,7 +100,7 @@ def test_pre_training_can_go_on_from_the_weights_with_fresh_moments(published, o
     assert all(torch.equal(expected[name], tensor) for name, tensor in model.state_dict().items())
 
 
-def test_an_imported_run_is_fine_tuned(published, own_home, monkeypatch):
+def test_an_imported_run_can_be_fine_tuned(published, own_home, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     toy_task("sst2", own_home / "data")
     machine = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
@@ -111,13 +111,13 @@ def test_an_imported_run_is_fine_tuned(published, own_home, monkeypatch):
     assert [(record.task, record.weights) for record in records] == [("sst2", "pre-trained")]
 
 
-def test_overrides_set_what_the_folder_does_not_decide(published, own_home):
+def test_overrides_set_keys_that_the_folder_does_not_determine(published, own_home):
     source = published(make_albert, ALBERT)
     folder = import_folder(source, ["batch_size=7", "corpus.lower_case=true"], "my own!", silent)
     config = runs.read(folder).config
     assert (config.batch_size, config.corpus.lower_case, config.model.name) == (7, True, "my-own")
     for override in ("model=base", "embedding_size=8", "sharing=not-shared", "model.num_layers=1"):
-        with pytest.raises(ConfigError, match=r"cannot be set: .* decides it"):
+        with pytest.raises(ConfigError, match=r"cannot be set: .* determines it"):
             import_folder(source, [override], None, silent)
 
 
@@ -127,7 +127,7 @@ def test_a_projection_between_equal_sizes_is_kept(published, own_home):
     assert open_folder(str(folder)).model.encoder.shape.projection
 
 
-def test_inner_repetitions_open_but_make_no_run(published, own_home):
+def test_a_model_with_inner_groups_can_be_loaded_but_not_imported(published, own_home):
     source = published(make_albert, dataclasses.replace(ALBERT, inner_group_num=2))
     with pytest.raises(ConfigError, match=r"inner_group_num=2.*load opens"):
         import_folder(source, [], None, silent)
@@ -138,13 +138,13 @@ def test_a_vocabulary_that_does_not_match_is_refused_and_nothing_is_written(publ
     source = published(make_albert, ALBERT)
     other = toy_tokenizer_file(tmp_path / "other", 52)
     (source / "spiece.model").write_bytes(other.read_bytes())
-    with pytest.raises(ConfigError, match="has 52 tokens, and the model's vocab_size is 56"):
+    with pytest.raises(ConfigError, match="has 52 tokens, but the model's vocab_size is 56"):
         import_folder(source, [], None, silent)
     assert not (own_home / "runs").exists()
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a/b", ".x", "x" * 200])
-def test_a_name_that_is_none_is_refused_and_nothing_is_written(published, own_home, name):
-    with pytest.raises(ConfigError, match="--name: .* is no name"):
+def test_an_invalid_name_is_refused_and_nothing_is_written(published, own_home, name):
+    with pytest.raises(ConfigError, match="--name: .* is not a name"):
         import_folder(published(make_albert, ALBERT), [], name, silent)
     assert not (own_home / "runs").exists()

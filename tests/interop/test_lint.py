@@ -46,7 +46,7 @@ def test_our_own_export_has_neither_errors_nor_warnings(exported):
         ("tokenizer.json", {"truncation": {"max_length": 128}}, "cuts at 128"),
     ],
 )
-def test_a_trap_is_told_as_a_warning(exported, name, changes, said):
+def test_a_pitfall_is_a_warning(exported, name, changes, said):
     change(exported, name, **changes)
     assert any(said in text for text in findings(exported, "warning"))
 
@@ -61,24 +61,24 @@ def test_a_trap_is_told_as_a_warning(exported, name, changes, said):
         ("tokenizer.json", {"padding": {"pad_id": 0}}, "pads every text"),
     ],
 )
-def test_what_is_good_to_know_is_a_note(exported, name, changes, said):
+def test_information_is_a_note(exported, name, changes, said):
     change(exported, name, **changes)
     assert any(said in text for text in findings(exported, "note"))
 
 
-def test_a_sentencepiece_model_alone_is_warned_of(exported):
+def test_a_sentencepiece_model_without_a_json_file_is_a_warning(exported):
     (exported / "tokenizer.json").unlink()
     assert any("added tokens" in text for text in findings(exported, "warning"))
 
 
-def test_missing_heads_are_told(spiece, tmp_path):
+def test_missing_heads_are_reported(spiece, tmp_path):
     make_bert(dataclasses.replace(BERT, vocab_size=56)).base_model.save_pretrained(tmp_path)
     (tmp_path / "spiece.model").write_bytes(spiece.read_bytes())
     assert any("no MLM head" in text for text in findings(tmp_path, "warning"))
     assert any("no pair head" in text for text in findings(tmp_path, "note"))
 
 
-def test_what_every_command_refuses_is_an_error(exported, tmp_path):
+def test_a_folder_that_every_command_refuses_is_an_error(exported, tmp_path):
     make_albert(ALBERT).save_pretrained(tmp_path / "bare")
     assert any("no tokenizer" in text for text in findings(tmp_path / "bare", "error"))
     change(exported, "config.json", vocab_size=57)

@@ -22,7 +22,7 @@ def spiece(tmp_path_factory):
 
 
 @pytest.mark.parametrize("layout", ["run", "albert", "albert-lab"])
-def test_the_same_model_comes_out_of_a_run_and_of_its_exports(spiece, own_home, layout):
+def test_a_run_and_its_exports_give_the_same_model(spiece, own_home, layout):
     run = toy_run(spiece, ALBERT)
     folder = run
     if layout != "run":
@@ -46,7 +46,7 @@ def test_the_example_of_load_runs(spiece, own_home, monkeypatch):
     assert len(namespace["found"]) == 1
 
 
-def test_a_part_that_is_missing_is_warned_of_by_its_name(spiece, tmp_path):
+def test_a_warning_names_a_missing_part(spiece, tmp_path):
     make_albert(ALBERT.__class__(**{**ALBERT.__dict__, "vocab_size": 56})).base_model.save_pretrained(tmp_path)
     (tmp_path / "spiece.model").write_bytes(spiece.read_bytes())
     with pytest.warns(UserWarning, match="has no mlm_head: random weights"):
@@ -54,7 +54,7 @@ def test_a_part_that_is_missing_is_warned_of_by_its_name(spiece, tmp_path):
     assert model.pair_head is None
 
 
-def test_no_folder_no_tokenizer_and_no_weights_are_told(spiece, own_home, tmp_path):
+def test_a_missing_folder_tokenizer_or_weights_file_is_reported(spiece, own_home, tmp_path):
     run = toy_run(spiece, ALBERT)
     with pytest.raises(ConfigError, match=f"did you mean {run.name}"):
         open_folder(run.name[:-3])
@@ -78,7 +78,7 @@ def test_importing_the_package_loads_no_torch():
         _ = albert_lab.save  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_the_folder_may_be_text_or_path(spiece, own_home):
+def test_the_folder_may_be_a_text_or_a_path(spiece, own_home):
     run = toy_run(spiece, ALBERT)
     for folder in (str(run), Path(run), run.name):
         assert load(folder)[1].vocab_size == 56

@@ -17,7 +17,7 @@ TEXT = 'Fellow-Citizens of the Senate ("House"), 92,000 people: naïve cafés --
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    """A SentencePiece model, and the folder written of it."""
+    """A SentencePiece model, and the folder written from it."""
     folder = tmp_path_factory.mktemp("written")
     model = toy_tokenizer_file(tmp_path_factory.mktemp("tokenizer"))
     tokenizer_files.write(model, load(["scale=smoke"]), folder)
@@ -49,13 +49,13 @@ def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pa
     assert theirs.model_max_length == 32
 
 
-def test_the_released_model_goes_out_with_its_own_ids(shared_data, tmp_path):
+def test_the_released_model_is_written_with_its_ids(shared_data, tmp_path):
     file, config = shared_data / "sentencepiece" / "30k-clean.model", load(["scale=smoke"])
     tokenizer_files.write(file, config, tmp_path)
     ours = load_model(file).encode([clean(TEXT, config.corpus)])[0]
     for cls in (transformers.AutoTokenizer, transformers.AlbertTokenizer):
         assert cls.from_pretrained(tmp_path)(TEXT, add_special_tokens=False)["input_ids"] == ours
-    # Why a tokenizer.json is written: from the model file alone transformers gives other ids around "(" and "-".
+    # A tokenizer.json is needed: from only the model file, transformers gives other ids around "(" and "-".
     (tmp_path / "tokenizer.json").unlink()
     alone = transformers.AlbertTokenizer.from_pretrained(tmp_path)
     assert alone(TEXT, add_special_tokens=False)["input_ids"] != ours
@@ -72,13 +72,13 @@ def test_the_released_model_goes_out_with_its_own_ids(shared_data, tmp_path):
         ({"digit_commas": "keep"}, (True, True, None, "keep")),
     ],
 )
-def test_flags_are_those_of_transformers(tmp_path, content, expected):
+def test_flags_equal_those_of_transformers(tmp_path, content, expected):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(content))
     flags = tokenizer_files.read_flags(tmp_path)
     assert (flags.lower_case, flags.strip_accents, flags.max_length, flags.digit_commas) == expected
 
 
-def test_a_vocabulary_file_becomes_a_tokenizer_with_the_ids_of_bert(tmp_path):
+def test_a_vocabulary_file_is_converted_to_a_tokenizer_with_the_ids_of_bert(tmp_path):
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "red", ",", "cafe"]
     (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
     with pytest.raises(MissingDataError, match="import the folder first"):
