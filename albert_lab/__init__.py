@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # it loads torch, which most commands do without
+if TYPE_CHECKING:  # it loads torch, which most commands do not need
     from albert_lab.interop.loading import load
 
 __all__ = ["__version__", "load"]

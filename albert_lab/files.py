@@ -1,7 +1,7 @@
-"""Reading of our own file formats: any damage becomes one error with file, place and remedy.
+"""Readers of our file formats: any damage is reported by one error with file, place and remedy.
 
-JSON, lines of JSON, YAML, CSV and arrays of numbers. Written by this package or by hand, a file may be cut short,
-overwritten, or made to do harm: none of that is a traceback, and nothing in a file is run.
+The formats are JSON, JSON Lines, YAML, CSV and arrays of numbers. A file may be truncated, overwritten or malicious:
+none of these leads to a traceback, and no content of a file is executed.
 """
 
 import csv
@@ -19,16 +19,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from albert_lab.errors import DamagedFileError
 
-if TYPE_CHECKING:  # a second to load, which only arrays and tables need
+if TYPE_CHECKING:  # take a second to import, and only arrays and tables need them
     import numpy as np
     import pandas as pd
 
 T = TypeVar("T")
 
-# Far more than any file of ours has; a few lines of YAML with aliases of aliases can stand for billions.
+# Far more than in any of our files; a few lines of YAML with nested aliases can mean billions of values.
 MAX_YAML_NODES = 100_000
 MAX_DEPTH = 64
-# What a spreadsheet takes for the beginning of a formula (OWASP, CSV injection).
+# Characters at which a spreadsheet starts a formula (OWASP, CSV injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _GUARD = "'"
 
@@ -37,7 +37,7 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
     """The content of a file.
 
     Raises:
-        DamagedFileError: it cannot be read.
+        DamagedFileError: the file cannot be read.
     """
     try:
         return file.read_bytes()
@@ -49,25 +49,25 @@ def read_text(file: Path, remedy: str = "") -> str:
     """The text of a file in UTF-8.
 
     Raises:
-        DamagedFileError: it cannot be read, or is no such text.
+        DamagedFileError: the file cannot be read, or is not UTF-8.
     """
     return _decode(file, read_bytes(file, remedy), remedy)
 
 
 def read_json(file: Path, form: type[T], remedy: str = "") -> T:
-    """The content of a JSON file, in its form: a pydantic model, or a type such as dict[str, int].
+    """The content of a JSON file, checked against a form: a pydantic model, or a type such as dict[str, int].
 
     Raises:
-        DamagedFileError: it cannot be read, is cut short, or has another form.
+        DamagedFileError: the file cannot be read, is truncated, or has another form.
     """
     return _validate(file, read_bytes(file, remedy), form, remedy)
 
 
 def read_json_lines(file: Path, form: type[T], remedy: str = "") -> list[T]:
-    """The lines of a file with JSON in each; a last one that was cut short, as a kill does, is left out.
+    """The lines of a JSON Lines file; a truncated last line (after a kill) is ignored.
 
     Raises:
-        DamagedFileError: it cannot be read, or another line is no JSON of this form.
+        DamagedFileError: the file cannot be read, or another line is not JSON of this form.
     """
     *lines, rest = read_bytes(file, remedy).split(b"\n")
     found = [_validate(file, line, form, remedy, number) for number, line in enumerate(lines, 1)]
@@ -78,12 +78,12 @@ def read_json_lines(file: Path, form: type[T], remedy: str = "") -> list[T]:
 
 
 def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
-    """The keys of a YAML file as plain data; interpolations stay as they are written.
+    """The keys of a YAML file as plain data; interpolations are not resolved.
 
-    Read as OmegaConf reads it, since PyYAML takes 1e-4 for text.
+    OmegaConf reads the file, since PyYAML reads 1e-4 as text.
 
     Raises:
-        DamagedFileError: it cannot be read, is no YAML, has no keys, or nests or repeats itself beyond all measure.
+        DamagedFileError: the file cannot be read, is not YAML, has no keys, or too much nesting or too many aliases.
     """
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -101,18 +101,18 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
 
 
 def _check_yaml(text: str) -> None:
-    """Raise ValueError for what would take memory or stack without end: aliases of aliases, deep nesting."""
+    """Raise ValueError for content that exhausts memory or stack: nested aliases, deep nesting."""
     import yaml
 
-    sizes: dict[str, int] = {}  # of the content behind each anchor, with its aliases written out
-    # Anchor and number of nodes of each collection that is open.
+    sizes: dict[str, int] = {}  # number of values of each anchor, with its aliases expanded
+    # Anchor and number of nodes of each open collection.
     stack: list[tuple[str | None, int]] = [(None, 0)]
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for event in yaml.parse(text, Loader=loader):
         nodes, anchor = 0, None
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise ValueError(f"the alias *{event.anchor} is used inside what it names")
+                raise ValueError(f"the alias *{event.anchor} is used inside its anchor")
             nodes = sizes[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
             nodes, anchor = 1, event.anchor
@@ -126,14 +126,14 @@ def _check_yaml(text: str) -> None:
             sizes[anchor] = nodes
         stack[-1] = (stack[-1][0], stack[-1][1] + nodes)
         if stack[-1][1] > MAX_YAML_NODES:
-            raise ValueError(f"more than {MAX_YAML_NODES:,} values, with its aliases written out")
+            raise ValueError(f"more than {MAX_YAML_NODES:,} values, with its aliases expanded")
 
 
 def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
     """The arrays of an .npz file by name; nothing in it is unpickled.
 
     Raises:
-        DamagedFileError: it cannot be read, or holds anything else.
+        DamagedFileError: the file cannot be read, or contains anything else.
     """
     import numpy as np
 
@@ -145,11 +145,11 @@ def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
             raise ValueError("a single array without a name")
         return dict(found)
     except (*damage, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
-        raise DamagedFileError(file, f"no .npz file of arrays: {_first_lines(error)}", remedy) from error
+        raise DamagedFileError(file, f"not an .npz file of arrays: {_first_lines(error)}", remedy) from error
 
 
 def csv_text(table: "pd.DataFrame") -> str:
-    """A table as the text of a CSV file; no cell is a formula to a spreadsheet."""
+    """A table as the text of a CSV file; cells that a spreadsheet would read as formulas are escaped."""
     texts = {name: table[name].map(_guard) for name in table.columns}
     guarded = table.assign(**{str(name): column for name, column in texts.items()}) if texts else table
     return guarded.rename(columns=_guard).to_csv(index=False)
@@ -178,29 +178,29 @@ def read_csv(
     numbers: Collection[str] = (),
     remedy: str = "",
 ) -> "pd.DataFrame":
-    """A table from a CSV file; an empty cell is missing, and every other is what it says ("none" is a word).
+    """A table from a CSV file; only an empty cell is a missing value ("none" is text).
 
     Args:
-        file: the CSV file; an empty one is a table without columns.
-        text: columns that must be there and whose cells are text; None: all cells are text.
-        numbers: columns that must be there and hold finite numbers or nothing.
-        remedy: what the user can do where the file is damaged.
+        file: the CSV file; an empty file is a table without columns.
+        text: required columns whose cells are text; None: all cells are text.
+        numbers: required columns whose cells are finite numbers or empty.
+        remedy: advice for the user if the file is damaged.
 
     Raises:
-        DamagedFileError: it cannot be read, is no table, or lacks a column or holds something else in it.
+        DamagedFileError: the file cannot be read, is not a table, lacks a column, or has invalid numbers.
     """
     import pandas as pd
 
     dtype: Any = str if text is None else dict.fromkeys(text, str)
     content = read_text(file, remedy)
     if "\0" in content:
-        raise DamagedFileError(file, "no CSV file: it has NUL characters", remedy)
+        raise DamagedFileError(file, "not a CSV file: it has NUL characters", remedy)
     if not content.strip():
         return pd.DataFrame()
     try:
         found = pd.read_csv(io.StringIO(content), keep_default_na=False, na_values=[""], dtype=dtype)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError, csv.Error) as error:
-        raise DamagedFileError(file, f"no CSV file: {_first_lines(error)}", remedy) from error
+        raise DamagedFileError(file, f"not a CSV file: {_first_lines(error)}", remedy) from error
     found = found.rename(columns=_unguard)
     if missing := [column for column in (*(text or ()), *numbers) if column not in found]:
         raise DamagedFileError(file, f"has no column {missing[0]}", remedy)
@@ -224,10 +224,10 @@ def _check_numbers(file: Path, column: "pd.Series", remedy: str) -> None:
 
 
 def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
-    """Plain data from a file, such as the keys of YAML, in its form.
+    """Checks plain data from a file, such as the keys of YAML, against a form.
 
     Raises:
-        DamagedFileError: it has another form.
+        DamagedFileError: the data has another form.
     """
     try:
         return _adapter(form).validate_python(content)
@@ -249,12 +249,12 @@ def _adapter(form: type[T]) -> TypeAdapter[T]:
 
 
 def _describe(error: ValidationError) -> str:
-    """The first of pydantic's errors in one line, with the place of its value; and how many there are."""
+    """The first of pydantic's errors in one line, with the place of its value, and the number of errors."""
     details = error.errors(include_url=False)
     first: Mapping[str, Any] = dict(details[0])
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "json_invalid":
-        return f"no JSON, or cut short: {first['ctx']['error']}"
+        return f"invalid or truncated JSON: {first['ctx']['error']}"
     if first["type"] == "missing":
         said = f"{key} is missing"
     elif first["type"] == "extra_forbidden":

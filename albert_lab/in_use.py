@@ -1,7 +1,7 @@
-"""Folders that a process reads, marked while it lives, so that none is removed under it.
+"""Marks of folders that a running process reads, so that no other process removes them.
 
-A mark is a file next to the folder, named for its process, locked and touched now and then. The system lets the lock go
-when the process ends, however it ends; owners.py says what another host sees of that.
+A mark is a file next to the folder, named after its process, locked and touched regularly. The system releases the lock
+when the process ends in any way; owners.py describes what another host can observe.
 """
 
 import atexit
@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from albert_lab import locks, owners
 
 _SUFFIX = ".in-use-"
-# A mark of another host that nobody touched for so long is void, though its clock may differ from this one.
+# A mark of another host that was not touched for this time is invalid, even if the clocks differ.
 _ABANDONED_SECONDS = 3600.0
 _held: dict[tuple[int, Path], FileLock] = {}
 
@@ -33,12 +33,12 @@ def mark(folder: Path) -> None:
         _held[key] = FileLock(file)
         _held[key].acquire(timeout=0)
         locks.keep(file)
-    except (OSError, Timeout):  # a cache that cannot be written to is not cleaned either
+    except (OSError, Timeout):  # a read-only cache is not cleaned either
         _held.pop(key, None)
 
 
 def unmark(folder: Path) -> None:
-    """Take back this process's mark of a folder, if it has one."""
+    """Remove this process's mark of a folder, if any."""
     lock = _held.pop((os.getpid(), folder), None)
     if lock:
         lock.release(force=True)
@@ -51,7 +51,7 @@ def _file(folder: Path) -> Path:
 
 
 def is_used(folder: Path) -> bool:
-    """Whether another process has marked a folder; marks of processes that have ended are removed."""
+    """Whether another process has marked a folder; removes marks of ended processes."""
     found = folder.parent.glob(f"{escape(folder.name)}{_SUFFIX}*")
     return any(_is_held(file) for file in found if file != _file(folder))
 

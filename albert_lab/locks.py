@@ -1,9 +1,9 @@
 """Locks between processes, also of several hosts on a shared file system.
 
-The system's own lock on a file lets go when its process ends, but on a shared file system it may hold on one host
-alone, or not at all. So the holder also writes its name into a file next to it, which one process at a time can make,
-and touches that while it lives. A name of this host is void once the system's lock is free; one of another host once
-its job is over, or once it has not been touched for a while that is watched from here, whatever the clocks say.
+The system releases its lock on a file when the process ends, but on a shared file system the lock may work only within
+one host, or not at all. So the holder also writes its name into a file next to it, which only one process can create,
+and touches this file regularly. A name of this host is invalid once the system's lock is free; a name of another host
+once its job has ended, or once it has not been touched for some time by the clock of the waiting process.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ from filelock import FileLock, Timeout
 from albert_lab import owners
 
 TOUCH_SECONDS = 20.0
-# A holder of another host that has not touched its name for so long has ended: many times the above, since a file
-# system may stall.
+# A holder on another host that has not touched its name for this time has ended. It is many times the interval above,
+# since a file system may stall.
 ABANDONED_SECONDS = 240.0
 _POLL_SECONDS = 0.5
 
@@ -30,15 +30,15 @@ _toucher: threading.Thread | None = None
 
 @contextmanager
 def locked(file: Path, on_wait: Callable[[], None], is_stopped: Callable[[], bool] | None = None) -> Iterator[None]:
-    """Within, no other process holds the lock of a file.
+    """Holds the lock of a file within this context.
 
     Args:
-        file: the file; next to it is another one, with .owner added to its name.
-        on_wait: called once where another process holds it.
-        is_stopped: asked while it waits.
+        file: the file to lock; the owner is written next to it, to the same name with .owner.
+        on_wait: called once if another process holds the lock.
+        is_stopped: called while waiting; True stops waiting.
 
     Raises:
-        filelock.Timeout: stopped while it waited.
+        filelock.Timeout: stopped while waiting.
     """
     system = FileLock(file)
     seen, since = _look(file), time.monotonic()
@@ -66,7 +66,7 @@ def locked(file: Path, on_wait: Callable[[], None], is_stopped: Callable[[], boo
 
 
 def is_locked(file: Path) -> bool:
-    """Whether a process holds the lock; one of another host by when it last touched its name."""
+    """Whether a process holds the lock; on another host, judged by the time when it last touched its name."""
     if not file.exists():
         return False
     system = FileLock(file)
@@ -83,12 +83,12 @@ def is_locked(file: Path) -> bool:
 
 
 def owner_file(file: Path) -> Path:
-    """Where the holder of a lock writes its name."""
+    """The file to which the holder of a lock writes its name."""
     return file.with_name(f"{file.name}.owner")
 
 
 def keep(file: Path) -> None:
-    """Touch a file now and then until drop() or the end of this process."""
+    """Touch a file regularly until drop() or the end of this process."""
     global _toucher
     _held.add(file)
     if _toucher is None or not _toucher.is_alive():
@@ -97,7 +97,7 @@ def keep(file: Path) -> None:
 
 
 def drop(file: Path) -> None:
-    """Remove a file that was kept."""
+    """Remove a file of keep()."""
     _held.discard(file)
     file.unlink(missing_ok=True)
 
@@ -115,19 +115,19 @@ def _acquire(system: FileLock) -> bool:
         system.acquire(timeout=0)
     except Timeout:
         return False
-    except (OSError, NotImplementedError):  # a file system without such locks: the name alone counts
+    except (OSError, NotImplementedError):  # a file system without locks: only the name counts
         return True
     return True
 
 
 def _sign(file: Path, system: FileLock) -> bool:
-    """Write this process's name; False where that of another one is there."""
+    """Write this process's name; False if the name of another process exists."""
     for _ in range(3):
         try:
             descriptor = os.open(owner_file(file), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         except FileExistsError:
             seen = _look(file)
-            # Whoever wrote it on this host had the system's lock, where there is such a lock.
+            # A writer on this host had the system's lock, if the file system has such locks.
             if not owners.is_here(seen[0]) or not (system.is_locked or owners.has_ended(seen[0])):
                 return False
             _void(file, seen)
@@ -140,7 +140,7 @@ def _sign(file: Path, system: FileLock) -> bool:
 
 
 def _look(file: Path) -> tuple[str, int]:
-    """The name in a lock, and when it was last touched (nanoseconds); nothing where it is free."""
+    """The name in a lock and the time of its last touch (nanoseconds); empty and 0 if free."""
     return _stamp(owner_file(file))
 
 
@@ -152,7 +152,7 @@ def _stamp(owner: Path) -> tuple[str, int]:
 
 
 def _void(file: Path, seen: tuple[str, int]) -> None:
-    """Take the name away that was seen; if another process was quicker and this is its own, put that back."""
+    """Remove the seen name; if another process has already replaced it by its name, restore that."""
     owner = owner_file(file)
     aside = owner.with_name(f"{owner.name}.{owners.own()}")
     with contextlib.suppress(FileNotFoundError):

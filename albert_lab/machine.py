@@ -1,4 +1,4 @@
-"""What the machine has, as far as this process may use it."""
+"""Resources of the machine that this process may use."""
 
 import os
 import platform
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import psutil
 
-# The number of runs at a time that is left to the machine.
+# Number of simultaneous runs that stands for: choose by the machine.
 AUTO_JOBS = 0
 
-# Where Linux says how much memory a container may use: cgroup version 2, then 1.
+# Files with the memory limit of a container in Linux: cgroup version 2, then 1.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _CPU = Path("/proc/cpuinfo")
 
 
 def cores() -> int:
-    """CPU cores that this process may use: what the system allows, and what Slurm gave to its job."""
+    """Number of CPU cores that this process may use, as limited by the system and by its Slurm job."""
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if "SLURM_JOB_ID" in os.environ:
         given = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
@@ -26,21 +26,21 @@ def cores() -> int:
 
 
 def memory_bytes() -> int:
-    """Memory that this process may use at most: the machine's, or the limit of its container."""
+    """Memory limit of this process in bytes: the machine's memory, or the limit of its container or Slurm job."""
     found = [psutil.virtual_memory().total]
     for file in map(Path, _LIMITS):
         try:
             found.append(int(file.read_text()))
-        except (OSError, ValueError):  # there is no such limit, or the word max
+        except (OSError, ValueError):  # no limit, or the word max
             continue
-    megabytes = os.environ.get("SLURM_MEM_PER_NODE", "")  # of a job; 0 is all of the node
+    megabytes = os.environ.get("SLURM_MEM_PER_NODE", "")  # limit of a job; 0 means the whole node
     if "SLURM_JOB_ID" in os.environ and megabytes.isdecimal() and int(megabytes):
         found.append(int(megabytes) << 20)
     return min(found)
 
 
 def cpu_model() -> str:
-    """What the system calls the processor; where it has no name for it, its architecture."""
+    """The system's name for the processor, or its architecture if there is no name."""
     if sys.platform == "darwin":
         command = ["sysctl", "-n", "machdep.cpu.brand_string"]
         try:
@@ -48,12 +48,12 @@ def cpu_model() -> str:
         except (OSError, subprocess.TimeoutExpired):
             found = ""
     else:
-        found = _first_value(_CPU, "model name")  # of an x86 processor; ARM has none
+        found = _first_value(_CPU, "model name")  # exists for x86 processors, not for ARM
     return found or platform.processor() or platform.machine()
 
 
 def gpus() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them, without asking CUDA."""
+    """The GPUs that this process may use, in the form of CUDA_VISIBLE_DEVICES, without initialising CUDA."""
     if not has_gpu():
         return []
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -63,13 +63,13 @@ def gpus() -> list[str]:
 
 
 def gpu_model() -> str | None:
-    """What the driver calls the first GPU, without asking CUDA; None where there is none."""
+    """The driver's name for the first GPU, without initialising CUDA; None without a GPU."""
     found = (_first_value(file, "Model") for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")))
     return next(filter(None, found), None)
 
 
 def _first_value(file: Path, name: str) -> str:
-    """The value of the first line `name: value` of a file of the kernel; empty where there is none."""
+    """The value of the first line `name: value` in a file of the kernel; empty if there is none."""
     try:
         lines = [line.partition(":") for line in file.read_text().splitlines()]
     except OSError:
@@ -78,12 +78,12 @@ def _first_value(file: Path, name: str) -> str:
 
 
 def jobs_at_once(asked: int, processes: int) -> int:
-    """Runs at a time: as many as asked for, or for AUTO_JOBS one for each GPU, or for the GPUs of its processes."""
+    """Number of simultaneous runs: the given number; for AUTO_JOBS, one per GPU, or per group of `processes` GPUs."""
     return max(1, len(gpus()) // processes) if asked == AUTO_JOBS else asked
 
 
 def shared_out(things: list[str], parts: int) -> list[list[str]]:
-    """The things in parts of equal size, or one for each part, used repeatedly, where there are fewer."""
+    """Divides things into parts of equal size; if there are fewer things than parts, one per part, used repeatedly."""
     if not things:
         return [[] for _ in range(parts)]
     size = len(things) // parts
@@ -91,5 +91,5 @@ def shared_out(things: list[str], parts: int) -> list[list[str]]:
 
 
 def has_gpu() -> bool:
-    """Whether there is an NVIDIA GPU, as far as the system shows without asking CUDA."""
+    """Whether the system has the driver of an NVIDIA GPU, without initialising CUDA."""
     return Path("/proc/driver/nvidia/version").exists()

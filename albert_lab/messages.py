@@ -1,4 +1,4 @@
-"""Progress reports of long work: a function that takes one line for the user."""
+"""Progress messages of long work: functions that receive one line for the user."""
 
 import sys
 import time
@@ -12,23 +12,23 @@ EVERY_SECONDS = 10.0
 
 
 def quiet(_line: str) -> None:
-    """Say nothing."""
+    """Discard the line."""
 
 
 def to_stderr(line: str) -> None:
-    """Say the line on stderr at once."""
+    """Print the line to stderr immediately."""
     print(line, file=sys.stderr, flush=True)
 
 
 def with_progress(items: Iterable[T], number: int, words: str, say: Say, every: float = EVERY_SECONDS) -> Iterator[T]:
-    """The items, with a line now and then on how many of them are through.
+    """Yields the items, and regularly reports how many of them are finished.
 
     Args:
-        items: what is worked on.
-        number: how many there are.
-        words: the line, with places for how many are through and how many there are.
-        say: takes the line.
-        every: seconds between lines; the first comes after so many.
+        items: the items.
+        number: number of items.
+        words: the line, with two places {}: for the numbers of finished and of all items.
+        say: receives the line.
+        every: seconds between lines, and before the first line.
     """
     spoken = time.monotonic()
     for count, item in enumerate(items):

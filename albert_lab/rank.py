@@ -1,4 +1,4 @@
-"""Which process of a run this one is: RANK, WORLD_SIZE and LOCAL_RANK, as torchrun sets them, or what srun sets."""
+"""The rank of this process in its run, from RANK, WORLD_SIZE and LOCAL_RANK (set by torchrun) or from srun."""
 
 import os
 import re
@@ -9,20 +9,20 @@ from albert_lab.errors import ConfigError
 
 @dataclass(frozen=True)
 class Rank:
-    """The number of a process among those that make one run together, and among those of its machine.
+    """The number of a process among the processes of one run, and among those of its machine.
 
-    Process 0 leads: it alone locks, logs, saves, records and fine-tunes.
+    Process 0 is the leader: only it locks, logs, saves, records and fine-tunes.
     """
 
     number: int = 0
     of: int = 1
     local: int = 0
     of_machine: int = 1
-    is_bound: bool = False  # whether the system shows it its own cores alone, and its own GPU
+    is_bound: bool = False  # whether the system shows it only its own cores and GPU
 
     @property
     def leads(self) -> bool:
-        """Whether this is the process that writes."""
+        """Whether this process is the leader."""
         return self.number == 0
 
 
@@ -30,10 +30,10 @@ ALONE = Rank()
 
 
 def read() -> Rank:
-    """The rank that the environment says: of RANK and WORLD_SIZE, else of a step of Slurm; otherwise it is alone.
+    """The rank in the environment: from RANK and WORLD_SIZE, else from a step of Slurm; else a single process.
 
     Raises:
-        ConfigError: one of them without the other, a value that is no number, or one out of range.
+        ConfigError: one of them without the other, a value that is not a number, or a value out of range.
     """
     number, of = _read("RANK"), _read("WORLD_SIZE")
     if number is None and of is None:
@@ -51,7 +51,7 @@ def read() -> Rank:
 
 
 def _of_srun() -> Rank:
-    """The rank of a task of srun, in a step of several; the job's script says where they meet."""
+    """The rank of a task of srun, in a step of several tasks; the job's script sets their address."""
     number, of = _read("SLURM_PROCID"), _read("SLURM_STEP_NUM_TASKS")
     if number is None or of is None or of == 1:
         return ALONE
@@ -64,7 +64,7 @@ def _of_srun() -> Rank:
 
 
 def _tasks_per_node(text: str) -> list[int]:
-    """Tasks of each node, of a list as Slurm writes it: 2(x3),1 is 2, 2, 2, 1."""
+    """Tasks of each node, from a list in Slurm's form: 2(x3),1 means 2, 2, 2, 1."""
     found = []
     for tasks, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", text):
         found += [int(tasks)] * int(times or 1)
@@ -74,7 +74,7 @@ def _tasks_per_node(text: str) -> list[int]:
 def _check_meeting(what: str) -> None:
     for name in ("MASTER_ADDR", "MASTER_PORT"):
         if not os.environ.get(name):
-            raise ConfigError(f"{what}, {name} is not set: the processes cannot find each other")
+            raise ConfigError(f"{what}, but {name} is not set: the processes cannot find each other")
 
 
 def _read(name: str) -> int | None:

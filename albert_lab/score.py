@@ -1,4 +1,4 @@
-"""One score, from evaluation to the cell of a table: percent, with n, interval, floors and method."""
+"""A score, from evaluation to the cell of a table: percent, with n, interval, floors and method."""
 
 from typing import Any
 
@@ -7,20 +7,20 @@ from pydantic import BaseModel, ConfigDict, Field
 CONFIDENCE = 0.95
 
 
-_Percent = Field(ge=-100, le=100)  # a correlation is below 0 where answers go the wrong way
+_Percent = Field(ge=-100, le=100)  # a correlation can be below 0
 
 
 class Score(BaseModel):
-    """A score in percent, made once and then only read.
+    """An immutable score in percent.
 
     Attributes:
         value: the score.
-        n: answers that it is taken over.
-        low, high: its 95 % interval over those answers, or None where its metric has none.
-        floor: what the best constant answer scores on the same examples.
-        lexical_floor: what bags of tokens score, which cannot relate two segments; None where it does not apply.
-        by: what gave the answers, such as "head" or "linear probe".
-        loss: mean negative log-likelihood of the right answers in nats; None where the answers have no likelihood.
+        n: number of scored answers.
+        low, high: its 95 % interval over those answers, or None if its metric has none.
+        floor: the score of the best constant answer on the same examples.
+        lexical_floor: the score of bags of tokens, which cannot relate two segments; None if it does not apply.
+        by: the method that gave the answers, such as "head" or "linear probe".
+        loss: mean negative log-likelihood of the right answers in nats; None if the answers have no likelihood.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -35,15 +35,15 @@ class Score(BaseModel):
     loss: float | None = Field(default=None, ge=0)
 
 
-LINEAR_PROBE = "linear probe"  # a score that no head of the model gave
-# The words of an alarm on a score between chance and its lexical floor.
+LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
+# Text of an alarm about a score between chance and its lexical floor.
 NOT_ABOVE_BAGS = "not above bags of tokens"
 # Headings of the cells of `printed`.
 PRINTED = ("%", "95 % interval", "n", "constant answer %", "bags of tokens %", "loss (nats)")
 
 
 def printed(score: Score) -> list[str]:
-    """A score as cells of a table, under PRINTED; a cell is empty where the score has no such number."""
+    """A score as cells of a table with the headings PRINTED; a cell is empty if the score does not have the number."""
     interval = "" if score.low is None or score.high is None else f"{score.low:.1f} to {score.high:.1f}"
     lexical = "" if score.lexical_floor is None else f"{score.lexical_floor:.1f}"
     loss = "" if score.loss is None else f"{score.loss:.3f}"
@@ -51,7 +51,7 @@ def printed(score: Score) -> list[str]:
 
 
 def shortfall(score: Score) -> str:
-    """Which of its floors a score does not rise above with its whole interval, in words; empty where it does."""
+    """Text about the first floor that is not below the whole interval of a score; empty if both floors are."""
     if score.low is None or score.low <= score.floor:
         return f"not above chance ({score.floor:.1f} %)"
     if score.lexical_floor is not None and score.low <= score.lexical_floor:
@@ -60,7 +60,7 @@ def shortfall(score: Score) -> str:
 
 
 def loss_name(name: str) -> str:
-    """What the loss is called that belongs to a score: mlm_loss to mlm_accuracy."""
+    """The name of the loss of a score: mlm_loss for mlm_accuracy."""
     return f"{name.removesuffix('_accuracy')}_loss"
 
 
@@ -68,8 +68,8 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
     """The 95 % Wilson interval of a share of n answers, in percent.
 
     Args:
-        correct: right answers; a mean of shares such as F1 counts as so many of them.
-        n: all answers.
+        correct: number of right answers; for a mean of shares such as F1, their sum.
+        n: number of all answers.
     """
     from statsmodels.stats.proportion import proportion_confint
 
@@ -81,7 +81,7 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
 def share(
     correct: int, n: int, *, floor: float, by: str, loss: float | None = None, lexical_floor: float | None = None
 ) -> Score:
-    """The score of so many right answers of n; floors are in percent, the loss in nats an answer."""
+    """The score of `correct` right answers of n; floors are in percent, the loss in nats per answer."""
     low, high = wilson(correct, n)
     value = 100 * correct / n
     return Score(value=value, n=n, low=low, high=high, floor=floor, lexical_floor=lexical_floor, by=by, loss=loss)

@@ -1,8 +1,8 @@
-"""Requests to stop this process: SIGINT or SIGTERM, remembered from the moment it arrives, and its exit code.
+"""Requests to stop this process: SIGINT or SIGTERM is recorded when it arrives, and determines the exit code.
 
-A signal may come at any instruction: within an import, a callback, a destructor. Raising there is not enough, since
-what is raised can be replaced by another error or swallowed. So the first signal is remembered, and the exit code
-follows from it whatever error comes next.
+A signal may arrive at any instruction: within an import, a callback, a destructor. Raising an exception there is not
+enough, since it can be replaced by another error or swallowed. So the first signal is recorded, and determines the
+exit code whatever error follows.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from albert_lab.errors import INTERRUPTED, STOPPED
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
-# How long a process may take to end after a signal; then it is ended, as whatever it writes allows at any moment.
+# Seconds that a process has to end after a signal; then it is killed, which is safe, since all writes are atomic.
 GRACE_SECONDS = 10.0
 PARENT = "ALBERT_LAB_PARENT"
 _PARENT_POLL_SECONDS = 1.0
@@ -32,7 +32,7 @@ class Stop(BaseException):
 
 
 def listen() -> None:
-    """From now on, a signal is remembered and interrupts the work of this process; earlier ones are forgotten."""
+    """Start to record signals, which interrupt the work of this process; earlier signals are discarded."""
     global _first
     _first = None
     signal.signal(signal.SIGALRM, _end_now)
@@ -42,14 +42,14 @@ def listen() -> None:
 
 
 def finish() -> None:
-    """The work is done and its exit code is final: later signals change nothing."""
+    """Mark the work as done and its exit code as final: later signals have no effect."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number in NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 
 
 def exit_code() -> int | None:
-    """The exit code of the first signal; None where there was none."""
+    """The exit code of the first signal; None without a signal."""
     return None if _first is None else code_of(_first)
 
 
@@ -60,7 +60,7 @@ def code_of(number: int) -> int:
 
 @contextmanager
 def deferred(tell: Callable[[int], None] | None = None) -> Iterator[list[int]]:
-    """Inside this context signals stop nothing: they are added to the list that it gives, and reported."""
+    """Within this context, signals do not interrupt: they are appended to the yielded list, and reported."""
     found: list[int] = []
 
     def note(number: int, _frame: Any) -> None:
@@ -80,7 +80,7 @@ def deferred(tell: Callable[[int], None] | None = None) -> Iterator[list[int]]:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Inside this context signals wait, also in a child that is started here, until it handles them."""
+    """Within this context, signals are blocked, also in a child that is started here, until the child handles them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
@@ -94,16 +94,16 @@ def let_through() -> None:
 
 
 def end_with_parent() -> None:
-    """Receive SIGTERM when the process that started this one, named in $ALBERT_LAB_PARENT, ends.
+    """Receive SIGTERM when the parent process, given in $ALBERT_LAB_PARENT, ends.
 
-    On Linux the kernel sends it. Elsewhere a thread asks once a second whose child this process is.
+    On Linux, the kernel sends it. On other systems, a thread checks the parent once per second.
     """
     parent = int(os.environ.pop(PARENT, "0"))
     if not parent:
         return
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before the kernel was asked
+        if os.getppid() != parent:  # the parent ended before the request to the kernel
             os.kill(os.getpid(), signal.SIGTERM)
         return
 
@@ -122,7 +122,7 @@ def _remember(number: int) -> None:
 
 
 def _stop(number: int, _frame: Any) -> NoReturn:
-    if _first is not None:  # asked twice: at once
+    if _first is not None:  # the second signal ends the process immediately
         _end_now(number, None)
     _remember(number)
     signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)

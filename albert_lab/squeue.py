@@ -1,15 +1,15 @@
-"""The jobs of this user in Slurm: those in the queue, and how one that has left it ended."""
+"""The jobs of this user in Slurm: jobs in the queue, and the final states of ended jobs."""
 
 import subprocess
 import time
 from dataclasses import dataclass
 
-# Answers so old are good enough for a listing, which asks for many runs.
+# An answer of this age is recent enough for a listing, which asks about many runs.
 FRESH_SECONDS = 5.0
-# A controller that is away is no reason to wait for longer.
+# Timeout for a controller that does not answer.
 _PATIENCE_SECONDS = 60
 
-# States in which a job waits for its turn, or for its turn to come again.
+# States in which a job waits to start or to restart.
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 
 _last: tuple[float, "dict[str, Job] | None"] | None = None
@@ -17,7 +17,7 @@ _last: tuple[float, "dict[str, Job] | None"] | None = None
 
 @dataclass(frozen=True)
 class Job:
-    """A job in the queue: its number, its state in Slurm's word, the nodes it is on, and why it waits."""
+    """A job in the queue: number, state (Slurm's word), nodes, and reason for waiting."""
 
     number: str
     state: str
@@ -31,17 +31,17 @@ class Job:
 
     @property
     def words(self) -> str:
-        """Its number with what there is to know of its place: `job 12 on n1`, `job 13: Dependency`."""
+        """The number with nodes or reason: `job 12 on n1`, `job 13: Dependency`."""
         if self.is_waiting:
             return f"job {self.number}" + (f": {self.reason}" if self.reason not in ("", "None") else "")
         return f"job {self.number}" + (f" on {self.nodes}" if self.nodes else "")
 
 
 def jobs(max_age: float = 0.0) -> dict[str, Job] | None:
-    """Jobs of this user that are not over, by number; None where Slurm is not here or does not answer.
+    """Unfinished jobs of this user by number; None if Slurm is not installed or does not answer.
 
     Args:
-        max_age: seconds that an earlier answer may be old.
+        max_age: maximal age in seconds of an earlier answer that may be returned.
     """
     global _last
     if _last is None or time.monotonic() - _last[0] >= max_age:
@@ -57,7 +57,7 @@ def _job(line: str) -> tuple[str, Job]:
 
 
 def ended_as(number: str) -> str | None:
-    """The state in which a job ended, such as OUT_OF_MEMORY; None where neither sacct nor scontrol can tell."""
+    """The state in which a job ended, such as OUT_OF_MEMORY; None if neither sacct nor scontrol knows it."""
     text = _ask("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={number}", "--format=State")
     if text and text.strip():
         return text.split()[0]

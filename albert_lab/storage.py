@@ -1,4 +1,4 @@
-"""Atomic writes: a file is on the disk whole or not at all."""
+"""Atomic writes: a file is completely on the disk or not at all."""
 
 import errno
 import os
@@ -11,10 +11,10 @@ from albert_lab.errors import WriteError
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file, text as UTF-8, so that it is there whole or not at all.
+    """Write a file atomically, text as UTF-8.
 
     Raises:
-        WriteError: the disk is full or fails; what stood there before stays, and nothing else is left.
+        WriteError: the disk is full or fails; an earlier file is unchanged, and no other file remains.
     """
     temporary = path.with_name(f".{path.name}.{owners.own()}")
     with writing(path):
@@ -31,7 +31,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what the system says of a write into an error that names the file.
+    """Convert the system's errors within this context into an error that names the file.
 
     Raises:
         WriteError: the disk is full or fails.

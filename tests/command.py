@@ -1,4 +1,4 @@
-"""The command line and its runs in this process: a process of its own is spared where it is not the point."""
+"""The command line and its runs in this process, for tests that do not need a separate process."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
 
 @contextlib.contextmanager
 def own_signals() -> Iterator[None]:
-    """What is made in this process takes the signals; they are given back."""
+    """Restores the signal handlers that commands change in this process."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -29,7 +29,7 @@ def own_signals() -> Iterator[None]:
 
 
 def here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What `albert-lab ARGUMENTS` prints and ends with, run in this process; its runs are processes as ever."""
+    """The output and exit code of `albert-lab ARGUMENTS`, executed in this process; its runs are separate processes."""
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
     with (
@@ -48,7 +48,7 @@ def here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
 
 
 def there(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The same in a process of its own."""
+    """The same in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "albert_lab.cli", *arguments],
         capture_output=True,
@@ -66,7 +66,7 @@ def launch_here(
     on_end: Callable[[Path, int], bool],
     parents: Mapping[Path, Path],
 ) -> int:
-    """What the local launcher does, one run after another in this process."""
+    """A replacement of the local launcher that executes runs sequentially in this process."""
     assert jobs
     failed: set[Path] = set()
     waiting = list(folders)

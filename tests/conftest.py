@@ -11,9 +11,9 @@ from albert_lab.figures import drawing
 from albert_lab.studies.launchers import local
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads cost more than they save
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads are slower
 
-# The same examples in every run; a slow machine is no failure.
+# The same examples in every test run; a slow machine does not fail a test.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
@@ -40,13 +40,13 @@ def own_home(tmp_path, monkeypatch, isolated_home):
 
 @pytest.fixture
 def empty_figures(monkeypatch):
-    """Composes figures and writes empty files for them: drawing takes a second each."""
+    """Composes figures but writes empty files, since drawing takes a second for each."""
     monkeypatch.setattr(drawing, "write", compose_figure)
 
 
 @pytest.fixture
 def runs_here(monkeypatch):
-    """Makes the runs of a sweep in this process, which takes no start of a child."""
+    """Makes the runs of a sweep in this process, which avoids starting child processes."""
     monkeypatch.setattr(local, "launch", launch_here)
     with own_signals():
         yield

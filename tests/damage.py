@@ -1,4 +1,4 @@
-"""Damage to files: what a full disk, a kill, an editor or ill will leave behind, drawn by hypothesis."""
+"""Damage to files, drawn by hypothesis: the result of a full disk, a kill, an editor or an attack."""
 
 import copy
 import json
@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-# What may stand where something else is expected.
+# Values that may replace an expected value.
 STRANGE = [None, True, -1, 0, 10**30, 1e308, float("nan"), float("inf"), "", "nan", "../x", "=1+1", "é\0", [], {}, [[]]]
 
 
@@ -39,7 +39,7 @@ def _zeroed(content: bytes, at: int, other: int, junk: bytes) -> bytes:
 
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """A file's content after one to three accidents."""
+    """A file's content after one to three damages."""
     for _ in range(draw(st.integers(1, 3))):
         accident = draw(st.sampled_from([_cut, _overwritten, _inserted, _removed, _doubled, _zeroed]))
         places = st.integers(0, len(content))
@@ -76,5 +76,5 @@ def _edit(draw: st.DrawFn, place: Any, key: Any) -> None:
 
 
 def as_json(content: Any) -> bytes:
-    """Plain data as a file of JSON."""
+    """Plain data as the content of a JSON file."""
     return json.dumps(content).encode()

@@ -1,11 +1,11 @@
-"""Golden files: what a text must be, letter by letter."""
+"""Golden files: the exact expected texts."""
 
 import os
 from pathlib import Path
 
 
 def assert_golden(text: str, file: Path) -> None:
-    """Fail where a text is not the file's; with ALBERT_LAB_GOLDEN=write, write the file."""
+    """Fail if a text differs from the file; with ALBERT_LAB_GOLDEN=write, write the file."""
     if os.environ.get("ALBERT_LAB_GOLDEN") == "write":
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)

@@ -1,4 +1,4 @@
-"""Toy models here and in transformers, and their comparison down to the gradients."""
+"""Toy models here and in transformers, and their comparison, including gradients."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ ALBERT = EncoderShape(
     ffn_groups=1,
     hidden_act="gelu_new",
     layer_norm_eps=1e-12,
-    # Larger than in training, so that differences do not drown.
+    # Larger than in training, so that differences are significant.
     initializer_range=0.1,
     dropout=0.0,
 )
@@ -33,7 +33,7 @@ BERT = dataclasses.replace(ALBERT, embedding_size=12, projection=False, attentio
 
 
 def random_model(shape, num_pair_labels=2, seed=0):
-    """A model in which biases and LayerNorms are drawn as well: at their first values they would hide a mix-up."""
+    """A model with random biases and LayerNorms, since equal initial values would hide swapped tensors."""
     model = PretrainingModel(shape, num_pair_labels, seed=seed).eval()
     generator = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
@@ -86,7 +86,7 @@ def load(theirs, tensors):
 
 def assert_equal_outputs_and_gradients(ours, theirs, rename, shape, sequence=11, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    # Padding has the id 0 and, as in real text, nothing else has: transformers gives its row no gradient.
+    # Only padding has the id 0, as in real text, since transformers gives its row no gradient.
     input_ids = torch.randint(1, shape.vocab_size, (3, sequence), generator=generator)
     token_type_ids = torch.randint(0, shape.type_vocab_size, (3, sequence), generator=generator)
     lengths = torch.tensor([sequence, max(1, sequence - 4), max(1, sequence // 2)])

@@ -1,4 +1,4 @@
-"""Toy records of runs and fine-tunings, for tests of what is made of records."""
+"""Toy records of runs and fine-tunings, for tests of code that reads records."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -102,7 +102,7 @@ def toy_finetuning(
     parts: Mapping[str, float] | None = None,
     examples: Sequence[float] | None = None,
 ) -> FinetuningRecord:
-    """A fine-tuning of a task of the project; parts are its further scores, by name."""
+    """A fine-tuning on a task of the project; parts are its further scores, by name."""
     task = _task(name)
     low, high = interval or (None, None)
 

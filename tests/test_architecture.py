@@ -41,7 +41,7 @@ def imports(module):
 def test_a_module_imports_only_from_its_own_room_and_lower_layers(module):
     room = module.parts[0].removesuffix(".py")
     own = [name.split(".")[1] for name in imports(module) if name.startswith("albert_lab.")]
-    # The package's own __init__ stands above all rooms: it is the Python API.
+    # The package's __init__ is above all rooms: it is the Python API.
     height = LAYER.get(room, len(LAYERS))
     upward = [other for other in own if other in LAYER and other != room and LAYER[other] >= height]
     assert room in LAYER or room == "__init__", f"{room} has no place among the layers"
@@ -57,14 +57,14 @@ def test_no_module_imports_click_and_text_and_tables_need_no_torch(module):
 @pytest.mark.parametrize(
     ("rooms", "unloaded"), [(("data", "figures", "report"), {"torch"}), (("cli",), {"torch", "pandas"})]
 )
-def test_importing_rooms_does_not_load_what_they_must_not_need(rooms, unloaded):
+def test_importing_rooms_does_not_load_packages_that_they_must_not_need(rooms, unloaded):
     names = [".".join(["albert_lab", *module.with_suffix("").parts]) for module in MODULES if module.parts[0] in rooms]
     loads = f"import sys, {', '.join(names)}; sys.exit(', '.join({unloaded} & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_no_module_is_named_for_odds_and_ends():
+def test_no_module_has_a_catch_all_name():
     nameless = ("util", "helper", "common", "manager", "handler", "misc")
     assert not [module for module in MODULES if any(word in module.name for word in nameless)]
 

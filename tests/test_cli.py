@@ -141,7 +141,7 @@ def test_a_dry_run_of_every_experiment_prints_its_points_and_writes_nothing(expe
 
 
 def first_cells(text: str) -> list[str]:
-    """The first cell of each row of the tables in a text, without their headings."""
+    """The first cell of each row of the tables in a text, without headings."""
     return [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")][2:]
 
 
@@ -273,7 +273,7 @@ def test_data_status_lists_missing_data_and_its_expected_paths(tmp_path):
     assert f"looked for in {tmp_path}" in shown
 
 
-def test_plot_has_a_command_for_each_figure_with_two_examples():
+def test_plot_has_a_command_with_two_examples_for_each_figure():
     shown = here("plot", "-h").stdout
     assert all(name in shown for name in FIGURES)
     for name in ("layer-similarity", "speed"):
@@ -320,7 +320,7 @@ def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, ow
     assert "1 run: 1 finished before, 0 to make" in swept.stderr
 
 
-def test_a_published_report_is_a_copy_that_later_studies_read_and_never_write(
+def test_a_published_report_is_a_copy_that_later_studies_only_read(
     corpus, own_home, runs_here, empty_figures, monkeypatch
 ):
     published = own_home / "published"
@@ -342,7 +342,7 @@ def test_a_published_report_is_a_copy_that_later_studies_read_and_never_write(
     assert "0 finished before, 2 to make" in remade.stderr
 
 
-def test_publishing_does_not_remove_published_runs_unless_told_to(corpus, own_home, runs_here, empty_figures):
+def test_publishing_removes_published_runs_only_on_request(corpus, own_home, runs_here, empty_figures):
     study = ["sweep", "embedding_size=8", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none"]
     report, to = str(own_home / "reports" / "smoke-files" / "sweep"), ["--to", str(own_home / "published")]
     assert here(*study, "seed=0,1").returncode == 0
@@ -391,17 +391,17 @@ def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["import", "evaluate", "lint"])
-def test_a_folder_with_pickled_code_is_refused_with_exit_code_2_and_nothing_is_run(own_home, command):
+def test_a_folder_with_pickled_code_is_refused_with_exit_code_2_and_nothing_is_executed(own_home, command):
     make_bert(BERT).save_pretrained(own_home / "bad")
     (own_home / "bad" / "model.safetensors").unlink()
     toy_tokenizer_file(own_home / "bad")
-    # Read as a pickle, it would make a file.
+    # Its pickle would create a file when read.
     (own_home / "bad" / "pytorch_model.bin").write_bytes(
         b"cbuiltins\nopen\n(S'%b'\nS'w'\ntR." % bytes(own_home / "ran")
     )
     done = here(command, str(own_home / "bad"))
     assert done.returncode == 2
-    assert "has more than tensors in it" in done.stderr + done.stdout
+    assert "contains more than tensors" in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
     assert not (own_home / "ran").exists()
     assert not (own_home / "runs").exists()

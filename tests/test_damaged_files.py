@@ -1,4 +1,4 @@
-"""Whatever is done to a file that is read back: it is read, or refused by its name; nothing else comes out."""
+"""Damaged files are either read or refused by an error that names the file; nothing else happens."""
 
 import io
 import json
@@ -41,7 +41,7 @@ FEWER = settings(max_examples=10, suppress_health_check=CHECKS)
 
 @contextmanager
 def refused_at_most(name: str):
-    """What happens within goes through, or ends in an error of ours that says which file it is, in one line."""
+    """The body succeeds, or raises one of our errors with the name of the file, in one line."""
     said = name
     try:
         yield
@@ -57,7 +57,7 @@ def run_folder(isolated_home, tmp_path_factory) -> Path:
 
 
 def read_everything(folder: Path) -> None:
-    """What commands read of a run folder, file by file."""
+    """The files of a run folder that commands read."""
     results.read(folder)
     reported.curve(folder)
     runs.read(folder)
@@ -81,7 +81,7 @@ READERS = {
 
 @EXAMPLES
 @given(data=st.data(), name=st.sampled_from(sorted(RUN_FILES)), by_bytes=st.booleans())
-def test_a_damaged_json_file_of_a_run_is_named_and_status_goes_on(run_folder, monkeypatch, data, name, by_bytes):
+def test_a_damaged_json_file_of_a_run_is_named_and_status_continues(run_folder, monkeypatch, data, name, by_bytes):
     content = RUN_FILES[name]()
     file = run_folder / name
     before = file.read_bytes() if file.exists() else None
@@ -98,7 +98,7 @@ def test_a_damaged_json_file_of_a_run_is_named_and_status_goes_on(run_folder, mo
 
 @EXAMPLES
 @given(data=st.data(), by_bytes=st.booleans())
-def test_a_damaged_run_file_is_named_and_the_tree_of_runs_stands(run_folder, data, by_bytes):
+def test_a_damaged_run_file_is_named_and_the_other_runs_are_listed(run_folder, data, by_bytes):
     file = run_folder / runs.RUN_FILE
     before = file.read_bytes()
     content = files.read_yaml(file)
@@ -114,7 +114,7 @@ def test_a_damaged_run_file_is_named_and_the_tree_of_runs_stands(run_folder, dat
 
 @EXAMPLES
 @given(data=st.data())
-def test_a_damaged_log_is_named_and_status_goes_on(run_folder, data):
+def test_a_damaged_log_is_named_and_status_continues(run_folder, data):
     lines = [{"event": "training", "step": n, "share": n / 9, "loss": 5.0} for n in range(9)]
     file = run_folder / results.METRICS
     file.write_bytes(data.draw(damaged(b"".join(as_json(line) + b"\n" for line in lines))))
@@ -138,14 +138,14 @@ def test_the_layers_of_a_run_are_read_or_named(run_folder, data):
         file.unlink()
 
 
-def test_one_damaged_run_is_named_by_status_and_the_others_stand(own_home, tmp_path):
+def test_one_damaged_run_is_named_by_status_and_the_others_are_listed(own_home, tmp_path):
     tokenizer = toy_tokenizer_file(tmp_path / "tokenizer")
     whole, broken = (toy_run(tokenizer, BERT, seed=seed) for seed in (0, 1))
     (broken / results.RECORD).write_text("{")
     rows = {row["run"]: row for row in status.rows(paths.runs())}
     assert rows[whole.name]["state"] == "done"
     assert rows[broken.name]["state"] == "damaged"
-    assert "results.json: no JSON" in rows[broken.name]["reason"]
+    assert "results.json: invalid or truncated JSON" in rows[broken.name]["reason"]
 
 
 @EXAMPLES
@@ -160,11 +160,11 @@ def test_scores_of_a_fine_tuning_are_read_or_named(tmp_path_factory, data):
     shutil.rmtree(file.parent)
 
 
-def test_a_cut_file_of_scores_is_named(tmp_path):
+def test_a_truncated_file_of_scores_is_named(tmp_path):
     file = tmp_path / "best.npz"
     np.savez_compressed(file, ids=np.arange(50))
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(DamagedFileError, match=r"best\.npz: no \.npz file"):
+    with pytest.raises(DamagedFileError, match=r"best\.npz: not an \.npz file"):
         load_scores(file)
 
 
@@ -218,7 +218,7 @@ def test_prepared_text_is_read_or_named(tmp_path_factory, data, by_bytes):
 
 @EXAMPLES
 @given(data=st.data())
-def test_a_damaged_memory_of_fingerprints_is_no_error(tmp_path_factory, data):
+def test_a_damaged_cache_of_fingerprints_is_not_an_error(tmp_path_factory, data):
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ALBERT_LAB_CACHE", str(home))
@@ -256,7 +256,7 @@ def test_a_damaged_record_of_a_report_is_named(whole_report, tuned_report, data,
         file.write_bytes(before)
 
 
-def test_a_damaged_report_does_not_stop_the_sweeps_beside_it(tmp_path):
+def test_a_damaged_report_does_not_stop_other_sweeps(tmp_path):
     whole = ReportedRun(record=toy_record(name="x"))
     reported.write(tmp_path / "whole", whole)
     (tmp_path / "broken" / "runs").mkdir(parents=True)
@@ -275,7 +275,7 @@ def published(tmp_path_factory) -> Path:
 
 
 def with_header(content: bytes, header: bytes) -> bytes:
-    """A safetensors file with another header: 8 bytes of its length, the header, the numbers."""
+    """A safetensors file with another header: 8 bytes for its length, the header, the numbers."""
     size = int.from_bytes(content[:8], "little")
     return len(header).to_bytes(8, "little") + header + content[8 + size :]
 
@@ -346,7 +346,7 @@ def test_the_reason_of_a_failed_fine_tuning_is_read_or_named(tmp_path):
         finetunings.forget_failures(tmp_path, fixable_only=True)
 
 
-def test_a_damaged_tokenizer_in_the_cache_is_named_with_how_to_make_it_again(tmp_path, monkeypatch):
+def test_a_damaged_tokenizer_in_the_cache_is_named_with_a_remedy(tmp_path, monkeypatch):
     from albert_lab.data.tokenizer.cache import find_or_train
 
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""Whatever README.md, docs/ and the help of commands tell a reader to type or to click exists."""
+"""Every command, setting and link in README.md, docs/ and the help of commands exists."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ from albert_lab.studies.points import points
 CHECKOUT = paths.PACKAGE.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 EXPERIMENTS = [file.stem for file in experiment.files()]
-# Their settings are those of a run or of a task's file, which a page has not.
+# Commands whose settings are those of a run or of a task's file, which a page does not have.
 GRAMMAR_ALONE = ["run", "continue", "finetune", "data fetch", "score", "ensemble", "plot layer-similarity"]
 
 
@@ -39,7 +39,7 @@ def commands(page: Path) -> list[str]:
 
 
 def helps(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Each command below one, by the words that name it, with itself."""
+    """A command and all its sub-commands, by the words of their names."""
     yield " ".join(words), command
     for name, inner in getattr(command, "commands", {}).items():
         yield from helps(inner, (*words, name))
@@ -51,13 +51,13 @@ def examples(command: Any) -> list[str]:
 
 
 HELPS = dict(helps(typer.main.get_command(app)))
-ONE_STUDY = "sop-vs-nsp"  # the help of the others is made in the same way, and takes its time to compose
+ONE_STUDY = "sop-vs-nsp"  # the help of other studies is made in the same way, and takes time to compose
 COMMANDS = sorted({line for page in PAGES for line in commands(page)})
 SHOWN = {line for name, command in HELPS.items() if name not in EXPERIMENTS for line in examples(command)}
 EXAMPLES = sorted((SHOWN | set(examples(HELPS[ONE_STUDY]))) - set(COMMANDS))
 
 
-def test_the_front_door_is_short_and_has_ten_commands():
+def test_the_readme_is_short_and_has_ten_commands():
     readme = PAGES[0].read_text()
     assert len(readme.splitlines()) <= 150
     assert len(re.findall(r"^\| `albert-lab ", readme, re.MULTILINE)) == 10
@@ -65,7 +65,7 @@ def test_the_front_door_is_short_and_has_ten_commands():
 
 
 @pytest.mark.parametrize("line", EXAMPLES)
-def test_an_example_of_a_help_exists_takes_these_options_and_composes(line):
+def test_the_examples_in_the_help_exist_accept_their_options_and_compose(line):
     check_command(line)
 
 
@@ -77,7 +77,7 @@ def test_the_report_in_an_example_of_plot_is_of_a_study_with_that_figure():
 
 
 @pytest.mark.parametrize("name", ["pretrain", "sweep", "evaluate", ONE_STUDY])
-def test_each_setting_that_a_help_names_composes(name):
+def test_each_setting_in_the_help_composes(name):
     (argument,) = [each for each in HELPS[name].params if each.name == "overrides"]
     named = re.findall(r"([a-z_.]+=[\w.,-]*\w)", argument.help)
     assert len(named) >= 3
@@ -86,7 +86,7 @@ def test_each_setting_that_a_help_names_composes(name):
 
 
 @pytest.mark.parametrize("name", [name for name, command in HELPS.items() if name and not hasattr(command, "commands")])
-def test_the_help_of_a_command_starts_with_what_it_does_and_ends_its_sentences(name):
+def test_the_help_of_a_command_starts_with_a_verb_and_ends_its_sentences(name):
     command = HELPS[name]
     assert re.match(r"[A-Z][^\n]+\.(\n|$)", command.help), command.help
     for each in command.params:
@@ -96,12 +96,12 @@ def test_the_help_of_a_command_starts_with_what_it_does_and_ends_its_sentences(n
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if "albert-lab" in line])
-def test_a_command_of_the_docs_exists_takes_these_options_and_composes(line):
+def test_the_commands_in_the_docs_exist_accept_their_options_and_compose(line):
     check_command(line)
 
 
 def check_command(line: str) -> None:
-    """Composes what a command line asks for, as far as nothing is trained."""
+    """Executes a command line up to the composition of its configurations, without training."""
     words = shlex.split(line, comments=True)
     words = words[words.index("albert-lab") + 1 :]
     if words == ["COMMAND", "-h"]:
@@ -113,14 +113,14 @@ def check_command(line: str) -> None:
     if words in (["-h"], ["--install-completion"]) or (name and not words and hasattr(command, "commands")):
         return
     assert name, f"{line}: no such command"
-    context = command.make_context(" ".join(name), list(words))  # an option that is not there raises
+    context = command.make_context(" ".join(name), list(words))  # an unknown option raises an error
     assert context.command is command
     settings = [word for word in words if re.match(r"[\w.]+=", word)]
     check(" ".join(name), settings)
 
 
 def check(name: str, settings: list[str]) -> None:
-    """Composes the runs that a command asks for."""
+    """Composes the runs of a command."""
     if name in EXPERIMENTS:
         assert points(experiment.named(name), settings)
     elif name == "sweep":
@@ -140,7 +140,7 @@ def test_a_make_command_of_the_docs_is_a_target(line):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_link_of_the_docs_leads_somewhere(page):
+def test_the_target_of_a_link_in_the_docs_exists(page):
     text = re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
         file, _, anchor = target.partition("#")
@@ -151,7 +151,7 @@ def test_a_link_of_the_docs_leads_somewhere(page):
             assert anchor in {re.sub(r"[^\w -]", "", words.lower()).replace(" ", "-") for words in headings}, target
 
 
-def test_the_experiment_file_of_the_docs_is_one(tmp_path):
+def test_the_experiment_file_in_the_docs_is_valid(tmp_path):
     texts = [text for page in PAGES for language, text in blocks(page) if language == "yaml" and "grid:" in text]
     assert texts
     for text in texts:

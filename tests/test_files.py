@@ -8,7 +8,7 @@ from albert_lab.score import Score
 FORMULAS = ["=cmd|' /C calc'!A0", "@SUM(1)", "+x", "-x", "\tx", "'=1"]
 
 
-def test_no_cell_and_no_heading_of_a_csv_file_is_a_formula_and_all_read_back_as_they_were(tmp_path):
+def test_no_cell_or_heading_of_a_csv_file_is_a_formula_and_all_are_read_back_unchanged(tmp_path):
     table = pd.DataFrame({"label": FORMULAS, "=1+1": range(len(FORMULAS)), "number": [-1.5] * len(FORMULAS)})
     file = tmp_path / "table.csv"
     file.write_text(csv_text(table))
@@ -20,6 +20,6 @@ def test_no_cell_and_no_heading_of_a_csv_file_is_a_formula_and_all_read_back_as_
 
 
 @pytest.mark.parametrize("value", [750.0, -101.0, float("nan"), float("inf")])
-def test_a_score_beyond_100_percent_is_none(value):
+def test_a_score_above_100_percent_is_refused(value):
     with pytest.raises(ValidationError):
         Score(value=value, n=10, low=None, high=None, floor=50.0, by="head")

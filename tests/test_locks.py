@@ -13,7 +13,7 @@ DEAD = f"999999999@{owners.own().partition('@')[2]}"
 
 @pytest.fixture
 def queue(monkeypatch):
-    """Sets the numbers of the jobs that Slurm lists; None: it does not answer."""
+    """Sets the numbers of the jobs that Slurm lists; None: Slurm does not answer."""
 
     def say(*numbers):
         listed = None if numbers == (None,) else dict.fromkeys(numbers)
@@ -23,7 +23,7 @@ def queue(monkeypatch):
     return say
 
 
-def test_a_lock_is_held_and_let_go_with_its_owners_name(tmp_path, queue):
+def test_a_lock_is_acquired_and_released_with_the_name_of_its_owner(tmp_path, queue):
     file = tmp_path / "lock"
     with locks.locked(file, pytest.fail):
         assert locks.is_locked(file)
@@ -32,7 +32,7 @@ def test_a_lock_is_held_and_let_go_with_its_owners_name(tmp_path, queue):
     assert not locks.owner_file(file).exists()
 
 
-def test_the_name_of_a_dead_process_of_this_host_holds_nothing(tmp_path, queue):
+def test_the_name_of_a_dead_process_of_this_host_is_ignored(tmp_path, queue):
     file = tmp_path / "lock"
     locks.owner_file(file).write_text(DEAD)
     file.touch()
@@ -41,12 +41,12 @@ def test_the_name_of_a_dead_process_of_this_host_holds_nothing(tmp_path, queue):
         assert locks.is_locked(file)
 
 
-def test_the_name_of_another_host_holds_as_long_as_it_is_touched(tmp_path, queue, monkeypatch):
+def test_the_name_of_another_host_is_valid_as_long_as_it_is_touched(tmp_path, queue, monkeypatch):
     monkeypatch.setattr(locks, "ABANDONED_SECONDS", 0.6)
     monkeypatch.setattr(locks, "_POLL_SECONDS", 0.02)
     file, said, until = tmp_path / "lock", [], time.monotonic() + 1
     file.touch()
-    locks.owner_file(file).write_text("1@elsewhere")  # a number that is a process here as well
+    locks.owner_file(file).write_text("1@elsewhere")  # a process number that also exists here
 
     def live():
         while time.monotonic() < until:
@@ -68,7 +68,7 @@ def test_waiting_for_another_host_can_be_stopped(tmp_path, queue):
         pass
 
 
-def test_a_job_that_slurm_no_longer_lists_holds_nothing(tmp_path, queue, monkeypatch):
+def test_a_lock_of_a_job_that_slurm_no_longer_lists_is_ignored(tmp_path, queue, monkeypatch):
     monkeypatch.setattr(locks, "_POLL_SECONDS", 0.01)
     assert owners.has_ended("4711.12@elsewhere") is None
     queue("12")
@@ -78,20 +78,20 @@ def test_a_job_that_slurm_no_longer_lists_holds_nothing(tmp_path, queue, monkeyp
     locks.owner_file(tmp_path / "lock").write_text("4711.12@elsewhere")
     with locks.locked(tmp_path / "lock", lambda: None):
         pass
-    monkeypatch.setenv("SLURM_JOB_ID", "12")  # requeued after its node was lost: the first process may still be there
+    monkeypatch.setenv("SLURM_JOB_ID", "12")  # requeued after its node was lost: the first process may still run
     assert owners.has_ended("4711.12@elsewhere") is None
 
 
-def test_of_two_processes_that_find_an_abandoned_name_one_takes_it(tmp_path, queue):
+def test_only_one_of_two_processes_takes_an_abandoned_name(tmp_path, queue):
     file = tmp_path / "lock"
     locks.owner_file(file).write_text("1@elsewhere")
     seen = locks._look(file)
-    locks.owner_file(file).write_text("2@elsewhere")  # the other one was quicker
+    locks.owner_file(file).write_text("2@elsewhere")  # the other process was faster
     locks._void(file, seen)
     assert locks.owner_file(file).read_text() == "2@elsewhere"
 
 
-def test_a_lock_holds_where_the_file_system_has_none(tmp_path, queue, monkeypatch):
+def test_a_lock_works_on_a_file_system_without_locks(tmp_path, queue, monkeypatch):
     def acquire(*_, **__):
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ def test_a_lock_holds_where_the_file_system_has_none(tmp_path, queue, monkeypatc
         assert not locks._sign(tmp_path / "lock", FileLock(tmp_path / "lock"))
 
 
-def test_a_mark_of_another_host_stays_while_it_is_touched(tmp_path, queue):
+def test_a_mark_of_another_host_is_valid_while_it_is_touched(tmp_path, queue):
     folder = tmp_path / "shards"
     mark = tmp_path / "shards.in-use-4711@elsewhere"
     mark.touch()
@@ -111,7 +111,7 @@ def test_a_mark_of_another_host_stays_while_it_is_touched(tmp_path, queue):
     assert not mark.exists()
 
 
-def test_cleaning_leaves_alone_what_another_process_uses(own_home, queue, monkeypatch):
+def test_cleaning_keeps_folders_that_another_process_uses(own_home, queue, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(own_home / "cache"))
     used, free = (paths.cache() / "shards" / name for name in ("used", "free"))
     used.mkdir(parents=True)
@@ -121,7 +121,7 @@ def test_cleaning_leaves_alone_what_another_process_uses(own_home, queue, monkey
     assert cleaning.kept(cache=True, checkpoints=True) == [used]
 
 
-def test_a_process_uses_the_cores_that_slurm_gave_to_its_job(monkeypatch):
+def test_a_process_uses_the_cores_of_its_slurm_job(monkeypatch):
     there = machine.cores()
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "1")
     assert machine.cores() == there

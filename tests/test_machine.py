@@ -11,21 +11,21 @@ def eight(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,GPU-7")
 
 
-def test_each_job_has_gpus_of_its_own_where_there_are_enough_and_shares_one_where_not(eight):
+def test_each_job_has_separate_gpus_if_there_are_enough_and_shares_one_otherwise(eight):
     assert machine.shared_out(machine.gpus(), 2) == [["0", "1", "2", "3"], ["4", "5", "6", "GPU-7"]]
     assert machine.shared_out(machine.gpus(), 3) == [["0", "1"], ["2", "3"], ["4", "5"]]
     assert machine.shared_out(["0", "1"], 3) == [["0"], ["1"], ["0"]]
     assert machine.shared_out([], 2) == [[], []]
 
 
-def test_jobs_are_as_asked_for_or_one_for_the_gpus_of_a_run(eight, monkeypatch):
+def test_the_number_of_jobs_is_given_or_follows_from_the_gpus_of_a_run(eight, monkeypatch):
     assert [machine.jobs_at_once(machine.AUTO_JOBS, processes) for processes in (1, 2, 16)] == [8, 4, 1]
     assert machine.jobs_at_once(3, 2) == 3
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert machine.jobs_at_once(machine.AUTO_JOBS, 1) == 1
 
 
-def test_the_processor_has_the_name_that_the_system_gives_it_else_that_of_its_architecture(monkeypatch, tmp_path):
+def test_the_processor_has_the_name_of_the_system_or_of_its_architecture(monkeypatch, tmp_path):
     monkeypatch.setattr(machine, "_CPU", tmp_path / "cpuinfo")
     monkeypatch.setattr(machine.platform, "processor", lambda: "")
     assert machine.cpu_model() == platform.machine()
@@ -39,7 +39,7 @@ def test_the_processor_has_the_name_that_the_system_gives_it_else_that_of_its_ar
     assert machine.cpu_model() == "Apple M1"
 
 
-def test_a_job_of_slurm_has_the_memory_that_it_was_given(monkeypatch):
+def test_a_process_has_the_memory_of_its_slurm_job(monkeypatch):
     whole = machine.memory_bytes()
     monkeypatch.setenv("SLURM_JOB_ID", "1")
     monkeypatch.setenv("SLURM_MEM_PER_NODE", "100")

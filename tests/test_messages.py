@@ -1,7 +1,7 @@
 from albert_lab.messages import with_progress
 
 
-def test_long_work_tells_now_and_then_how_much_of_it_is_through():
+def test_long_work_regularly_reports_its_progress():
     said = []
     assert list(with_progress("abc", 3, "{} of {} batches", said.append, every=0)) == ["a", "b", "c"]
     assert said == ["0 of 3 batches", "1 of 3 batches", "2 of 3 batches"]

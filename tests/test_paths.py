@@ -20,31 +20,31 @@ def test_configuration_and_experiments_are_found_from_any_folder():
     assert paths.EXPERIMENTS.is_dir()
 
 
-def test_everything_is_written_under_one_folder_of_the_current_one(tmp_path):
+def test_everything_is_written_below_one_folder_in_the_current_folder(tmp_path):
     assert paths.home() == tmp_path / "lab"
     assert {name: folder() for name, folder in FOLDERS.items()} == {name: tmp_path / "lab" / name for name in FOLDERS}
 
 
-def test_published_reports_lie_beside_what_commands_write(monkeypatch, tmp_path):
+def test_published_reports_are_next_to_the_output_of_commands(monkeypatch, tmp_path):
     assert paths.published() == tmp_path / "reports"
     assert not paths.published().is_relative_to(paths.home())
     monkeypatch.setenv("ALBERT_LAB_PUBLISHED", str(tmp_path / "elsewhere"))
     assert paths.published() == tmp_path / "elsewhere"
 
 
-def test_home_moves_all_that_is_written(monkeypatch, tmp_path):
+def test_home_moves_all_output(monkeypatch, tmp_path):
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "elsewhere"))
     assert {folder().parent for folder in FOLDERS.values()} == {tmp_path / "elsewhere"}
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_one_folder_can_lie_elsewhere(monkeypatch, tmp_path, name):
+def test_a_single_folder_can_be_elsewhere(monkeypatch, tmp_path, name):
     monkeypatch.setenv(VARIABLES[name], str(tmp_path / "elsewhere"))
     assert FOLDERS[name]() == tmp_path / "elsewhere"
     assert all(folder() == tmp_path / "lab" / other for other, folder in FOLDERS.items() if other != name)
 
 
-def test_variables_may_be_relative_empty_or_start_at_the_users_folder(monkeypatch, tmp_path):
+def test_variables_may_be_relative_empty_or_start_with_the_home_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("ALBERT_LAB_HOME", "there")
     assert paths.home() == tmp_path / "there"
     monkeypatch.setenv("ALBERT_LAB_HOME", "")

@@ -12,7 +12,7 @@ ERRORS = [AttributeError("'NoneType' object has no attribute 'x'"), ConfigError(
 
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch):
-    """The handlers and the memory of signals as they were, after each test."""
+    """Restores the handlers and the recorded signals after each test."""
     handlers = {number: signal.getsignal(number) for number in (*signals.NUMBERS, signal.SIGALRM)}
     monkeypatch.setattr(signals, "_first", None)
     monkeypatch.delenv("ALBERT_LAB_TRACEBACK", raising=False)
@@ -24,7 +24,7 @@ def as_before(monkeypatch):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_the_exit_code_is_that_of_the_signal_whatever_error_follows(number, code, error):
+def test_the_exit_code_is_that_of_the_signal_for_any_following_error(number, code, error):
     signals.listen()
     with pytest.raises(signals.Stop):
         os.kill(os.getpid(), number)
@@ -33,7 +33,7 @@ def test_the_exit_code_is_that_of_the_signal_whatever_error_follows(number, code
     assert ended.value.code == code
 
 
-def test_a_signal_that_is_deferred_stops_nothing_and_is_remembered():
+def test_a_deferred_signal_does_not_interrupt_and_is_recorded():
     signals.listen()
     with signals.deferred() as received:
         os.kill(os.getpid(), signal.SIGTERM)

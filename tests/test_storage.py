@@ -13,7 +13,7 @@ def test_an_atomic_write_leaves_no_other_file(tmp_path):
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "two")]
 
 
-def test_where_the_disk_is_full_the_file_is_named_and_stays_as_it_was(tmp_path, monkeypatch):
+def test_if_the_disk_is_full_the_file_is_named_and_unchanged(tmp_path, monkeypatch):
     def full(_descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -20,7 +20,7 @@ def run(*command, **options):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from the source distribution: what neither of them carries is missing in both."""
+    """The wheel, built from the source distribution, so that a file missing in either is missing here."""
     folder = tmp_path_factory.mktemp("dist")
     run("-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT)
     (file,) = folder.glob("*.whl")
@@ -29,7 +29,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run_installed(wheel, tmp_path_factory):
-    """A function that runs Python in an empty folder, with the installed wheel before everything else."""
+    """A function that runs Python in an empty folder, with the installed wheel first on the path."""
     target, elsewhere = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("elsewhere")
     run("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", target, wheel)
     environment = {**os.environ, "PYTHONPATH": str(target)}
@@ -37,7 +37,7 @@ def run_installed(wheel, tmp_path_factory):
     return target, lambda *command: run(*command, cwd=elsewhere, env=environment)
 
 
-def test_the_wheel_carries_the_package_its_configuration_and_its_experiments_and_nothing_else(wheel):
+def test_the_wheel_contains_only_the_package_its_configuration_and_its_experiments(wheel):
     carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     files = [file for file in paths.PACKAGE.rglob("*.*") if "__pycache__" not in file.parts]
     package = {f"albert_lab/{file.relative_to(paths.PACKAGE)}" for file in files}
@@ -46,14 +46,14 @@ def test_the_wheel_carries_the_package_its_configuration_and_its_experiments_and
     assert carried == package | conf | experiments
 
 
-def test_the_wheel_carries_the_licence_and_the_command(wheel):
+def test_the_wheel_contains_the_licence_and_the_command(wheel):
     files = zipfile.ZipFile(wheel)
     information = f"albert_lab-{albert_lab.__version__}.dist-info"
     assert b"Apache License" in files.read(f"{information}/licenses/LICENSE")
     assert b"albert-lab = albert_lab.cli:main" in files.read(f"{information}/entry_points.txt")
 
 
-def test_an_installed_wheel_composes_from_its_own_configuration_in_any_folder(run_installed):
+def test_an_installed_wheel_composes_its_configuration_in_any_folder(run_installed):
     target, run_python = run_installed
     printed = run_python(
         "-c",
@@ -70,7 +70,7 @@ def test_an_installed_wheel_prints_its_version_and_lists_its_experiments(run_ins
     assert all(file.stem in printed for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
-def test_a_checkout_keeps_no_second_copy_of_configuration_and_experiments():
+def test_a_checkout_has_no_second_copy_of_configuration_and_experiments():
     assert paths.CONF == CHECKOUT / "conf"
     assert paths.EXPERIMENTS == CHECKOUT / "experiments"
 

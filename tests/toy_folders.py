@@ -1,4 +1,4 @@
-"""Toy run folders with random weights, as if they had been trained, and folders of transformers."""
+"""Toy run folders with random weights in the form of trained runs, and folders of transformers."""
 
 import dataclasses
 from functools import cache
@@ -87,7 +87,7 @@ def toy_run(tokenizer_file: Path, shape: EncoderShape, inter_sentence: str = "so
 
 
 def trained_model(folder: Path) -> torch.nn.Module:
-    """The model of a toy run, read straight from its checkpoint."""
+    """The model of a toy run, read directly from its checkpoint."""
     from albert_lab.model.heads import PretrainingModel
 
     model = PretrainingModel.from_config(runs.read(folder).config).eval()

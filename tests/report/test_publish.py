@@ -38,8 +38,8 @@ def test_a_full_disk_leaves_the_published_report_unchanged(folder, tmp_path, mon
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('"scale": "smoke"', '"scale": "../../victim"', "'../../victim' is no name"),
-        ('"corpus": "sotu"', '"corpus": ""', "'' is no name"),
+        ('"scale": "smoke"', '"scale": "../../victim"', "'../../victim' is not a name"),
+        ('"corpus": "sotu"', '"corpus": ""', "'' is not a name"),
         ('"run":', '"ran":', "run is missing"),
     ],
 )

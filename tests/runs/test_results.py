@@ -40,7 +40,7 @@ def test_a_folder_without_a_record_is_not_finished(tmp_path):
 
 def test_a_record_cut_short_is_named(tmp_path):
     (tmp_path / results.RECORD).write_text('{"name": "a"')
-    with pytest.raises(ConfigError, match=r"results\.json: no JSON, or cut short"):
+    with pytest.raises(ConfigError, match=r"results\.json: invalid or truncated JSON"):
         results.read(tmp_path)
 
 
