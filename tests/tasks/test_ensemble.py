@@ -55,5 +55,5 @@ def test_members_with_scores_of_other_examples_are_refused(tmp_path):
 def test_a_file_without_scores_is_named(tmp_path):
     file = tmp_path / "scores.npz"
     file.write_text("no scores")
-    with pytest.raises(ConfigError, match=r"scores\.npz: no \.npz file"):
+    with pytest.raises(ConfigError, match=r"scores\.npz: not an \.npz file"):
         load_scores(file)
