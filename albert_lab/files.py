@@ -220,7 +220,7 @@ def _check_numbers(file: Path, column: "pd.Series", remedy: str) -> None:
     is_number = np.isfinite(np.asarray(values, dtype=float)) | np.asarray(column.isna())
     if not is_number.all():
         row = int(np.argmin(is_number))
-        raise DamagedFileError(file, f"line {row + 2}: {column.name}={column.iloc[row]} is no number", remedy)
+        raise DamagedFileError(file, f"line {row + 2}: {column.name}={column.iloc[row]} is not a number", remedy)
 
 
 def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
