@@ -113,17 +113,16 @@ class _Evidence:
 
     @property
     def weakest(self) -> _Finding:
-        return max(self.required, key=lambda finding: finding.support)
+        return max(self.required, key=lambda finding: _rounded(finding.support))
 
     @property
     def strongest_against(self) -> _Finding:
-        return min(self.findings, key=lambda finding: finding.denial)
+        return min(self.findings, key=lambda finding: _rounded(finding.denial))
 
     @property
     def denial(self) -> float:
-        return min(
-            1.0, len(self.findings) * self.strongest_against.denial
-        )  # Bonferroni: any of them can deny the claim
+        # Bonferroni: any of them can deny the claim
+        return min(1.0, len(self.findings) * self.strongest_against.denial)
 
     @property
     def speaks_against(self) -> bool:
@@ -313,3 +312,8 @@ def printed(cell: str) -> Decimal | None:
         return unit * mean(Decimal(part) for part in text.split("/"))
     except InvalidOperation:
         return None
+
+
+def _rounded(p: float) -> float:
+    # The last bits of a tiny p differ from one processor to another; of equal evidence, all then show the first.
+    return round(p, 12)
