@@ -25,6 +25,8 @@ def text(folder: Path) -> str:
     parts += _list(
         "Claims of the paper:", [_claim(verdict) for verdict in verdicts.as_data(experiment, table, tunings)]
     )
+    by_others = verdicts.decided_by_companions(experiment, table, tunings)
+    parts += _list("By measures that are not the paper's:", by_others)
     if raised := alarms.section(experiment, table, tunings):
         parts.append(f"Alarms:\n{raised}")
     parts.append("\n".join(_places(folder, experiment.figures)))

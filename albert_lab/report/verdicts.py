@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -62,7 +63,12 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
         finetunings: one line per fine-tuning, as in TableScores, with its seed.
     """
     columns = filled(finetunings)
-    decided, others = decide(experiment, table, finetunings), companions(experiment, table, finetunings)
+    decided = decide(experiment, table, finetunings)
+    others = [
+        verdict
+        for verdict in companions(experiment, table, finetunings)
+        if verdict.decision is not Decision.NOT_RUN  # as is the claim itself
+    ]
     lines = [f"{number}. {_line(verdict, columns)}" for number, verdict in enumerate(decided, 1)]
     parts = ["\n".join(lines), HOW_TO_READ]
     if notes := _notes(experiment, decided, TableScores(table, finetunings)):
@@ -80,7 +86,10 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
 
 
 def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None) -> list[str]:
-    """One sentence per verdict that occurs, with the claims in words; arguments as for section()."""
+    """One sentence per verdict that occurs, with the claims in words, and one on other measures that decide claims.
+
+    The arguments are those of section().
+    """
     decided = decide(experiment, table, finetunings)
     found = []
     for decision in Decision:
@@ -90,7 +99,21 @@ def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFra
             words = "; ".join(quote + (f" ({n} checks)" if n > 1 else "") for quote, n in counts.items())
             name = f"{decision}"
             found.append(f"**{name[0].upper()}{name[1:]}**, {len(quotes)} of {len(decided)} claims: {words}.")
+    if lines := decided_by_companions(experiment, table, finetunings):
+        found.append(f"By measures that are not the paper's: {'; '.join(lines)}.")
     return found
+
+
+def decided_by_companions(
+    experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
+) -> list[str]:
+    """A line for each claim that a measure decides which is not the paper's; arguments as for section()."""
+    columns = filled(finetunings)
+    return [
+        f"**{verdict.decision}** “{verdict.claim.quote}” ({measure(verdict, columns)} {check(verdict)})"
+        for verdict in companions(experiment, table, finetunings)
+        if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
+    ]
 
 
 def _quote(verdict: Verdict) -> str:
@@ -109,7 +132,8 @@ def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
 
 def _companion_line(verdict: Verdict, experiment: Experiment, columns: Mapping[str, str]) -> str:
     number = experiment.claims.index(verdict.claim.model_copy(update={"metric": AVERAGE})) + 1
-    return f"Claim {number}. {_decision(verdict)}: {_found(verdict, columns)}"
+    # The alarms are those of the claim itself.
+    return f"Claim {number}. {_decision(verdict)}: {_found(replace(verdict, alarms=()), columns)}"
 
 
 def _decision(verdict: Verdict) -> str:
