@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.format import open_memmap
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -30,6 +31,7 @@ from albert_lab.training.step import Step
 STEPS = 12
 EPOCHS = (0, 10, 40)
 EQUAL_STEPS = 300
+PARTS = ("sentences", "documents", "sources")
 CONFIG = ["batch_size=64", "optimizer=lamb", "dropout=0.1", "machine.micro_batch_size=16", "machine.precision=fp32"]
 
 
@@ -43,16 +45,16 @@ def main(sizes: list[int]) -> None:
         first = first or step
         print(f"| {size} | {step:.3f} | {adding:.4f} | {step / first:.2f} |", flush=True)
     print_differences()
-    print("\n| tokens | plan | epoch | first batch, s | over epoch 0 | peak MiB | of it text and Python |")
+    print("\n| tokens | plan | epoch | first batch, s | over epoch 0 | peak MiB | before the plan |")
     print("|---|---|---|---|---|---|---|")
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["ALBERT_LAB_CACHE"] = folder
-            shards = prose(size, Path(folder))
+            in_child(write_prose, size, Path(folder))
             for how in ("made", "found on disk") if size >= 50_000_000 else ("made",):
                 zero = None
                 for epoch in EPOCHS:
-                    seconds, peak, before = in_child(resume, shards, epoch)
+                    seconds, peak, before = in_child(resume, Path(folder), epoch)
                     zero = zero or seconds
                     numbers = f"{seconds:.2f} | {seconds / zero:.1f} | {peak >> 20:,} | {before >> 20:,}"
                     print(f"| {size / 1e6:,.0f} M | {how} | {epoch} | {numbers} |", flush=True)
@@ -112,23 +114,23 @@ class Words:
         return np.arange(30_000) % 10 < 7
 
 
-def prose(tokens: int, folder: Path) -> Shards:
-    """Documents of about 30 sentences of about 27 tokens, as sparse files."""
+def write_prose(tokens: int, folder: Path) -> None:
+    """Write documents of about 30 sentences of about 27 tokens, whose tokens are a sparse file."""
     rng = np.random.default_rng(0)
     lengths = np.maximum(1, np.rint(rng.lognormal(np.log(27) - 0.18, 0.6, tokens // 27))).astype(np.int64)
     documents = rng.geometric(1 / 30, len(lengths) // 30)
     ends = np.cumsum(documents)
     ends = np.append(ends[ends < len(lengths)], len(lengths))
-    parts = [np.append(0, np.cumsum(lengths)), np.append(0, ends), np.arange(len(ends) + 1)]
-    maps = [np.memmap(folder / f"{number}", np.int64, "w+", shape=part.shape) for number, part in enumerate(parts)]
-    for mapped, part in zip(maps, parts, strict=True):
-        mapped[:] = part
-    text = np.memmap(folder / "tokens", np.uint16, "w+", shape=(int(lengths.sum()),))
-    return Shards("train", text, *maps, meta={})
+    offsets = (np.append(0, np.cumsum(lengths)), np.append(0, ends), np.arange(len(ends) + 1))
+    for name, part in zip(PARTS, offsets, strict=True):
+        np.save(folder / f"{name}.npy", part)
+    open_memmap(folder / "tokens.npy", "w+", np.uint16, (int(lengths.sum()),))
 
 
-def resume(shards: Shards, epoch: int) -> tuple[float, int, int]:
-    """Seconds to the first batch of an epoch, the peak of memory by then, and the memory before."""
+def resume(folder: Path, epoch: int) -> tuple[float, int, int]:
+    """Seconds to the first batch of an epoch, the peak of memory by then, and the peak before."""
+    tokens, *parts = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("tokens", *PARTS))
+    shards = Shards("train", tokens, *parts, meta={})
     config = load(["scale=laptop", "max_sequence_length=128", "batch_size=256"])
     batches = Batches(shards, Words(), config)
     pairs = shards.num_tokens // 125
@@ -140,6 +142,6 @@ def resume(shards: Shards, epoch: int) -> tuple[float, int, int]:
 
 
 def in_child(work, *arguments):
-    """What a function gives in a process of its own, with a peak of memory of its own."""
-    with multiprocessing.get_context("fork").Pool(1) as pool:
+    """The result of a function in a new process, whose memory is its own: a fork begins with its parent's peak."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, arguments)
