@@ -15,8 +15,9 @@ MOST_RUNS = 4
 
 app = typer.Typer()
 plot_app = typer.Typer(
-    help="Draw a figure of finished results as PNG and SVG.\n\nThe files go into the report that you name, or else"
-    " below lab/figures/, and their paths are printed. Nothing is trained, unless `layer-similarity` is given --make.",
+    help="Draw a figure of finished results as PNG and SVG.\n\nThe files go to --out, or into the report that you"
+    " name, or else below lab/figures/, and their paths are printed. Nothing is trained, unless `layer-similarity` is"
+    " given --make.",
     epilog=examples(
         "albert-lab plot learning-curves",
         "albert-lab plot learning-curves lab/reports/laptop-sotu/sop-vs-nsp --out figures",

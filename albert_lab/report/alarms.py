@@ -64,8 +64,8 @@ def _unmoved(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame
     for column in task_columns(experiment, tunings):
         low, floor = f"{column.key}_low", f"{column.key}_floor"  # an average has neither
         scored = {run["run"]: run for row in table for run in row.having(low)}
-        above = sum(run[low] > run[floor] for run in scored.values())
-        if above < len(scored):
-            verb = "is" if above == 1 else "are"
-            lines.append(f"{column.heading}: {above} of {len(scored)} runs {verb} above constant answers")
+        stuck = sum(not run[low] > run[floor] for run in scored.values())
+        if stuck:
+            verb = "is" if stuck == 1 else "are"
+            lines.append(f"{column.heading}: {stuck} of {len(scored)} runs {verb} not above constant answers")
     return lines

@@ -56,7 +56,7 @@ FOLDED = (
 )
 ALARMS = (
     "An alarm means that the 95 % interval of a run reaches down to chance (or to bags of tokens) or lies below it."
-    " Only the tasks that a run was trained on are checked."
+    " Checked are the losses that a run was trained with, and the tasks that it was fine-tuned on."
 )
 LEXICAL_FLOOR = (
     "Chance: the score of the best constant answer (for MLM, always the most frequent token). Bags of tokens: a"

@@ -25,8 +25,8 @@ class TableScores:
     """The rows of a table, with estimates of each column over seeds and examples.
 
     Scores are in percent. Columns besides those of the table of runs: `average_learnt`, the average without tasks that
-    no row has learnt; `average_log_likelihood`, minus the mean loss of the average's tasks; `mlm_log_likelihood`, minus
-    the held-out loss in nats per token.
+    no row has learnt; `average_log_likelihood`, minus the mean loss of the same tasks; `mlm_log_likelihood`, minus the
+    held-out loss in nats per token.
     """
 
     def __init__(self, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> None:
@@ -64,7 +64,7 @@ class TableScores:
         if column == AVERAGE_LEARNT:
             return _mean([_number(run, task) for task in self.learnt_tasks])
         if column == AVERAGE_LIKELIHOOD:
-            loss = _mean([_number(run, f"{task}_loss") for task in self.tasks])
+            loss = _mean([_number(run, f"{task}_loss") for task in self.learnt_tasks])
             return None if loss is None else -loss
         if column == MLM_LIKELIHOOD:
             loss = _number(run, "mlm_loss")

@@ -17,7 +17,7 @@ from albert_lab.score import NOT_ABOVE_BAGS
 from albert_lab.studies.checks import Greater, Ratio
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment, scores
-from albert_lab.studies.table import Row, half_up
+from albert_lab.studies.table import Row, axis_labels, half_up
 
 HOW_TO_READ = f"""\
 Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at\
@@ -34,14 +34,14 @@ The number is the measured effect with its 95 % interval (Student's t). The spre
  all rows together, and is larger for a row that varies more; the error of the dev examples is added where it is\
  recorded. If a claim needs several comparisons, the weakest is shown, or the one that contradicts it. p is\
  two-sided and corrected (Holm) over the claims that could be tested; for “not supported” it is the p of the\
- opposite."""
+ opposite. The interval is that of one claim alone, so a claim can be undecided although its interval excludes 0."""
 COMPANIONS = (
     "The same claims by other measures, which are not the paper's and do not count above; corrected by themselves:"
 )
 MEASURES = {
     AVERAGE_LEARNT: "leaves out tasks that no row has learnt",
     MLM_LIKELIHOOD: "is minus the held-out MLM loss, in nats per token",
-    AVERAGE_LIKELIHOOD: "is minus the mean loss of the average's tasks, in nats per example",
+    AVERAGE_LIKELIHOOD: "is minus the mean loss of the same tasks, in nats per example",
 }
 WHY_LIKELIHOODS = (
     "Likelihoods are more informative than accuracies where models are small (DataDecide, arXiv 2504.11393)."
@@ -51,6 +51,7 @@ PAPERS_NOISE = (
     " shared), and 83.7 and 83.2 (E = 128, not shared)."
 )
 SPEEDS = "Throughputs are of runs made at different times; `albert-lab speed` measures side by side."
+STANDS_FOR = "Verdicts and alarms name rows by the paper's values; the values here: {pairs}."
 MOST_NAMED = 2  # rows at a floor
 
 
@@ -148,7 +149,9 @@ def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
     text += " paired" if verdict.is_paired else ""
     text += "" if verdict.p is None else f", corrected p {_p(verdict.p)}"
     text += f"; paper {papers_effect(verdict)}" if verdict.papers_effect is not None else ""
-    raised = f"Alarms: {'; '.join(verdict.alarms)}" if verdict.alarms else ""
+    # That a pair loss can be learnt from single segments concerns only its own score.
+    alarms = [line for line in verdict.alarms if verdict.claim.metric in INTRINSIC or NOT_ABOVE_BAGS not in line]
+    raised = f"Alarms: {'; '.join(alarms)}" if alarms else ""
     return ". ".join(filter(None, (text, _power(verdict), raised))) + "."
 
 
@@ -164,6 +167,7 @@ def _notes(experiment: Experiment, decided: Sequence[Verdict], here: TableScores
     tasks = {column: task for column, task in here.columns.items() if column in metrics or AVERAGE in metrics}
     instead = [f"`{task}` for `{column}`" for column, task in tasks.items() if task != column]
     notes = [f"Tasks of the corpus stand in for official ones: {', '.join(instead)}."] if instead else []
+    notes += [STANDS_FOR.format(pairs=pairs)] if (pairs := _stand_ins(experiment, here.table)) else []
     if AVERAGE in metrics and (floors := members_at_floor(here)):
         notes.append(floors)
     if scored.intersection(scores()).difference(INTRINSIC):
@@ -171,6 +175,17 @@ def _notes(experiment: Experiment, decided: Sequence[Verdict], here: TableScores
     if metrics & {TRAINING, INFERENCE}:
         notes.append(SPEEDS)
     return notes
+
+
+def _stand_ins(experiment: Experiment, table: Sequence[Row]) -> str:
+    """Which of the paper's values the values of numeric axes replace, in words; empty if they replace none."""
+    found = {}
+    for row in table:
+        axes = [axis for axis in row.labels if axis in row.values]
+        for axis, shown in zip(axes, axis_labels(experiment, row, axes), strict=True):
+            if shown != row.labels[axis] and row.labels[axis].replace(".", "", 1).isdigit():
+                found[f"{axis}={row.labels[axis]} is {row.values[axis]}"] = None
+    return ", ".join(found)
 
 
 def members_at_floor(here: TableScores) -> str:

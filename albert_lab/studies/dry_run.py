@@ -102,7 +102,8 @@ def regime_of(planned: Sequence[PlannedPoint]) -> Listing:
             continue
         key, config = item.run.evaluation_set, item.point.config
         if key not in text:
-            text[key] = describe(config)["num_tokens"]
+            # Cut documents leave an unknown part of the text out of a pass.
+            text[key] = None if config.corpus.document_tokens else describe(config)["num_tokens"]
         found.append(regime.of_config(config, text[key]))
     return regime.listing(regime.together(found))
 

@@ -37,5 +37,5 @@ def test_an_alarm_of_all_rows_is_one_line():
 
 def test_a_task_is_a_line_unless_every_run_is_above_constant_answers():
     low, high = ({"race_low": low, "race_high": 50.0, "race_floor": 30.0} for low in (25.0, 35.0))
-    assert section(rows([low, high], [low, {}]), TUNINGS) == "- RACE: 1 of 3 runs is above constant answers."
+    assert section(rows([low, high], [low, {}]), TUNINGS) == "- RACE: 2 of 3 runs are not above constant answers."
     assert section(rows([high], [high, {}]), TUNINGS) == ""
