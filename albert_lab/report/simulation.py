@@ -54,14 +54,14 @@ NOISES: dict[str, Noise] = {
 
 
 @dataclass(frozen=True)
-class Rates:
+class ErrorRates:
     """Shares of tables, in percent: by a paired t-test of each claim, and by the spread pooled over the table."""
 
     paired: float
     pooled: float
 
 
-def false_support(noise: str, seeds: int, claims: int, tables: int, rng: np.random.Generator) -> Rates:
+def false_support(noise: str, seeds: int, claims: int, tables: int, rng: np.random.Generator) -> ErrorRates:
     """How often a table supports any claim although all its rows are equal, after Holm's correction.
 
     Args:
@@ -74,14 +74,14 @@ def false_support(noise: str, seeds: int, claims: int, tables: int, rng: np.rand
     return _rates(NOISES[noise](rng, tables, seeds), FAMILIES[claims], lambda supported: any(supported))
 
 
-def power(effect: float, seeds: int, claims: int, tables: int, rng: np.random.Generator) -> Rates:
+def power(effect: float, seeds: int, claims: int, tables: int, rng: np.random.Generator) -> ErrorRates:
     """How often the first claim is supported if its row is better by effect, in sd, and all others are equal."""
     drawn = NOISES["equal spreads"](rng, tables, seeds)
     drawn[:, 0] += effect
     return _rates(drawn, FAMILIES[claims], lambda supported: supported[0])
 
 
-def _rates(drawn: np.ndarray, pairs: tuple[tuple[int, int], ...], count: Callable[[list[bool]], bool]) -> Rates:
+def _rates(drawn: np.ndarray, pairs: tuple[tuple[int, int], ...], count: Callable[[list[bool]], bool]) -> ErrorRates:
     found = [0, 0]
     differences = np.stack([drawn[:, first] - drawn[:, second] for first, second in pairs], axis=1).round(9)
     effects_of, alone = differences.mean(axis=2), _paired_p_values(differences)
@@ -93,7 +93,7 @@ def _rates(drawn: np.ndarray, pairs: tuple[tuple[int, int], ...], count: Callabl
             decided = zip(holm(p), effects, strict=True)
             found[place] += count([adjusted < ALPHA and effect > 0 for adjusted, effect in decided])
     paired, pooled_rate = (100 * each / len(drawn) for each in found)
-    return Rates(paired, pooled_rate)
+    return ErrorRates(paired, pooled_rate)
 
 
 def _paired_p_values(differences: np.ndarray) -> np.ndarray:
@@ -152,7 +152,7 @@ def as_markdown(tables: int, seed: int = 0) -> str:
     rng = np.random.Generator(np.random.Philox(key=seed))
     header = ["", *(f"{seeds} seeds, {claims} claims" for seeds in (3, 5) for claims in FAMILIES)]
 
-    def line(of: Callable[[int, int], Rates]) -> list[str]:
+    def line(of: Callable[[int, int], ErrorRates]) -> list[str]:
         cells = [of(seeds, claims) for seeds in (3, 5) for claims in FAMILIES]
         return [f"{each.paired:.1f} / {each.pooled:.1f}" for each in cells]
 

@@ -45,8 +45,8 @@ def test_tests_by_seeds_only_and_the_bootstrap_with_few_seeds_find_false_differe
 
 
 def test_the_text_has_every_simulation(monkeypatch):
-    monkeypatch.setattr(simulation, "false_support", lambda *_: simulation.Rates(1.0, 2.0))
-    monkeypatch.setattr(simulation, "power", lambda *_: simulation.Rates(3.0, 4.0))
+    monkeypatch.setattr(simulation, "false_support", lambda *_: simulation.ErrorRates(1.0, 2.0))
+    monkeypatch.setattr(simulation, "power", lambda *_: simulation.ErrorRates(3.0, 4.0))
     monkeypatch.setattr(simulation, "false_difference", lambda *_: simulation.ExampleRates(5.0, 6.0, 7.0))
     text = simulation.as_markdown(10)
     assert text.count("1.0 / 2.0") == 4 * len(NOISES)

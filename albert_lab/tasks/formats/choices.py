@@ -11,7 +11,7 @@ from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import ChoiceExample, Issue, describe
 from albert_lab.tasks.formats.letters import read_letters, write_letters
-from albert_lab.tasks.formats.rows import Labels, Row, check_columns, read_rows, write_rows
+from albert_lab.tasks.formats.rows import Labels, TaskRow, check_columns, read_rows, write_rows
 
 LETTERS = tuple(string.ascii_uppercase)
 FEWEST = 2
@@ -111,7 +111,7 @@ class ChoicesFormat(Section):
         """Writes the letters of the chosen options by question id."""
         write_letters(predictions, file, LETTERS)
 
-    def _options(self, row: Row) -> tuple[str, ...]:
+    def _options(self, row: TaskRow) -> tuple[str, ...]:
         if isinstance(self.options, str):
             found = row.cells.get(self.options, ())
             return found if isinstance(found, tuple) else ()

@@ -25,7 +25,7 @@ def _as_texts(labels: Any) -> Any:
 Labels = Annotated[tuple[str, ...] | None, BeforeValidator(_as_texts)]
 
 
-class Row(NamedTuple):
+class TaskRow(NamedTuple):
     """One example's line: file:line, its number after the header from 0, its values by column, and its problem.
 
     A value is text or, in JSON, a list of texts; cells without such a value are left out.
@@ -42,7 +42,7 @@ class Row(NamedTuple):
         return cell if isinstance(cell, str) else None
 
 
-def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> tuple[list[str], list[Row]]:
+def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> tuple[list[str], list[TaskRow]]:
     """Reads the column names and the rows of a file.
 
     Args:
@@ -70,7 +70,7 @@ def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> 
     for number, row in enumerate(cells[has_header:]):
         flaw = "" if len(row) == len(names) else f"{len(row)} columns instead of {len(names)}"
         place = f"{file.name}:{number + 1 + has_header}"
-        rows.append(Row(place, number, {} if flaw else dict(zip(names, row, strict=True)), flaw))
+        rows.append(TaskRow(place, number, {} if flaw else dict(zip(names, row, strict=True)), flaw))
     return names, rows
 
 
@@ -113,15 +113,15 @@ def write_cells(file: Path, rows: Iterable[Sequence[str]]) -> None:
     file.write_bytes("".join("\t".join(row) + "\n" for row in rows).encode())
 
 
-def _object(place: str, number: int, line: str) -> Row:
+def _object(place: str, number: int, line: str) -> TaskRow:
     try:
         content = json.loads(line)
     except (ValueError, RecursionError):
-        return Row(place, number, {}, "no JSON")
+        return TaskRow(place, number, {}, "no JSON")
     if not isinstance(content, dict):
-        return Row(place, number, {}, "no JSON object")
+        return TaskRow(place, number, {}, "no JSON object")
     cells = {name: cell for name, value in content.items() if (cell := _cell(value)) is not None}
-    return Row(place, number, cells, "")
+    return TaskRow(place, number, cells, "")
 
 
 def _cell(value: Any) -> str | tuple[str, ...] | None:
