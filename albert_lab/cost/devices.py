@@ -13,11 +13,11 @@ from albert_lab.errors import ConfigError
 CPU = "cpu"
 
 
-class _Part(BaseModel):
+class _DevicePart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Gpu(_Part):
+class Gpu(_DevicePart):
     """A GPU: peaks of dense matrix products (TFLOP/s), memory (GiB), and the part of its name that drivers use."""
 
     title: str
@@ -39,7 +39,7 @@ class Gpu(_Part):
         return any(part.lower() in name.lower() for part in self.names)
 
 
-class _Table(_Part):
+class _Table(_DevicePart):
     assumed_utilisation: dict[str, float]
     default: str
     devices: dict[str, Gpu]

@@ -19,11 +19,11 @@ FOLDER = "runs"  # of a report
 REMEDY = "put it back, or run the command of the report, which writes it again"
 
 
-class _Part(BaseModel):
+class _ReportPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class FilledColumn(_Part):
+class FilledColumn(_ReportPart):
     """A downstream column of a run's row: the task that fills it, and its fine-tunings by seed.
 
     The task's main score is the mean of metrics; official_examples and note come from the task's file.
@@ -38,7 +38,7 @@ class FilledColumn(_Part):
     finetunings: tuple[FinetuningRecord, ...]
 
 
-class ReportedRun(_Part):
+class ReportedRun(_ReportPart):
     """All data of a run in a report.
 
     Attributes:

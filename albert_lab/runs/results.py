@@ -32,11 +32,11 @@ class _Line(BaseModel):
     loss: float | None = None
 
 
-class _Part(BaseModel):
+class _RecordPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Training(_Part):
+class Training(_RecordPart):
     """The cost of training. training_seconds excludes evaluation, checkpoints and compilation.
 
     Tokens per second exclude padding. inference_tokens_per_second is that of uncompiled forward passes through encoder
@@ -61,7 +61,7 @@ LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_d
 NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
 
 
-class Data(_Part):
+class Data(_RecordPart):
     """The training data: rates over the training batches; shares of text, pairs and chunks of epoch 0.
 
     document_start_share is the share of chunks that begin a document; median_document_sequences is the length of the
@@ -81,7 +81,7 @@ class Data(_Part):
     dev_documents: int
 
 
-class Provenance(_Part):
+class Provenance(_RecordPart):
     """The place, time, software and hardware of a run.
 
     threads are those of one process; devices has the device name of each process; nodes is the number of machines.
@@ -108,7 +108,7 @@ class Provenance(_Part):
     micro_batch_size: int | None = None
 
 
-class RunRecord(_Part):
+class RunRecord(_RecordPart):
     """The full record of a finished run; its file is written last and marks the run as done."""
 
     name: Name

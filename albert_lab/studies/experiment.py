@@ -25,11 +25,11 @@ INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
 LAYERS_FIGURE = "layer-similarity"
 
 
-class _Part(BaseModel):
+class _ExperimentPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class PaperTable(_Part):
+class PaperTable(_ExperimentPart):
     """The cells of the paper: each row has the value of every axis and the cells exactly as printed (text)."""
 
     table: str
@@ -37,7 +37,7 @@ class PaperTable(_Part):
     rows: tuple[dict[str, str], ...]
 
 
-class PaperCurve(_Part):
+class PaperCurve(_ExperimentPart):
     """A curve of a figure as read off the plot: the points that could be read, and the range of the rest.
 
     row names our row that it corresponds to; panel names the plotted quantity by our column.
@@ -49,7 +49,7 @@ class PaperCurve(_Part):
     between: tuple[float, float] | None = None
 
 
-class PaperFigure(_Part):
+class PaperFigure(_ExperimentPart):
     """A figure of the paper, read off approximately; x is the quantity on its horizontal axis."""
 
     figure: str
@@ -61,7 +61,7 @@ class PaperFigure(_Part):
 Choice = str | tuple[str, ...]
 
 
-class BeyondPaper(_Part):
+class BeyondPaper(_ExperimentPart):
     """Values of an axis that the paper does not print: rows at some scales, at others on request."""
 
     values: dict[str, Choice]
@@ -75,7 +75,7 @@ class BeyondPaper(_Part):
         return content
 
 
-class Link(_Part):
+class Link(_ExperimentPart):
     """Rows that start from another run, their parent, and what they keep of it.
 
     Rows are selected by labels of axes, the parent by the labels that differ. A parent that also sets a key that is no
@@ -87,14 +87,14 @@ class Link(_Part):
     keep: Keep
 
 
-class EnsembleRow(_Part):
+class EnsembleRow(_ExperimentPart):
     """The average of at most `members` fine-tunings of the best run; paper has the cells of the paper."""
 
     members: int = Field(gt=1)
     paper: dict[str, str] = {}
 
 
-class Experiment(_Part):
+class Experiment(_ExperimentPart):
     """One table of the paper or of a user: fixed settings, varied settings and columns.
 
     An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of

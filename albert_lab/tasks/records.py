@@ -20,11 +20,11 @@ FOLDER = "finetuning"
 FINETUNING_VERSION = 2
 
 
-class _Part(BaseModel):
+class _FinetuningPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class ExampleSet(_Part):
+class ExampleSet(_FinetuningPart):
     """The examples of a split: numbers of used and usable examples, problems in its files, and truncations.
 
     fingerprint identifies the used examples.
@@ -37,7 +37,7 @@ class ExampleSet(_Part):
     counts: dict[str, int]
 
 
-class Evaluation(_Part):
+class Evaluation(_FinetuningPart):
     """Scores on a split after `step` steps: the task's main score, which includes the loss, and one score per metric.
 
     threshold is the no-answer threshold, if the task has one.
@@ -49,7 +49,7 @@ class Evaluation(_Part):
     threshold: float | None
 
 
-class Attempt(_Part):
+class Attempt(_FinetuningPart):
     """One training: learning rate, final loss, chance loss, and signs of divergence."""
 
     learning_rate: float
@@ -58,7 +58,7 @@ class Attempt(_Part):
     diverged: tuple[str, ...]
 
 
-class FinetuningRecord(_Part):
+class FinetuningRecord(_FinetuningPart):
     """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
 
     weights are pre-trained or random. other_splits has None for a split without labels. example_scores are the shares

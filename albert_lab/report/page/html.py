@@ -37,7 +37,7 @@ class PageSection:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _PagePart:
     """A section of a page: its heading, its name for links, and its content."""
 
     name: str
@@ -64,13 +64,13 @@ def page(text: str, folder: Path, *sections: PageSection, folded: Collection[str
     _name_headings(tokens)
     for part in _tables(tokens):
         _mark_columns(part)
-    parts: list[_Part] = []
+    parts: list[_PagePart] = []
     for start, end in pairwise(starts):
         heading = _plain(tokens[start + 1])
         body = _rendered(tokens[start + HEADING_TOKENS : end], folder, heading)
-        parts.append(_Part(str(tokens[start].attrs["id"]), heading, body, heading in folded))
+        parts.append(_PagePart(str(tokens[start].attrs["id"]), heading, body, heading in folded))
         parts += [
-            _Part(_anchor(section.heading), section.heading, section.body)
+            _PagePart(_anchor(section.heading), section.heading, section.body)
             for section in sections
             if section.after == heading
         ]
