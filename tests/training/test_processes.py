@@ -6,6 +6,7 @@ import torch
 from toy import toy_config
 from toy_training import in_processes, pretrainer, train, weights
 
+from albert_lab.data.prepare import prepare
 from albert_lab.errors import LostProcessError
 from albert_lab.training.processes import Processes
 
@@ -16,6 +17,12 @@ CASES = {
     "smaller micro-batches": ["dropout=0.1", "machine.micro_batch_size=2", "inter_sentence=three-way"],
 }
 COMMON = ["budget.value=8", "machine.log_every_steps=1", "evaluation.num_curve_points=1"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prepared(corpus):
+    """The text of every test here: the processes cannot prepare it, since they cannot have children."""
+    prepare(toy_config(corpus, *COMMON), lambda line: None)
 
 
 @pytest.fixture(scope="module")
