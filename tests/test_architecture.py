@@ -9,7 +9,7 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["paths", "errors", "naming", "machine", "score", "messages", "squeue"],
+    ["paths", "errors", "naming", "machine", "allocator", "score", "messages", "squeue"],
     ["owners", "rank"],
     ["locks"],
     ["in_use", "signals", "storage", "files"],

@@ -110,7 +110,8 @@ class Benchmark:
             return []
         return [
             "Transformers: its model and losses with torch's default AdamW. Its default is float32 and eager, its best"
-            " the precision of albert-lab and torch.compile, which needs a C++ compiler on a CPU."
+            " the precision of albert-lab and torch.compile, which needs a C++ compiler on a CPU. Only albert-lab's"
+            " processes have the settings of the memory allocator that its runs have."
         ]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from albert_lab import allocator
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
@@ -72,7 +73,7 @@ def measure(
         seconds: the approximate duration of measuring training and inference in each round.
         say: receives progress lines.
     """
-    with _children([candidate.config for candidate in candidates]) as children:
+    with _children(candidates) as children:
         found = [_first(children[place], candidate, seconds, say) for place, candidate in enumerate(candidates)]
         turns: list[list[Measurement]] = [[] for _ in candidates]
         failures = [one.failure for one in found]
@@ -106,11 +107,13 @@ def _first(child: "_Child", candidate: Candidate, seconds: float, say: Callable[
 class _Child:
     """The process of one configuration, which answers each line of JSON with another."""
 
-    def __init__(self, config: RunConfig) -> None:
-        threads = config.machine.threads or cores()
+    def __init__(self, candidate: Candidate) -> None:
+        threads = candidate.config.machine.threads or cores()
+        # A process has the memory allocator that it has in use: a run's here, the default in another library.
+        own = allocator.environment() if candidate.library == "albert-lab" else {}
         self.process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(threads)],
-            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+            env=os.environ | own | {"OMP_NUM_THREADS": str(threads)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -146,11 +149,11 @@ class _Child:
 
 
 @contextmanager
-def _children(configs: Sequence[RunConfig]) -> Iterator[list[_Child]]:
+def _children(candidates: Sequence[Candidate]) -> Iterator[list[_Child]]:
     started: list[_Child] = []
     try:
-        for config in configs:
-            started.append(_Child(config))
+        for candidate in candidates:
+            started.append(_Child(candidate))
         yield started
     finally:
         for child in started:

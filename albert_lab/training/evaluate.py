@@ -13,7 +13,7 @@ from albert_lab.config.compose import load_option
 from albert_lab.config.schema import InterSentenceConfig, RunConfig
 from albert_lab.data.batches import Batch, Vocabulary, fixed_set, micro_batches
 from albert_lab.data.shards import Shards
-from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.score import LINEAR_PROBE, Score, share
 from albert_lab.training.clock import synchronize
 from albert_lab.training.transfer import fetch, inputs_of, tensor_on
@@ -182,7 +182,7 @@ class Evaluator:
         correct, losses = [], []
         for part, output in self._outputs(model, batch, mlm=True):
             labels = tensor_on(part.masked_labels, self.device)
-            correct.append((output.mlm_logits.argmax(-1) == labels).sum())
+            correct.append((likeliest(output.mlm_logits) == labels).sum())
             # logsumexp instead of log_softmax, to avoid a second tensor of all log-probabilities.
             logits = output.mlm_logits.float()
             losses.append((logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0]).sum())

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
-from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.training.clock import synchronize
 from albert_lab.training.processes import Processes
 from albert_lab.training.transfer import Tensors, ahead, inputs_of, labels_of, tensor_on
@@ -34,13 +34,13 @@ def losses(
     mlm_logits = output.mlm_logits.float()
     found = {
         "mlm_loss": F.cross_entropy(mlm_logits, labels["masked_labels"], reduction="sum") / len(whole.masked_labels),
-        "mlm_correct": (mlm_logits.argmax(-1) == labels["masked_labels"]).sum(),
+        "mlm_correct": (likeliest(mlm_logits) == labels["masked_labels"]).sum(),
     }
     if output.pair_logits is not None:
         pair_logits = output.pair_logits.float()
         pair_loss = F.cross_entropy(pair_logits, labels["pair_labels"], reduction="sum") / len(whole.pair_labels)
         found["pair_loss"] = pair_loss
-        found["pair_correct"] = (pair_logits.argmax(-1) == labels["pair_labels"]).sum()
+        found["pair_correct"] = (likeliest(pair_logits) == labels["pair_labels"]).sum()
     return found
 
 

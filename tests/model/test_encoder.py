@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from albert_lab.config import compose as config
 from albert_lab.config.schema import ModelConfig
 from albert_lab.model.encoder import ACTIVATIONS, Encoder, initialize
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.heads import PretrainingModel, likeliest
 from albert_lab.model.shape import EncoderShape
 
 SHAPE = EncoderShape(
@@ -252,3 +252,10 @@ def test_with_autocast_cpu_attention_is_float32_within_the_rounding_of_bf16():
             rounded = encoder(*batch).last_hidden_state
     assert seen == [torch.float32]
     torch.testing.assert_close(rounded, reference, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_likeliest_label_is_the_first_of_equal_ones_as_with_argmax(dtype):
+    logits = torch.randint(3, (200, 50), generator=torch.Generator().manual_seed(0)).to(dtype).requires_grad_()
+    assert torch.equal(likeliest(logits), logits.argmax(-1))
+    assert not likeliest(logits).requires_grad

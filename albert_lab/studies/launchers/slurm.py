@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from albert_lab import paths, signals, squeue
+from albert_lab import allocator, paths, signals, squeue
 from albert_lab.config.launcher import SlurmLauncher
 from albert_lab.config.schema import digest
 from albert_lab.errors import STOPPED, ConfigError, MissingDataError
@@ -207,7 +207,7 @@ def _sbatch(
         *shlex.split(words),
     ]
     environment = {key: value for key, value in os.environ.items() if _is_passed_on(key)}
-    environment |= {"ALBERT_LAB_HOME": str(paths.home()), "ALBERT_LAB_PLAIN_PROGRESS": "1"}
+    environment |= allocator.environment() | {"ALBERT_LAB_HOME": str(paths.home()), "ALBERT_LAB_PLAIN_PROGRESS": "1"}
     script = SCRIPT.format(
         exit=shlex.quote(str(exit_file)),
         here=shlex.quote(os.getcwd()),
