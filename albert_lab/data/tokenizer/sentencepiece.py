@@ -45,7 +45,10 @@ class SentencePieceTokenizer(Tokenizer):
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Token ids of each sentence, without special tokens."""
         # Differs from the release: digit_commas=keep keeps a token such as "2,"; encode_pieces splits off its comma.
-        found = self._processor.Encode(list(sentences), out_type=int, num_threads=1)
+        if len(sentences) == 1:  # a call with a list starts a thread, which takes longer than a sentence
+            found = [self._processor.Encode(sentences[0], out_type=int)]
+        else:
+            found = self._processor.Encode(list(sentences), out_type=int, num_threads=1)
         if not self._split:
             return found
         return [[part for token in ids for part in self._split.get(token, (token,))] for ids in found]
