@@ -68,8 +68,8 @@ Tasks = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,...",
-        help="Fine-tune each run on these tasks, by name or as .yaml files of your own, in place of the tasks of the"
-        " study's table; `none` skips fine-tuning.",
+        help="Fine-tune each run on these tasks, by name or as .yaml files of your own. By default, a study of the"
+        " paper has those of its table; `none` skips fine-tuning.",
         show_default=False,
     ),
 ]

@@ -89,17 +89,22 @@ def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFr
 def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None) -> list[str]:
     """One sentence per verdict that occurs, with the claims in words, and one on other measures that decide claims.
 
-    The arguments are those of section().
+    A sentence of the paper that stands for several claims has their numbers in section(). The arguments are those of
+    section().
     """
     decided = decide(experiment, table, finetunings)
+    checks = Counter(verdict.claim.quote for verdict in decided)
     found = []
     for decision in Decision:
-        quotes = [_quote(verdict) for verdict in decided if verdict.decision is decision]
-        if quotes:
-            counts = Counter(quotes)
-            words = "; ".join(quote + (f" ({n} checks)" if n > 1 else "") for quote, n in counts.items())
-            name = f"{decision}"
-            found.append(f"**{name[0].upper()}{name[1:]}**, {len(quotes)} of {len(decided)} claims: {words}.")
+        numbers: dict[str, list[str]] = {}
+        for number, verdict in enumerate(decided, 1):
+            if verdict.decision is decision:
+                own = [f"{number}"] if checks[verdict.claim.quote] > 1 else []
+                numbers.setdefault(_quote(verdict), []).extend(own)
+        if numbers:
+            quotes = [quote + _numbered(own) for quote, own in numbers.items()]
+            n = sum(verdict.decision is decision for verdict in decided)
+            found.append(f"**{str(decision).capitalize()}**, {n} of {len(decided)} claims: {'; '.join(quotes)}.")
     if lines := decided_by_companions(experiment, table, finetunings):
         found.append(f"By measures that are not the paper's: {'; '.join(lines)}.")
     return found
@@ -122,6 +127,10 @@ def _quote(verdict: Verdict) -> str:
     is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
     qualified = is_above and any(NOT_ABOVE_BAGS in line for line in verdict.alarms)
     return f"“{verdict.claim.quote}”" + (f" ({NOT_ABOVE_BAGS})" if qualified else "")
+
+
+def _numbered(claims: Sequence[str]) -> str:
+    return f" (claim{'' if len(claims) == 1 else 's'} {', '.join(claims)})" if claims else ""
 
 
 def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
