@@ -3,8 +3,8 @@
 import os
 
 # By default, glibc returns each large tensor to the system when it is freed, so that every step gets all its pages
-# anew. Here freed memory is kept, in huge pages where the system allows it. A step computes the same numbers, in 0.8 to
-# 0.9 of the time.
+# anew. Here freed memory is kept, in huge pages where the system allows it. A step computes the same numbers, in 0.84
+# to 0.90 of the time (docs/findings.md).
 _TUNABLES = (
     "glibc.malloc.hugetlb=1",
     "glibc.malloc.mmap_threshold=4294967296",

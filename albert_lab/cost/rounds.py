@@ -109,7 +109,7 @@ class _Child:
 
     def __init__(self, candidate: Candidate) -> None:
         threads = candidate.config.machine.threads or cores()
-        # A process has the memory allocator that it has in use: a run's here, the default in another library.
+        # Runs have these settings of the memory allocator; another library has the default ones.
         own = allocator.environment() if candidate.library == "albert-lab" else {}
         self.process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(threads)],

@@ -97,15 +97,13 @@ def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFra
     checks = Counter(verdict.claim.quote for verdict in decided)
     found = []
     for decision in Decision:
-        numbers: dict[str, list[str]] = {}
-        for number, verdict in enumerate(decided, 1):
-            if verdict.decision is decision:
-                own = [f"{number}"] if checks[verdict.claim.quote] > 1 else []
-                numbers.setdefault(_quote(verdict), []).extend(own)
-        if numbers:
-            quotes = [quote + _numbered(own) for quote, own in numbers.items()]
-            n = sum(verdict.decision is decision for verdict in decided)
-            found.append(f"**{str(decision).capitalize()}**, {n} of {len(decided)} claims: {'; '.join(quotes)}.")
+        own = [(number, verdict) for number, verdict in enumerate(decided, 1) if verdict.decision is decision]
+        numbers: dict[str, list[int]] = {}
+        for number, verdict in own:
+            numbers.setdefault(_quote(verdict), []).extend([number] if checks[verdict.claim.quote] > 1 else [])
+        if own:
+            words = "; ".join(quote + _numbered(claims) for quote, claims in numbers.items())
+            found.append(f"**{str(decision).capitalize()}**, {len(own)} of {len(decided)} claims: {words}.")
     if lines := decided_by_companions(experiment, table, finetunings):
         found.append(f"By measures that are not the paper's: {'; '.join(lines)}.")
     return found
@@ -130,8 +128,8 @@ def _quote(verdict: Verdict) -> str:
     return f"“{verdict.claim.quote}”" + (f" ({NOT_ABOVE_BAGS})" if qualified else "")
 
 
-def _numbered(claims: Sequence[str]) -> str:
-    return f" (claim{'' if len(claims) == 1 else 's'} {', '.join(claims)})" if claims else ""
+def _numbered(claims: Sequence[int]) -> str:
+    return f" (claim{'' if len(claims) == 1 else 's'} {', '.join(map(str, claims))})" if claims else ""
 
 
 def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
