@@ -104,17 +104,20 @@ class _Points:
                 self.rows[key] = values
         self._fixed = {key: value for key, value in fixed.items() if key not in self.rows}
         for axis in given.keys() & experiment.grid.keys() - {"seed"}:
-            self.rows[axis] = [self._label(axis, known[axis], value) for value in self.rows[axis]]
+            self.rows[axis] = self._labels(axis, known[axis], self.rows[axis])
         self._seeds = given.get("seed") or [str(seed) for seed in self._scale.seeds]
         self._refuse_what_rows_set(given)
 
-    def _label(self, axis: str, choices: Mapping[str, Choice], value: str) -> str:
-        """The row of a given value: the label that has this value at this scale, or else the value itself."""
-        for label, choice in choices.items():
-            if isinstance(choice, str) and "${" in choice and self._resolved(axis, choice) == value:
-                self._choices[axis][label] = value
-                return label
-        return value
+    def _labels(self, axis: str, choices: Mapping[str, Choice], values: Sequence[str]) -> list[str]:
+        """The rows of given values: the label that has this value at this scale, or else the value itself."""
+        roles = {label: choice for label, choice in choices.items() if isinstance(choice, str) and "${" in choice}
+        here = {self._resolved(axis, choice): label for label, choice in roles.items()}
+        labels = {value: here.get(value, value) for value in values}
+        for _ in values:  # a value that is its own label may take that of another, which is then its own label too
+            own = {value for value, label in labels.items() if value == label}
+            labels = {value: value if label in own else label for value, label in labels.items()}
+        self._choices[axis] |= {label: value for value, label in labels.items() if value != label}
+        return [labels[value] for value in values]
 
     def _resolved(self, axis: str, choice: str) -> str:
         texts = self._fixed | {axis: choice}

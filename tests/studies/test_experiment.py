@@ -227,8 +227,17 @@ def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
     assert same == point, "a given value fills the row that has this value at this scale"
     (deep,) = points_of("depth", "laptop", "model.num_layers=6")
     assert deep.row["model.num_layers"] == "24", "six layers replace the paper's 24 here, not its six"
+    several = points_of("depth", "laptop", "model.num_layers=3,6")
+    assert [each.row["model.num_layers"] for each in several] == ["6", "24"]
     assert [each.words for each in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
     assert points_of("model-sizes", "smoke", "model=BERT-base")[0].words == "model=BERT-base"
+
+
+@pytest.mark.parametrize("layers", ["1,2,3,4,6", "6,4,3,2,1"])
+def test_every_given_value_is_a_row_of_its_own(layers):
+    found = points_of("depth", "overnight", f"model.num_layers={layers}")
+    assert [str(each.config.model.num_layers) for each in found] == layers.split(",")
+    assert len({each.row["model.num_layers"] for each in found}) == 5
 
 
 def test_a_seed_changes_nothing_else_of_a_configuration():
