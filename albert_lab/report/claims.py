@@ -11,6 +11,7 @@ from statistics import mean
 import pandas as pd
 
 from albert_lab.report import alarms
+from albert_lab.report.speedups import INFERENCE, TRAINING, are_of_different_hardware
 from albert_lab.report.statistics import Estimate, holm, seeds_needed
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
 from albert_lab.studies.checks import AtChance, Claim
@@ -205,6 +206,8 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
     runs = [run for row in found.values() for run in row.runs]
     if len({run["run"] for run in runs}) < len(runs):
         return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
+    if column in (TRAINING, INFERENCE) and are_of_different_hardware(list(found.values())):
+        return Verdict(claim, Decision.UNDECIDED, reason="its rows were computed on different devices or machines")
     findings = []
     for comparison in claim.comparisons(experiment.grid):
         weights = [(weight, found[name(labels)]) for weight, labels in comparison.weights]

@@ -4,6 +4,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from albert_lab.report.speedups import hardware
+
 Run = dict[str, Any]  # a run as runs.tables.row() returns it
 
 PAPERS_SCALE = (
@@ -61,18 +63,13 @@ def departures(scale: str, runs: Sequence[Run]) -> list[str]:
 def mixed(runs: Sequence[Run]) -> list[str]:
     """A note if rows were computed on different hardware; otherwise empty."""
     found = {
-        # Older tables only have the kind of device, not its name.
-        "devices": {_text(run.get("devices")) or run["device"] for run in runs},
+        "devices": {hardware(run) for run in runs},
         "precisions": {run["precision"] for run in runs},
     }
-    several = [f"{what}: {', '.join(sorted(values))}" for what, values in found.items() if len(values) > 1]
+    several = [f"{what}: {'; '.join(sorted(values))}" for what, values in found.items() if len(values) > 1]
     if not several:
         return []
     return [f"Rows were computed on different {' and '.join(several)}; speeds do not compare, scores up to rounding."]
-
-
-def _text(cell: object) -> str:
-    return cell if isinstance(cell, str) else ""
 
 
 def _sentences(run: Run) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from albert_lab.studies.table import Row
+from albert_lab.studies.table import Row, Run
 
 TRAINING, INFERENCE = "tokens_per_second", "inference_tokens_per_second"
 
@@ -20,3 +20,22 @@ def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = T
         (speed for row, speed in zip(table, speeds, strict=True) if reference.items() <= row.labels.items()), None
     )
     return [None if base is None or speed is None else speed.mean / base.mean for speed in speeds]
+
+
+def hardware(run: Run) -> str:
+    """What computed a run: the names of its GPUs, or its machine."""
+    devices = run.get("devices")
+    # Older tables only have the kind of device, not its name.
+    named = devices if isinstance(devices, str) else run.get("device", "")
+    machine = run.get("machine")
+    return machine if named == "cpu" and isinstance(machine, str) else named
+
+
+def are_of_different_hardware(table: Sequence[Row]) -> bool:
+    """Whether the speeds of rows cannot be compared: runs of one seed, or of any if seeds differ, ran on others."""
+    found: dict[int, set[str]] = {}
+    for row in table:
+        for run in row.runs:
+            found.setdefault(run["seed"], set()).add(hardware(run))
+    has_same_seeds = len({frozenset(run["seed"] for run in row.runs) for row in table}) == 1
+    return any(len(names) > 1 for names in (found.values() if has_same_seeds else [set().union(*found.values())]))

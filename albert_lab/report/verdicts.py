@@ -1,5 +1,6 @@
 """The verdicts of a report, as Markdown and as data."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -201,10 +202,12 @@ def members_at_floor(here: TableScores) -> str:
     found = []
     for task in here.tasks:
         low = here.at_floor(task)
+        scored = [row for row in here.table if here.sample(row, task)]
         if task in here.unlearnt_tasks:
-            found.append(f"`{task}` in every row")
+            every = len(scored) == len(here.table)
+            found.append(f"`{task}` in {'every row' if every else f'all {len(scored)} rows that have it'}")
         elif len(low) > MOST_NAMED:
-            found.append(f"`{task}` in {len(low)} of {len(here.table)} rows")
+            found.append(f"`{task}` in {len(low)} of {len(scored)} rows")
         elif low:
             found.append(f"`{task}` in {', '.join(name(row.labels) for row in low)}")
     return f"Tasks of the average at the floor of constant answers: {'; '.join(found)}." if found else ""
@@ -308,7 +311,10 @@ def _power(verdict: Verdict) -> str:
     if verdict.seeds is None:
         return verdict.lack.capitalize() if verdict.papers_effect is not None else ""
     if verdict.n >= verdict.seeds:
-        return f"These {verdict.n} seeds were enough for an effect of the paper's size; the measured one is smaller"
+        assert verdict.comparison is not None
+        is_bound_below = verdict.comparison.is_required and math.isinf(verdict.comparison.high)
+        clear = "smaller" if is_bound_below else "less clear"
+        return f"These {verdict.n} seeds were enough for an effect of the paper's size; the measured one is {clear}"
     return f"{verdict.seeds} seeds would decide an effect of the paper's size (power {100 * POWER:.0f} %)"
 
 

@@ -2,7 +2,7 @@ import pytest
 from records import toy_record
 
 from albert_lab.config.compose import groups, load
-from albert_lab.report.departures import departures
+from albert_lab.report.departures import departures, mixed
 from albert_lab.runs.tables import of_record
 
 
@@ -31,3 +31,13 @@ def test_the_tokenizer_at_the_papers_scale_is_trained_like_the_released_one():
     assert "10,000,000 sentences of the corpus; commas after digits are split off, as in the release" in note
     (other,) = [note for note in notes("laptop") if note.startswith("Tokenizer")]
     assert "where the release took 10,000,000; commas after digits are kept" in other
+
+
+def test_rows_of_different_processors_are_noted():
+    run = of_record(toy_record())
+    other = run | {"machine": "Linux, another, 2 cores"}
+    assert mixed([run, run]) == []
+    assert mixed([run, other]) == [
+        "Rows were computed on different devices: Linux, another, 2 cores; Linux, toy, 2 cores; speeds do not compare,"
+        " scores up to rounding."
+    ]

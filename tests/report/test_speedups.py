@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from albert_lab.report.speedups import INFERENCE, speedups
+from albert_lab.report.speedups import INFERENCE, are_of_different_hardware, hardware, speedups
 from albert_lab.studies.table import Row
 
 
@@ -29,3 +29,21 @@ def test_the_speed_up_of_inference_is_separate_and_missing_if_not_timed():
     ]
     table.append(row("BERT-base", 100.0))
     assert speedups(table, {"model": "BERT-large"}, INFERENCE) == [1.0, pytest.approx(1.1), None, None]
+
+
+def test_the_hardware_of_a_run_is_its_gpus_or_else_its_machine():
+    run = {"device": "cuda", "devices": "NVIDIA H100", "machine": "Linux, Xeon, 16 cores"}
+    assert hardware(run) == "NVIDIA H100"
+    assert hardware(run | {"device": "cpu", "devices": "cpu"}) == "Linux, Xeon, 16 cores"
+    assert hardware({"device": "cpu"}) == "cpu"
+
+
+def test_rows_are_comparable_if_the_runs_of_each_seed_are_of_one_machine():
+    def of(*machines: str, first: int = 0) -> Row:
+        runs = [{"seed": seed, "device": "cpu", "machine": machine} for seed, machine in enumerate(machines, first)]
+        return Row({}, {}, runs, {})
+
+    assert not are_of_different_hardware([of("slow", "fast"), of("slow", "fast")])
+    assert are_of_different_hardware([of("slow", "fast"), of("fast", "slow")])
+    assert are_of_different_hardware([of("slow", "fast"), of("fast", first=2)])
+    assert not are_of_different_hardware([of("fast", "fast"), of("fast", first=2)])

@@ -108,6 +108,13 @@ def test_with_enough_seeds_for_the_papers_effect_the_measured_one_is_called_smal
     assert "5 seeds would decide an effect of the paper's size" in few
 
 
+def test_an_effect_beyond_a_margin_is_not_called_smaller_than_the_papers():
+    values = {"64": [80.0, 81.0, 82.0], "128": [79.5, 80.6, 81.5]}
+    within = claim("within", row=row("64"), of=row("128"), margin=0.5)
+    text = verdicts.section(experiment(within, paper={"64": "80.1", "128": "80.0"}), table(values))
+    assert "These 3 seeds were enough for an effect of the paper's size; the measured one is less clear" in text
+
+
 def test_a_replacement_task_is_named_in_the_average():
     text = verdicts.section(experiment(CLAIMS[0]), full_table(), TUNINGS)
     assert "Tasks of the corpus stand in for official ones: `next-paragraph` for `race`." in text
@@ -149,6 +156,30 @@ def test_tasks_of_the_average_at_their_floor_are_named_and_rows_are_counted():
     assert "of constant answers: `sst2` in 3 of 4 rows; `race` in every row." in text
     few = verdicts.section(experiment(CLAIMS[0]), rows[:2])
     assert "of constant answers: `sst2` in embedding_size=128; `race` in every row." in few
+
+
+def test_rows_without_a_task_are_not_counted_at_its_floor():
+    rows = table(VALUES)
+    for run in [run for each in rows[:2] for run in each.runs]:
+        run |= {"race": 25.0 + 0.1 * run["seed"], "race_floor": 25.1}
+    text = verdicts.section(experiment(CLAIMS[0]), rows)
+    assert "of constant answers: `race` in all 2 rows that have it." in text
+
+
+def test_speeds_of_different_machines_are_not_compared():
+    def decision(*machines):
+        rows = table({"64": [120.0, 130.0, 126.0], "128": [100.0, 110.0, 104.0]}, column="tokens_per_second")
+        for place, each in enumerate(rows):
+            for run in each.runs:
+                run |= {"device": "cpu", "machine": machines[(place + run["seed"]) % len(machines)]}
+        (found,) = verdicts.as_data(experiment(CLAIMS[8]), rows)
+        return found["verdict"], found["reason"]
+
+    assert decision("slow, 2 cores")[0] == "supported"
+    assert decision("slow, 2 cores", "fast, 2 cores") == (
+        "undecided",
+        "its rows were computed on different devices or machines",
+    )
 
 
 def test_the_section_ends_with_the_agreement_with_the_papers_scores():
