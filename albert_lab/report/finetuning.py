@@ -20,16 +20,18 @@ def sections(tunings: pd.DataFrame) -> list[str]:
     lines = tunings.to_dict("records")
     if not lines:
         return []
-    tasks = list({line["task"]: line for line in lines}.values())
-    return [f"## {HEADINGS[0]}", _tasks(tasks), f"## {HEADINGS[1]}", _tunings(lines)]
+    return [f"## {HEADINGS[0]}", _tasks(lines), f"## {HEADINGS[1]}", _tunings(lines)]
 
 
-def _tasks(tasks: Sequence[Line]) -> str:
+def _tasks(lines: Sequence[Line]) -> str:
     header = ["task", "metric", "examples of dev", "of train", "steps", "batch", "rate", "length", "constant answers %"]
     body = []
-    for line in tasks:
+    for line in {line["task"]: line for line in lines}.values():
+        rates = sorted({each["learning_rate"] for each in lines if each["task"] == line["task"]})
+        # Wider models have smaller rates, and a fine-tuning that diverged is repeated with a smaller one.
+        rate = f"{rates[0]:g}" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g}"
         dev, train = _of(line["n"], line["dev_available"]), _of(line["train_used"], line["train_available"])
-        settings = [number(line["steps"]), str(line["batch_size"]), f"{line['learning_rate']:g}"]
+        settings = [number(line["steps"]), str(line["batch_size"]), rate]
         length = str(line["max_sequence_length"])
         body.append([line["title"], line["metric"], dev, train, *settings, length, f"{line['baseline']:.1f}"])
     return as_table(header, body)

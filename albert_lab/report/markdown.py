@@ -53,7 +53,7 @@ def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Ro
         header += [f"paper {column.heading}"] if column.paper in shown else []
     body = []
     for row in table:
-        line = [*axis_labels(experiment, row, axes), str(len(row.runs))]
+        line = [*axis_labels(experiment, row, axes), _seeds(row, [column.key for column in columns])]
         cells = paper_cells(experiment, row)
         for column in columns:
             line.append(_score(row, column) + (BY_PROBE if _is_by_probe(row, column.key) else ""))
@@ -72,8 +72,15 @@ def losses_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Ro
     body = []
     for row in table:
         spreads = [row.spread(loss_name(column.key)) for column in shown]
-        body.append([*axis_labels(experiment, row, axes), str(len(row.runs)), *map(_loss, spreads)])
+        seeds = _seeds(row, [loss_name(column.key) for column in shown])
+        body.append([*axis_labels(experiment, row, axes), seeds, *map(_loss, spreads)])
     return as_table(header, body)
+
+
+def _seeds(row: Row, columns: Sequence[str]) -> str:
+    """The number of runs with a score in the columns; "2 to 3" if it differs between columns."""
+    counts = sorted({len(row.having(column)) for column in columns} - {0})
+    return " to ".join(dict.fromkeys(str(count) for count in (counts[:1] + counts[-1:] or [0])))
 
 
 def _loss(spread: Spread | None) -> str:

@@ -166,7 +166,7 @@ class TableScores:
         if not self.sample(row, column):
             return None
         found = self.estimate([(1.0, row)], column).interval
-        return found[0] if found else _mean([_number(run, f"{column}_low") for run in row.runs])
+        return found[0] if found else _mean([_number(run, f"{column}_low") for run in row.having(column)])
 
     def is_at_floor(self, row: Row, column: str) -> bool:
         """Whether a row has learnt nothing: the interval of its mean reaches down to the score of constant answers."""
