@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from albert_lab import paths
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import layers, reported, results, states
@@ -26,8 +27,8 @@ def collect(
         planned: its points.
         outcome: the outcome of the sweep.
         command: the command line that made them.
-        before: the folder of the report; if the numbers of a run are only in reports, its ensembles are kept, because
-            their scores are not on this machine.
+        before: the folder of the report; if the numbers of a run are only in reports, the ensembles of that report or
+            of the published one are kept, because their scores are not on this machine.
         say: receives progress lines.
 
     Raises: see runs.layers.table() and ensembles.table().
@@ -36,8 +37,11 @@ def collect(
     averaged = []
     if experiment.ensemble:
         is_recorded = any(item.is_recorded for item in planned)
-        made = study.ensembles_of(before) if is_recorded else ensembles.table(planned, experiment.ensemble.members, say)
-        averaged = made
+        if is_recorded:
+            published = paths.published() / before.parent.name / before.name
+            averaged = study.ensembles_of(before) or study.ensembles_of(published)
+        else:
+            averaged = ensembles.table(planned, experiment.ensemble.members, say)
     return Study(experiment, points_table(planned, outcome, command), found, averaged)
 
 
@@ -68,10 +72,15 @@ def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str
         config, state = item.point.config, "done" if item.is_recorded else states.state(item.run.folder)
         reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
         row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
-        row["failed_tasks"] = (
-            ""
-            if state == "failed"
-            else "; ".join(f"{name.removeprefix(f'{item.run.name}, ')}: {why}" for name, why in item.failures.items())
-        )
+        row["failed_tasks"] = _lacking(item) if states.state(item.run.folder) == "done" else ""
         rows.append(row | {"scale": config.scale.name, "corpus": config.corpus.name, "command": command})
     return pd.DataFrame(rows)
+
+
+def _lacking(item: PlannedPoint) -> str:
+    """The fine-tunings that a finished run lacks, with the reason of each that failed."""
+    failed = downstream.failures(item.run, item.tasks.values(), item.seeds)
+    lacking = [
+        f"{task.name}, seed {seed}" for task, seed in downstream.missing(item.run, item.tasks.values(), item.seeds)
+    ]
+    return "; ".join(f"{name}: {failed.get(name, 'not made')}" for name in lacking)

@@ -12,7 +12,7 @@ from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import reported, states
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.run import Run
-from albert_lab.tasks.records import identity_of
+from albert_lab.tasks.records import identity_of, read_record
 
 
 def read(run: str, folders: Iterable[Path], say: Say) -> tuple[ReportedRun, ...]:
@@ -54,12 +54,12 @@ def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
     for file in sorted((folder / reported.FOLDER).glob("*.json")):
         try:
             before = reported.read(file)
+            run = paths.runs() / before.name
+            has_record = before.name in kept or states.state(run) == "done"
+            if not has_record or before.identities - kept.get(before.name, set()) - _identities_in(run, before):
+                lost.add(before.name)
         except DamagedFileError as error:
             damage = str(error)
-            continue
-        if before.name not in kept or not before.identities <= kept[before.name]:
-            lost.add(before.name)
-    lost = {run for run in lost if states.state(paths.runs() / run) != "done"}
     if not lost and not damage:
         return
     copies = (folder.with_name(f"{folder.name}-before-{number}") for number in count(1))
@@ -70,3 +70,10 @@ def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
         return
     what = "1 run of the previous report has" if len(lost) == 1 else f"{len(lost)} runs of the previous report have"
     say(f"{what} numbers that exist nowhere else: the report is kept as {copy}")
+
+
+def _identities_in(folder: Path, run: ReportedRun) -> set[str]:
+    """The identities of a run's reported fine-tunings that its folder has too."""
+    reported_ones = (record for column in run.columns for record in column.finetunings)
+    found = (read_record(folder, record.task, record.seed) for record in reported_ones)
+    return {record.identity for record in found if record is not None}

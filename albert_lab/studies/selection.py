@@ -37,10 +37,12 @@ def select(planned: Sequence[PlannedPoint]) -> Selection:
         results.check(folder)  # a damaged record is reported before anything is made
         downstream.forget_failures(folder, fixable_only=True)
     before = {folder: item.state for folder, item in items.items()}
+    # A failed run from which only finished ones start is no failure of this sweep.
+    asked = {run.folder for item in planned if before[item.run.folder] not in states.FINISHED for run in item.lineage}
     failures = {
         name: f"{reason} (--retry-failed resumes it)"
         for folder, state in before.items()
-        if state == "failed"
+        if state == "failed" and folder in asked
         for name, reason in items[folder].failures.items()
     }
     recorded = {item.run.name for item in items.values() if before[item.run.folder] == "recorded"}
@@ -77,8 +79,9 @@ def check_here(todo: Sequence[PlannedPoint]) -> None:
 
 def _add_orphans(failures: dict[str, str], items: Mapping[Path, PlannedPoint]) -> None:
     """Add the reasons of runs that are missing because their parents failed before."""
-    for run in (item.run for item in items.values()):
-        if run.start_from and run.start_from.run in failures and states.state(run.folder) != "done":
+    for item in items.values():
+        run = item.run
+        if run.start_from and run.start_from.run in failures and item.state not in states.FINISHED:
             failures.setdefault(run.name, graph.orphaned(run, failures))
 
 

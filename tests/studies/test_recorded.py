@@ -10,10 +10,12 @@ from albert_lab.report import report
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import reported, states
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies import planning, recorded, sweep
-from albert_lab.studies.collect import collect, runs
+from albert_lab.studies import planning, recorded, study, sweep
+from albert_lab.studies.collect import collect, points_table, runs
 from albert_lab.studies.experiment import Experiment
-from albert_lab.tasks.records import identity_of
+from albert_lab.studies.study import Study
+from albert_lab.tasks.records import FOLDER as FINETUNINGS
+from albert_lab.tasks.records import identity_of, write_record
 
 pytestmark = pytest.mark.usefixtures("empty_figures")
 ROWS = {"dropout": ["0.1", "0"]}
@@ -89,6 +91,84 @@ def test_numbers_that_are_only_in_a_report_survive_its_replacement(corpus, own_h
     assert {file.name: file.read_text() for file in copy.rglob("*.*") if file.name in before} == before
     shutil.rmtree(folder)
     assert [item.state for item in planned(experiment, corpus)] == ["recorded"] * 2
+
+
+def test_fine_tunings_that_are_only_in_a_report_survive_its_replacement(own_home, monkeypatch):
+    folder = paths.reports() / "smoke-toy" / "toy"
+    run = ReportedRun(record=toy_record(name="run"))
+    tuned = toy_finetuning("run", "sst2", 60.0)
+    reported.write(folder, run.model_copy(update={"columns": (toy_column("sst2", tuned),)}))
+    monkeypatch.setattr(states, "state", lambda _folder: "done")
+    said: list[str] = []
+    recorded.set_aside(folder, [run], said.append)
+    assert said == [
+        "1 run of the previous report has numbers that exist nowhere else: the report is kept as"
+        f" {folder.with_name('toy-before-1')}"
+    ]
+    (paths.runs() / "run" / FINETUNINGS).mkdir(parents=True)
+    write_record(paths.runs() / "run", tuned)
+    said.clear()
+    recorded.set_aside(folder, [run], said.append)
+    assert not said, "the run folder has the fine-tuning"
+
+
+def fail(folder):
+    folder.mkdir(parents=True)
+    (folder / states.FAILURE).write_text('{"error": "out of memory"}')
+
+
+def test_a_recorded_run_whose_folder_failed_here_is_no_failure(corpus, own_home, runs_here):
+    experiment = toy(ROWS)
+    written(experiment, planned(experiment, corpus))
+    shutil.rmtree(paths.runs())
+    items = planned(experiment, corpus)
+    fail(items[0].run.folder)
+    outcome = sweep.execute(items, sweep.Options())
+    assert (outcome.code, outcome.failures) == (0, {})
+    assert [item.state for item in items] == ["recorded"] * 2
+    found = points_table(items, outcome, "albert-lab toy")
+    assert list(found["state"]) == ["done", "done"]
+    assert list(found["failed_tasks"]) == ["", ""]
+
+
+def test_a_recorded_child_does_not_need_its_failed_parent(corpus, own_home, runs_here):
+    experiment = toy({"model.num_layers": ["1", "2"]}, start_from=[CHAIN])
+    written(experiment, planned(experiment, corpus))
+    shutil.rmtree(paths.runs())
+    for file in paths.reports().rglob("runs/*L1*.json"):
+        file.unlink()
+    (child,) = planned(experiment, corpus, "model.num_layers=2")
+    fail(child.ancestors[0].run.folder)
+    outcome = sweep.execute([child], sweep.Options())
+    assert (outcome.code, outcome.failures, child.state) == (0, {}, "recorded")
+
+
+def test_a_finished_run_without_its_fine_tunings_says_which_are_missing(
+    corpus, own_home, runs_here, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
+    toy_task("sst2", tmp_path / "tasks")
+    experiment = toy({"dropout": ["0"]})
+    assert sweep.execute(planned(experiment, corpus), sweep.Options()).code == 0
+    items = planned(experiment, corpus, tasks=["sst2"])
+    assert list(points_table(items, sweep.Outcome(), "albert-lab toy")["failed_tasks"]) == ["sst2, seed 0: not made"]
+
+
+def test_ensembles_of_recorded_runs_come_from_the_published_report(corpus, own_home, runs_here, monkeypatch, tmp_path):
+    experiment = toy(ROWS, ensemble={"members": 2})
+    written(experiment, planned(experiment, corpus))
+    monkeypatch.setattr(paths, "published", lambda: tmp_path / "published")
+    place = planning.report_place(planned(experiment, corpus)[0].point.config)
+    published = paths.published() / place / experiment.name
+    shutil.copytree(paths.reports() / place / experiment.name, published)
+    line = {"task": "sst2", "title": "SST-2"}
+    found = study.read(published)
+    study.write(published, Study(found.experiment, found.points, found.runs, [line]))
+    shutil.rmtree(paths.runs())
+    shutil.rmtree(paths.reports())
+    items = planned(experiment, corpus)
+    folder = paths.reports() / place / experiment.name
+    assert collect(experiment, items, sweep.Outcome(), "albert-lab toy", folder, print).ensembles == [line]
 
 
 def test_a_run_without_a_requested_fine_tuning_is_made(corpus, own_home, tmp_path, monkeypatch):
