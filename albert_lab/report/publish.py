@@ -16,7 +16,7 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     Args:
         folder: the report.
         root: the folder of published reports; the report goes to `<root>/<scale>-<corpus>/<name>`.
-        replace: also replace a published report that has runs which this one lacks.
+        replace: also replace a published report that has runs or fine-tunings which this one lacks.
 
     Raises:
         ConfigError: not a report, published runs would be removed, or the target is inside the report.
@@ -27,10 +27,14 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
         if target.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(f"{target} is inside the report itself: name a folder outside of {folder}")
         if target.exists():
-            lost = {run.name for run in study.read(target).runs} - {run.name for run in found.runs}
-            if lost and not replace:
+            here = {run.name: run.identities for run in found.runs}
+            before = study.read(target).runs
+            runs = sum(run.name not in here for run in before)
+            tunings = sum(len(run.identities - here.get(run.name, set())) for run in before)
+            if (runs or tunings) and not replace:
                 raise ConfigError(
-                    f"{target} has {len(lost)} runs that {folder} lacks; --replace publishes it all the same"
+                    f"{target} has {runs} runs and {tunings} fine-tunings that {folder} lacks; --replace publishes it"
+                    " all the same"
                 )
         _copy(folder, target)
     written = report.rebuild(target)

@@ -6,6 +6,7 @@ from toy_reports import toy_report
 
 from albert_lab.errors import ConfigError, DamagedFileError, WriteError
 from albert_lab.report.publish import publish
+from albert_lab.runs import reported
 from albert_lab.studies import experiment
 
 
@@ -50,3 +51,16 @@ def test_a_study_with_invalid_or_incomplete_points_is_refused(folder, tmp_path, 
     with pytest.raises(DamagedFileError, match=said):
         publish(folder, tmp_path / "public")
     assert not (tmp_path / "public").exists()
+
+
+def test_published_fine_tunings_are_removed_only_on_request(tmp_path):
+    full = toy_report(tmp_path / "full" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1, full=True)
+    bare = toy_report(tmp_path / "bare" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1, full=True)
+    for file in (bare / "runs").glob("*.json"):
+        reported.write(bare, reported.read(file).model_copy(update={"columns": ()}))
+    target = publish(full, tmp_path / "public").parent
+    with pytest.raises(ConfigError, match=r"has 0 runs and [1-9]\d* fine-tunings that .* lacks; --replace"):
+        publish(bare, tmp_path / "public")
+    assert any(run.columns for run in reported.read_all(target))
+    publish(bare, tmp_path / "public", replace=True)
+    assert not any(run.columns for run in reported.read_all(target))
