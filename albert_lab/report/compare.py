@@ -11,10 +11,10 @@ import pandas as pd
 from albert_lab.errors import ConfigError
 from albert_lab.report.markdown import MISSING, as_table
 from albert_lab.report.statistics import estimate
-from albert_lab.report.table_scores import TableScores
+from albert_lab.report.table_scores import TableScores, filled
 from albert_lab.studies import study
 from albert_lab.studies.claim import name
-from albert_lab.studies.experiment import scores
+from albert_lab.studies.experiment import AVERAGE
 from albert_lab.studies.table import Column, Row, fitting, intrinsic_columns, task_columns
 
 SPEED = "tokens_per_second"
@@ -84,11 +84,13 @@ def _beside(a: Path, left: "_Side", b: Path, right: "_Side") -> Sides:
     headings = {column.key: f"{column.heading} %" for column in (*left.columns, *right.columns)}
     headings[SPEED] = "tokens/s"
     lines = [
-        _line(name(left.rows.get(key, row).labels), column, heading, left.rows.get(key), right.rows.get(key))
+        _line(name(left.rows.get(key, row).labels), column, heading, (left, right), key)
         for key, row in (left.rows | right.rows).items()
         for column, heading in headings.items()
     ]
     differing = _differing(left.points, right.points, ["scale"]) | _differing(left.runs, right.runs, SETTINGS)
+    if left.tasks != right.tasks and MISSING not in (left.tasks, right.tasks):
+        differing["tasks"] = (left.tasks, right.tasks)
     return Sides(a, b, tuple(line for line in lines if line.a or line.b), differing)
 
 
@@ -98,20 +100,34 @@ class _Side:
     columns: list[Column]
     points: pd.DataFrame
     runs: pd.DataFrame
+    tunings: pd.DataFrame
+
+    @property
+    def tasks(self) -> str:
+        """The tasks that fill its downstream columns."""
+        return ", ".join(sorted(filled(self.tunings).values())) or MISSING
+
+    def scores(self, row: Row) -> TableScores:
+        """The scores of one of its rows."""
+        return TableScores([row], self.tunings)
 
 
 def _read(folder: Path) -> _Side:
     found = study.read(folder)
     table = {frozenset(row.labels.items()): row for row in found.rows}
     columns = [*intrinsic_columns(found.experiment), *task_columns(found.experiment, found.finetunings)]
-    return _Side(table, columns, found.points, found.results)
+    return _Side(table, columns, found.points, found.results, found.finetunings)
 
 
-def _line(label: str, column: str, heading: str, a: Row | None, b: Row | None) -> ComparedRow:
-    left, right = _cell(a, column), _cell(b, column)
-    if a is None or b is None or left is None or right is None:
+def _line(
+    label: str, column: str, heading: str, both: tuple["_Side", "_Side"], key: frozenset[tuple[str, str]]
+) -> ComparedRow:
+    a, b = (side.rows.get(key) for side in both)
+    left, right = (_cell(side, side.rows.get(key), column) for side in both)
+    has_other_tasks = column == AVERAGE and both[0].tasks != both[1].tasks
+    if a is None or b is None or left is None or right is None or has_other_tasks:
         return ComparedRow(label, column, heading, left, right, None, False)
-    sides = [(TableScores([row]), row) for row in (b, a)]
+    sides = [(both[1].scores(b), b), (both[0].scores(a), a)]
     step = max(scores.resolution(row, column) for scores, row in sides)
     found = estimate([scores.sample(row, column) for scores, row in sides], [1.0, -1.0], step)
     if found.interval:
@@ -121,14 +137,14 @@ def _line(label: str, column: str, heading: str, a: Row | None, b: Row | None) -
     return ComparedRow(label, column, heading, left, right, _newcombe(left, right), False)
 
 
-def _cell(row: Row | None, column: str) -> Cell | None:
-    if row is None or not (values := TableScores([row]).sample(row, column)):
+def _cell(side: "_Side", row: Row | None, column: str) -> Cell | None:
+    if row is None or not (values := side.scores(row).sample(row, column)):
         return None
-    found = TableScores([row]).estimate([(1.0, row)], column)
+    found = side.scores(row).estimate([(1.0, row)], column)
     if found.interval:
         return Cell(found.value, found.n, *found.interval)
     run = next(run for run in row.runs if run["seed"] in values)
-    if column in scores() and f"{column}_low" in run:
+    if f"{column}_low" in run:
         return Cell(found.value, found.n, run[f"{column}_low"], run[f"{column}_high"])
     return Cell(found.value, found.n)
 
@@ -192,7 +208,7 @@ def as_text(sides: Sides) -> str:
 def _shown(cell: Cell | None, column: str, *, signed: bool = False) -> str:
     if cell is None:
         return MISSING
-    form = f"{'+' if signed else ''}{'.1f' if column in scores() else ',.0f'}"
+    form = f"{'+' if signed else ''}{',.0f' if column == SPEED else '.1f'}"
     text = format(cell.value, form)
     if cell.low is not None and cell.high is not None:
         text += f" [{format(cell.low, form)}, {format(cell.high, form)}]"

@@ -2,12 +2,13 @@ import json
 from typing import Any
 
 import pytest
-from records import toy_record
+from records import toy_column, toy_finetuning, toy_record
 from test_report import report_of, toy_points, toy_runs
 from toy_reports import toy_report
 
 from albert_lab.errors import ConfigError
 from albert_lab.report import compare
+from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
 
@@ -121,3 +122,25 @@ def test_rows_are_compared_regardless_of_the_order_of_axes(tmp_path):
     assert len(shared) == 4  # E = 128 and 768, all and none shared
     assert "sharing=all-shared embedding_size=128" in shared
     assert len({each.row for each in sides.lines}) == 8 + 8 - 4
+
+
+def test_averages_of_different_tasks_are_not_subtracted(tmp_path):
+    def report_with(task):
+        points = toy_points(seeds=(0, 1, 2))
+        tasks = dict(zip(AVERAGED, AVERAGED, strict=True)) | {"race": task}
+        tuned = []
+        for run in toy_runs(points):
+            columns = [toy_column(column, toy_finetuning(run.name, name, 40.0)) for column, name in tasks.items()]
+            tuned.append(run.model_copy(update={"columns": tuple(columns)}))
+        return folder(tmp_path / task, points, tuned)
+
+    official, instead = report_with("race"), report_with("next-paragraph")
+    sides = compare.compare(official, instead)
+    found = line(sides, "sop", AVERAGE)
+    assert found.a
+    assert found.b
+    assert found.difference is None
+    assert sides.differing["tasks"] == tuple(
+        ", ".join(sorted({*AVERAGED} - {"race"} | {task})) for task in ("race", "next-paragraph")
+    )
+    assert line(compare.compare(official, official), "sop", AVERAGE).difference.value == 0
