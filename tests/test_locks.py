@@ -1,4 +1,5 @@
 import os
+import shutil
 import threading
 import time
 
@@ -119,6 +120,19 @@ def test_cleaning_keeps_folders_that_another_process_uses(own_home, queue, monke
     used.with_name("used.in-use-7@elsewhere").touch()
     assert cleaning.garbage(cache=True, checkpoints=True).keys() == {free}
     assert cleaning.kept(cache=True, checkpoints=True) == [used]
+
+
+def test_a_checkpoint_whose_removal_was_killed_is_removed_by_the_next_cleaning(own_home, monkeypatch):
+    left = paths.runs() / "run" / "checkpoint"
+    left.mkdir(parents=True)
+    with monkeypatch.context() as killed:
+        killed.setattr(shutil, "rmtree", lambda _folder: None)
+        cleaning.free([left])
+    monkeypatch.setattr(owners, "is_abandoned", lambda *_arguments: True)
+    (found,) = cleaning.garbage(cache=False, checkpoints=False)
+    assert found.name.startswith("checkpoint.partial-")
+    cleaning.free([found])
+    assert not list((paths.runs() / "run").iterdir())
 
 
 def test_a_process_uses_the_cores_of_its_slurm_job(monkeypatch):

@@ -21,7 +21,8 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
         cache: also prepared text and tokenizers.
         checkpoints: also the checkpoints of finished runs, except those that an unfinished run starts from.
     """
-    found = {path for path in paths.cache().glob("*/*.partial-*") if not _is_being_made(path)}
+    half_made = (*paths.cache().glob("*/*.partial-*"), *paths.runs().glob("*/checkpoint.partial-*"))
+    found = {path for path in half_made if not _is_being_made(path)}
     wanted = {"failed", "done"} if checkpoints else {"failed"}
     needed = {parent for child, parent in ancestry.parents(paths.runs()).items() if _is_unfinished(child)}
     for folder in paths.runs().glob("*/") if not in_use.is_used(paths.runs()) else ():
