@@ -52,7 +52,10 @@ def publish(
         ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a published report even if it has runs that this one lacks.")
+        bool,
+        typer.Option(
+            "--replace", help="Replace a published report even if it has runs or fine-tunings that this one lacks."
+        ),
     ] = False,
 ) -> None:
     """Copy reports to reports/, which is kept in git, and rebuild the page of all reports there.
