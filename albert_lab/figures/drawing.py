@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,7 @@ RC = {
     "svg.hashsalt": "albert-lab",  # names of clip paths would be random
     "savefig.dpi": 200,
 }
+HASH_DIGITS = 10  # of matplotlib's identifiers in an SVG
 READ_OFF = "read off the plot"
 Look = tuple[int, int]  # the index of a colour, and that of a line and marker
 
@@ -211,8 +213,24 @@ def write(draw: Callable[[], Figure | None], folder: Path, name: str) -> list[Pa
         png, svg = io.BytesIO(), io.BytesIO()
         figure.savefig(png, format="png", metadata={"Software": None})
         figure.savefig(svg, format="svg", metadata={"Date": None})
-    files = {folder / f"{name}.png": png, folder / f"{name}.svg": svg}
+    files = {folder / f"{name}.png": png.getvalue(), folder / f"{name}.svg": _portable(svg.getvalue())}
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
-        write_atomically(file, content.getvalue())
+        write_atomically(file, content)
     return list(files)
+
+
+def _portable(svg: bytes) -> bytes:
+    """The SVG with numbers instead of hashes in identifiers, and with coordinates to four decimals instead of six.
+
+    The last bits of coordinates differ from one processor to another: hashes of them do too, and ties of their rounding
+    to six decimals.
+    """
+    names: dict[bytes, bytes] = {}
+
+    def numbered(found: re.Match[bytes]) -> bytes:
+        name = found[2]
+        return found[1] + names.setdefault(name, b"%s%d" % (name[:-HASH_DIGITS], len(names) + 1))
+
+    svg = re.sub(rb'(id="|#)(\w*[0-9a-f]{%d})\b' % HASH_DIGITS, numbered, svg)
+    return re.sub(rb"-?\d+\.\d{5,6}\b", lambda found: b"%.10g" % round(float(found[0]), 4), svg)

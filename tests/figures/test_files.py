@@ -5,6 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from toy_reports import toy_report
 
 from albert_lab import paths
@@ -285,3 +286,22 @@ def test_encoders_of_any_source_are_compared_in_one_figure_with_their_table(tmp_
     assert [file.name for file in files] == ["layers.csv", "layer-similarity.png", "layer-similarity.svg"]
     pd.testing.assert_frame_equal(pd.read_csv(files[0]), table)
     assert re.search("<!-- theirs: n = 1,200 tokens of sotu -->", files[2].read_text())
+
+
+def test_the_last_bits_of_coordinates_do_not_change_an_svg(tmp_path):
+    def draw(last_bits: float) -> Figure:
+        figure = Figure(figsize=(4, 3))
+        panel = figure.add_axes((0.125 + last_bits, 0.2, 0.7, 0.7 + last_bits))
+        panel.plot([0, 1 / 3], [0, 318.9990625 * (1 + last_bits)], marker="o")
+        panel.fill_between([0, 1], [0, 1], [1, 2], hatch="/")
+        return figure
+
+    def text(last_bits: float) -> str:
+        _, svg = drawing.write(lambda: draw(last_bits), tmp_path, "figure")
+        return svg.read_text()
+
+    found = text(0.0)
+    assert text(1e-15) == found == text(-1e-15)
+    names = set(re.findall('id="([^"]+)"', found))
+    assert set(re.findall(r'(?:href="|url\()#([\w-]+)', found)) <= names
+    assert not [name for name in names if re.search("[0-9a-f]{10}", name)]
