@@ -349,7 +349,7 @@ def test_publishing_removes_published_runs_only_on_request(corpus, own_home, run
     assert here("publish", report, *to).returncode == 0
     assert here(*study, "seed=0").returncode == 0
     refused = here("publish", report, *to)
-    assert (refused.returncode, "1 runs that" in refused.stderr) == (2, True), refused.stderr
+    assert (refused.returncode, "has 1 runs and 0 fine-tunings that" in refused.stderr) == (2, True), refused.stderr
     assert here("publish", report, *to, "--replace").returncode == 0
 
 

@@ -8,6 +8,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TypeVar
 
+import pandas as pd
+
 from albert_lab.figures import files as plots
 from albert_lab.report import alarms, ensembles, finetuning, run_sections, verdicts
 from albert_lab.report import layers as layer_table
@@ -154,7 +156,7 @@ def render(found: Study, figures: str) -> str:
     parts = [
         f"# {experiment.title} ({found.scale}, {found.corpus})",
         f"Source: {experiment.source}. Scale `{found.scale}`, corpus `{found.corpus}`,"
-        f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. Command: `{points['command'].iloc[0]}`.",
+        f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. {_commands(points)}.",
         *_list(verdicts.groups(experiment, table, tunings)),
         *figure,
         "## Scores on held-out documents",
@@ -238,6 +240,11 @@ def _floors(experiment: Experiment, finished: Sequence[Run]) -> list[str]:
         n = {f"{int(run[f'{column.key}_n']):,}" for run in finished}
         lines += [f"- {column.heading}: {', '.join(found)}; n = {' or '.join(sorted(n))}"] if found else []
     return ["Floors and numbers of answers (n) of the held-out sets:", "\n".join(lines), LEXICAL_FLOOR] if lines else []
+
+
+def _commands(points: pd.DataFrame) -> str:
+    commands = list(dict.fromkeys(points["command"]))
+    return f"Command{'s' * (len(commands) > 1)}: {', and '.join(f'`{command}`' for command in commands)}"
 
 
 def _finished(table: Sequence[Row]) -> list[Run]:
