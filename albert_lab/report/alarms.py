@@ -41,7 +41,7 @@ def _at_floor(table: Sequence[Row], column: str, *, lexical: bool) -> list[str]:
     if len(rows) > 1 and sum(counts) == total:
         return [f"All {total} runs: {words.rstrip(',')}"]
     return [
-        f"{name(row.labels)}: {words} in {_share(count, len(row.runs))}"
+        f"{name(row.labels) or 'the only row'}: {words} in {_share(count, len(row.runs))}"
         for row, count in zip(rows, counts, strict=True)
         if count
     ]

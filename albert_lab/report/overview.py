@@ -105,9 +105,9 @@ def _contents(collection: Collection, at: Path | None) -> str:
 
 
 def _source(entry: Entry) -> str:
-    """The tables and figures of the paper that the experiment reproduces."""
+    """The tables and figures of the paper that the experiment reproduces; of a study of your own, its whole source."""
     parts = [part.strip() for part in entry.experiment.source.replace(" and Figure", ", Figure").split(",")]
-    start = next(index for index, part in enumerate(parts) if part.startswith(("Table", "Figure")))
+    start = next((index for index, part in enumerate(parts) if part.startswith(("Table", "Figure"))), 0)
     return ", ".join(parts[start:])
 
 

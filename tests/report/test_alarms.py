@@ -31,6 +31,11 @@ def test_each_row_is_one_line():
     ]
 
 
+def test_an_alarm_of_a_table_without_axes_names_its_only_row():
+    table = [Row({}, {}, [{"run": "0", "seed": 0, "alarms": SOP}], {})]
+    assert section(table) == "- the only row: SOP at chance in its one run."
+
+
 def test_an_alarm_of_all_rows_is_one_line():
     assert section(rows([{"alarms": SOP}] * 3, [{"alarms": SOP}] * 3)) == "- All 6 runs: SOP at chance."
 

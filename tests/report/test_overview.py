@@ -117,3 +117,10 @@ def test_missing_items_are_named_with_their_reasons(tmp_path):
 def test_a_folder_without_reports_below_it_is_no_collection(folder, tmp_path):
     assert not collection.holds_reports(tmp_path / folder)
     assert not collection.holds_reports(paths.PACKAGE)
+
+
+def test_a_study_with_the_name_of_a_table_and_a_source_of_its_own_is_listed(tmp_path):
+    folder = put(tmp_path, "smoke-sotu")
+    file = folder / "experiment.yaml"
+    file.write_text(re.sub("^source: .*$", "source: my own question", file.read_text(), flags=re.MULTILINE))
+    assert "| my own question" in overview.write(tmp_path).read_text()
