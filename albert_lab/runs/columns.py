@@ -14,8 +14,8 @@ from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | None = None) -> dict[str, str]:
     """The task that fills each downstream column of a table: its name, or the user's file that load_task() takes.
 
-    The official task if its data is available, else the one that the corpus provides in its place, else none. If names
-    are given, only these tasks.
+    The task itself if its data is available or made of the corpus, else the one that the corpus provides in its place,
+    else none. If names are given, only these tasks.
 
     Raises:
         ConfigError: an unknown task, or two tasks with the same name.
@@ -60,7 +60,7 @@ def check_data(task: TaskConfig, splits: Sequence[str] = ()) -> None:
 
 
 def _has_data(task: TaskConfig) -> bool:
-    return all(task.file(paths.tasks_data(), split).exists() for split in ("train", "dev"))
+    return task.is_made_of_corpus or all(task.file(paths.tasks_data(), split).exists() for split in ("train", "dev"))
 
 
 def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[str, str]:

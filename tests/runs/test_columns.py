@@ -26,6 +26,11 @@ def test_a_column_without_data_or_replacement_has_no_task(tmp_path, monkeypatch)
     assert columns.choose(["qnli", "mnli", "wnli"], load(["scale=smoke"])) == {"mnli": "pair-relation"}
 
 
+def test_a_task_made_of_the_corpus_can_be_a_column(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    assert columns.choose(["mlm_accuracy", "era"], load(["scale=smoke"])) == {"era": "era"}
+
+
 def test_a_corpus_without_years_has_no_era(corpus):
     assert columns.choose(["sst2"], toy_config(corpus)) == {"sst2": "document-half"}
 
