@@ -17,7 +17,7 @@ CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
 # DECISIONS.md). Used until a run was made here.
 MEASURED_UTILISATION = 1 / 3
 # So small that no BLAS divides a product among threads, which would wait for each other on a busy machine.
-MATRIX_SIZE = 96
+MATRIX_SIZE = 80
 # Measured, see DECISIONS.md.
 MEMORY = (
     "Memory is that of tensors alone. A process that trains on a CPU takes about 500 MiB more, and more with more text:"
