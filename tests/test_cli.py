@@ -12,6 +12,7 @@ from parity import BERT, make_bert
 from records import toy_record
 from toy import toy_overrides, write_corpus
 from toy_folders import toy_run, toy_tokenizer_file
+from toy_reports import toy_report
 from toy_tasks import toy_task
 
 from albert_lab import __version__, owners, paths
@@ -340,6 +341,20 @@ def test_a_published_report_is_a_copy_that_later_studies_only_read(
     assert {file: file.read_bytes() for file in published.rglob("*.*")} == before
     remade = here(*study, "--remake-recorded")
     assert "0 finished before, 2 to make" in remade.stderr
+
+
+def test_a_report_without_layers_has_no_figure_of_layers(tmp_path):
+    report = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
+    refused = here("plot", "layer-similarity", str(report))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "has no data for the figure layer-similarity: its layers were not measured" in refused.stderr
+
+
+def test_several_reports_are_published_together_or_not_at_all(tmp_path):
+    report = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
+    (tmp_path / "other").mkdir()
+    assert here("publish", str(report), str(tmp_path / "other"), "--to", str(tmp_path / "published")).returncode == 2
+    assert not (tmp_path / "published").exists()
 
 
 def test_publishing_removes_published_runs_only_on_request(corpus, own_home, runs_here, empty_figures):

@@ -75,6 +75,7 @@ def layer_similarity(
 def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) -> list[Path]:
     """Draw the layers of the named runs, reports and model folders in one figure."""
     from albert_lab.config.compose import load
+    from albert_lab.errors import ConfigError
     from albert_lab.figures.files import compare_layers, draw
     from albert_lab.interop import encoders
     from albert_lab.runs import layers
@@ -84,7 +85,10 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
     folders = [runs.find(source) for source in sources]
     reports = [folder for folder in folders if (folder / study.STUDY).is_file()]
     if reports and len(folders) == 1:
-        return draw(reports[0], LAYERS, out)
+        found = draw(reports[0], LAYERS, out)
+        if not found:
+            raise ConfigError(f"{reports[0]} has no data for the figure {LAYERS}: its layers were not measured")
+        return found
     config = load(settings)
     tables = []
     for folder in folders:

@@ -63,7 +63,10 @@ def publish(
     Runs of published reports count as finished in later studies.
     """
     from albert_lab.report.publish import publish
+    from albert_lab.studies import study
 
+    for folder in folders:
+        study.read(folder)  # nothing is published if one of them is no report
     for folder in folders:
         print(publish(folder, to or paths.published(), replace=replace))
 

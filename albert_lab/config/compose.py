@@ -307,7 +307,11 @@ def parse(overrides: Sequence[str]) -> list[Override]:
             try:
                 (override,) = parser.parse_overrides([text])
             except HydraException as error:
-                raise ConfigError(f"{text!r} cannot be read as KEY=VALUE: {_explain(error)}") from error
+                remedy = "a value with other characters than letters, digits and ._/:- needs quotes of its own"
+                example = f"{text.split('=')[0]}='...'"
+                raise ConfigError(
+                    f'{text!r} cannot be read as KEY=VALUE: {_explain(error)}; {remedy}: "{example}"'
+                ) from error
             _refuse_unusable(override)
             parsed.append(override)
         return parsed

@@ -62,7 +62,7 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
             preparing.prepare_all((item.run for item in todo if states.state(item.run.folder) != "done"), to_stderr)
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
-        is_any_done = any(item.state in states.FINISHED for item in selected.items.values())
+        is_any_done = any(item.state in states.FINISHED for item in planned)
         outcome.code = SOME_FAILED if is_any_done else 1
     for name, error in outcome.failures.items():
         to_stderr(f"FAILED {name}: {error}")

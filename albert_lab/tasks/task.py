@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 
 from albert_lab import paths
-from albert_lab.config.compose import parse
+from albert_lab.config.compose import groups, parse
 from albert_lab.config.schema import PositiveInt, RunConfig, Section
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import read_yaml
@@ -105,6 +105,14 @@ class TaskConfig(Section):
         if known and (unknown := [name for name in names if name not in known]):
             raise ValueError(f"{info.field_name}={unknown[0]} is unknown (allowed: {', '.join(known)})")
         return names
+
+    @field_validator("settings")
+    @classmethod
+    def _are_of_known_scales(cls, settings: dict[str, TaskSettings]) -> dict[str, TaskSettings]:
+        known = groups()["scale"]
+        if unknown := [scale for scale in settings if scale not in known]:
+            raise ValueError(f"settings.{unknown[0]}: scale={unknown[0]} is unknown (allowed: {', '.join(known)})")
+        return settings
 
     @field_validator("settings")
     @classmethod

@@ -371,6 +371,7 @@ def test_the_value_of_an_axis_can_be_composed_again():
         ("~masking=official", "a key cannot be removed"),
         ("model=glob(huge*)", "has no value"),
         ("seed=[1,2", r"'seed=\[1,2' cannot be read as KEY=VALUE"),
+        ("corpus.path=été", "needs quotes of its own: \"corpus.path='...'\""),
     ],
 )
 def test_an_axis_without_a_list_of_different_values_is_refused(text, says):

@@ -219,3 +219,8 @@ def test_lengths_never_exceed_the_pretraining_length():
     assert task.fitted(config.load(["scale=paper"])) == task.at("paper")
     with pytest.raises(ConfigError, match="max_sequence_length=8 of the run is too short for squad2"):
         task.fitted(config.load(["scale=laptop", "max_sequence_length=8"]))
+
+
+def test_settings_of_an_unknown_scale_are_refused():
+    with pytest.raises(ConfigError, match=r"settings\.smok: scale=smok is unknown \(allowed: gpu, laptop, "):
+        load_task("sst2", ["settings.smok.learning_rate=0.001"])
