@@ -41,7 +41,6 @@ RC = {
     "lines.markersize": 4.5,
     "legend.frameon": False,
     "legend.handlelength": 3.2,
-    "svg.hashsalt": "albert-lab",  # names of clip paths would be random
     "savefig.dpi": 200,
 }
 HASH_DIGITS = 10  # of matplotlib's identifiers in an SVG

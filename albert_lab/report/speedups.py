@@ -1,4 +1,4 @@
-"""Throughput relative to one row of a table."""
+"""Throughput relative to one row of a table, and whether the speeds of rows can be compared."""
 
 from collections.abc import Mapping, Sequence
 

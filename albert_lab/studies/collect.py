@@ -69,10 +69,11 @@ def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str
     rows = []
     for item in planned:
         row: dict[str, object] = {**item.point.as_columns()}
-        config, state = item.point.config, "done" if item.is_recorded else states.state(item.run.folder)
+        config, here = item.point.config, states.state(item.run.folder)
+        state = "done" if item.is_recorded else here
         reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
         row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
-        row["failed_tasks"] = _lacking(item) if states.state(item.run.folder) == "done" else ""
+        row["failed_tasks"] = _lacking(item) if here == "done" else ""
         rows.append(row | {"scale": config.scale.name, "corpus": config.corpus.name, "command": command})
     return pd.DataFrame(rows)
 
