@@ -1,7 +1,10 @@
 """Paths of the configuration and experiment files, and of the output of commands."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+
+from albert_lab.errors import ConfigError
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -16,9 +19,18 @@ CONF = _shipped("conf")
 EXPERIMENTS = _shipped("experiments")
 
 
+def _output(variable: str, default: Callable[[], Path]) -> Path:
+    given = os.environ.get(variable)
+    folder = Path(given).expanduser().absolute() if given else default()
+    if file := next((each for each in (folder, *folder.parents) if each.is_file()), None):
+        named = f"{variable}={given}: {file}" if given else file
+        raise ConfigError(f"{named} is a file; a folder is needed")
+    return folder
+
+
 def home() -> Path:
     """Folder below which commands write: $ALBERT_LAB_HOME, else lab/ in the current folder."""
-    return Path(os.environ.get("ALBERT_LAB_HOME") or "lab").expanduser().absolute()
+    return _output("ALBERT_LAB_HOME", Path("lab").absolute)
 
 
 def runs() -> Path:
@@ -28,12 +40,12 @@ def runs() -> Path:
 
 def reports() -> Path:
     """Folder of the written reports: $ALBERT_LAB_REPORTS, else reports/ in home()."""
-    return Path(os.environ.get("ALBERT_LAB_REPORTS") or home() / "reports").expanduser().absolute()
+    return _output("ALBERT_LAB_REPORTS", lambda: home() / "reports")
 
 
 def published() -> Path:
     """Folder of published reports: $ALBERT_LAB_PUBLISHED, else reports/ in the current folder."""
-    return Path(os.environ.get("ALBERT_LAB_PUBLISHED") or "reports").expanduser().absolute()
+    return _output("ALBERT_LAB_PUBLISHED", Path("reports").absolute)
 
 
 def figures() -> Path:
@@ -43,9 +55,9 @@ def figures() -> Path:
 
 def tasks_data() -> Path:
     """Folder of the downstream tasks' data (glue, squad, race): $ALBERT_LAB_TASKS, else data/ in home()."""
-    return Path(os.environ.get("ALBERT_LAB_TASKS") or home() / "data").expanduser().absolute()
+    return _output("ALBERT_LAB_TASKS", lambda: home() / "data")
 
 
 def cache() -> Path:
     """Folder of token shards and tokenizers: $ALBERT_LAB_CACHE, else cache/ in home()."""
-    return Path(os.environ.get("ALBERT_LAB_CACHE") or home() / "cache").expanduser().absolute()
+    return _output("ALBERT_LAB_CACHE", lambda: home() / "cache")

@@ -9,8 +9,8 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["paths", "errors", "naming", "machine", "allocator", "score", "messages", "squeue"],
-    ["owners", "rank"],
+    ["errors", "naming", "distinct", "machine", "allocator", "score", "messages", "squeue"],
+    ["paths", "owners", "rank"],
     ["locks"],
     ["in_use", "signals", "storage", "files"],
     ["config"],

@@ -83,6 +83,7 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "--jobs", "1000000000"], "1000000000 is neither a whole number from 1 to 1000 nor auto"),
         (["swep", "seed=1,2"], "sweep"),
         (["sop-vs-nsp", "--tasks", "mnly"], "task mnly is unknown; did you mean mnli?"),
+        (["sop-vs-nsp", "--tasks", "nope.yaml"], "task nope.yaml: the file does not exist"),
         (["sop-vs-nsp", "--tasks", "cola,mnly"], "task mnly is unknown"),
         (["sop-vs-nsp", "--tasks", "none,cola"], "--tasks none,cola: different tasks"),
         (["finetune", "nowhere", "--tasks", "cola,cola"], "--tasks cola,cola: different tasks"),

@@ -165,7 +165,7 @@ def test_every_key_of_an_experiment_file_and_every_variable_is_documented():
     assert all(f"`{key}`" in study for key in experiment.Experiment.model_fields if key != "name")
     environment = (CHECKOUT / "docs" / "environment.md").read_text()
     code = "".join(file.read_text() for file in paths.PACKAGE.rglob("*.py"))
-    read = set(re.findall(r'environ(?:\.get\(|\[)"(ALBERT_LAB_\w+)"', code))
+    read = set(re.findall(r'(?:environ(?:\.get\(|\[)|_output\()"(ALBERT_LAB_\w+)"', code))
     assert len(read) > 4
     assert all(f"`{name}`" in environment for name in read - {"ALBERT_LAB_THREADS"})  # of a child process
 

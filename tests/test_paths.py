@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from albert_lab import paths
+from albert_lab.errors import ConfigError
 
 FOLDERS = {"runs": paths.runs, "reports": paths.reports, "cache": paths.cache, "data": paths.tasks_data}
 VARIABLES = {"reports": "ALBERT_LAB_REPORTS", "cache": "ALBERT_LAB_CACHE", "data": "ALBERT_LAB_TASKS"}
@@ -51,3 +52,17 @@ def test_variables_may_be_relative_empty_or_start_with_the_home_folder(monkeypat
     assert paths.home() == tmp_path / "lab"
     monkeypatch.setenv("ALBERT_LAB_HOME", "~/there")
     assert paths.home() == Path.home() / "there"
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_file_in_the_place_of_a_folder_is_refused(monkeypatch, tmp_path, name):
+    file = tmp_path / "file"
+    file.write_text("")
+    for given in (file, file / "below"):
+        monkeypatch.setenv(VARIABLES[name], str(given))
+        with pytest.raises(ConfigError, match=f"^{VARIABLES[name]}={given}: {file} is a file; a folder is needed$"):
+            FOLDERS[name]()
+    monkeypatch.delenv(VARIABLES[name])
+    (tmp_path / "lab").write_text("")
+    with pytest.raises(ConfigError, match=f"^{tmp_path / 'lab'} is a file; a folder is needed$"):
+        FOLDERS[name]()

@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from albert_lab import paths
+from albert_lab.distinct import Distinct
 from albert_lab.naming import Name
 
 # Increment it with every change that affects scores: it is part of every run's name.
@@ -307,7 +308,7 @@ class ScaleConfig(Section):
     """
 
     name: Name
-    seeds: tuple[int, ...]
+    seeds: Annotated[tuple[int, ...], Distinct]
     budget: ScaleBudget
     roles: dict[str, dict[str, str | int]]
 

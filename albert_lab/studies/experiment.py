@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from albert_lab import paths
 from albert_lab.config.compose import axes, describe
 from albert_lab.config.schema import SEEDS, Keep
+from albert_lab.distinct import Distinct, check_distinct
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
 from albert_lab.naming import Name
@@ -59,6 +60,9 @@ class PaperFigure(_ExperimentPart):
 
 # The replacement of a value of the paper: one override's value for the axis, or overrides of several keys.
 Choice = str | tuple[str, ...]
+
+
+FinetuningSeed = Annotated[int, Field(ge=0, lt=SEEDS)]
 
 
 class BeyondPaper(_ExperimentPart):
@@ -111,12 +115,12 @@ class Experiment(_ExperimentPart):
     start_from: tuple[Link, ...] = ()
     continues: str | None = None
     speed_relative_to: dict[str, str] | None = None
-    columns: tuple[str, ...] = (*INTRINSIC, *AVERAGED, AVERAGE)
+    columns: Annotated[tuple[str, ...], Distinct] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
-    finetuning_seeds: tuple[Annotated[int, Field(ge=0, lt=SEEDS)], ...] | None = Field(default=None, min_length=1)
+    finetuning_seeds: Annotated[tuple[FinetuningSeed, ...] | None, Distinct] = Field(default=None, min_length=1)
     ensemble: EnsembleRow | None = None
     claims: tuple[Claim, ...] = ()
-    figures: tuple[str, ...] = ("learning-curves",)
+    figures: Annotated[tuple[str, ...], Distinct] = ("learning-curves",)
     paper_figure: PaperFigure | None = None
     notes: tuple[str, ...] = ()
 
@@ -252,6 +256,11 @@ def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
 def _choices(axis: str, values: Any) -> dict[str, Choice]:
     if not isinstance(values, dict | list | tuple) or not values:
         raise ValueError(f"{axis}: {values} gives no values: a list of them, or of labels with overrides, is needed")
+    if not isinstance(values, dict):
+        try:
+            check_distinct([str(value) for value in values])
+        except ValueError as error:
+            raise ValueError(f"{axis}: {error}") from error
     pairs = values.items() if isinstance(values, dict) else ((value, value) for value in values)
     return {
         str(label): tuple(str(item) for item in value) if isinstance(value, list | tuple) else str(value)

@@ -144,9 +144,20 @@ class _Points:
                 " split it into several"
             )
         asked = ((row, seed) for row in expand(self.rows) for seed in self._seeds)
-        return [
+        found = [
             self._point(row, seed) for row, seed in with_progress(asked, number, "composed {} of {} runs", self._say)
         ]
+        self._refuse_equal_values(found)
+        return found
+
+    def _refuse_equal_values(self, found: Sequence[Point]) -> None:
+        """Values that are written differently can be equal, such as 0 and 0.0: one run would be two rows."""
+        for axis in self.rows:
+            plain: dict[str, str] = {}
+            for point in found:
+                label, value = point.row[axis], point.value(axis)
+                if self._overrides(axis, label) == (f"{axis}={label}",) and plain.setdefault(value, label) != label:
+                    raise ConfigError(f"{axis}={plain[value]},{label}: both are {value}")
 
     def _overrides(self, axis: str, label: str) -> tuple[str, ...]:
         choice = self._choices.get(axis, {}).get(label, label)

@@ -1,10 +1,11 @@
 """Settings of the fine-tuning on a task at one scale."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from albert_lab.config.schema import PositiveInt, Section
+from albert_lab.distinct import Distinct
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
 
@@ -33,7 +34,7 @@ class TaskSettings(Section):
     max_sequence_length: int = Field(ge=8)
     train_examples: int | None = Field(gt=0)
     dev_examples: int | None = Field(gt=0)
-    seeds: tuple[int, ...] = Field(min_length=1)
+    seeds: Annotated[tuple[int, ...], Distinct] = Field(min_length=1)
     retries: int = Field(ge=0)
     question_length: int | None = Field(default=None, gt=0)
     stride: int | None = Field(default=None, gt=0)

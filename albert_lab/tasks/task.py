@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_
 from albert_lab import paths
 from albert_lab.config.compose import groups, parse
 from albert_lab.config.schema import PositiveInt, RunConfig, Section
+from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import read_yaml
 from albert_lab.naming import Name
@@ -65,8 +66,8 @@ class TaskConfig(Section):
     data: dict[str, str]
     hub: HubSource | None
     format: Format
-    metrics: tuple[str, ...] = Field(min_length=1)
-    main: tuple[str, ...] = Field(min_length=1)
+    metrics: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
+    main: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
     start_from: str | None
     note: str | None
     official_examples: dict[str, int]
@@ -269,6 +270,8 @@ def load_start(task: TaskConfig) -> TaskConfig | None:
 def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
     file = Path(name) if name.endswith(".yaml") else paths.CONF / "task" / f"{name}.yaml"
     if not file.is_file():
+        if file == Path(name):
+            raise ConfigError(f"task {name}: the file does not exist")
         near = difflib.get_close_matches(name, task_names(), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(f"task {name} is unknown{hint} (allowed: {', '.join(task_names())}, or a .yaml file)")

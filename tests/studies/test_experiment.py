@@ -240,6 +240,13 @@ def test_every_given_value_is_a_row_of_its_own(layers):
     assert len({each.row["model.num_layers"] for each in found}) == 5
 
 
+def test_values_that_are_equal_though_written_differently_are_refused():
+    with pytest.raises(ConfigError, match=r"^dropout=0,0\.0: both are 0\.0$"):
+        grid_points.points(toy(grid={"dropout": ["0.1", "0", "0.0"]}))
+    with pytest.raises(ConfigError, match=r"^dropout=0,0\.0: both are 0\.0$"):
+        points_of("sharing", "smoke", "dropout=0,0.0")
+
+
 def test_a_seed_changes_nothing_else_of_a_configuration():
     overrides = ["scale=smoke", "seed=3,7"]
     found = grid_points.points(experiment.named("sharing"), overrides)
@@ -316,6 +323,9 @@ ALIASES = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 7)}]" for a, b in zip("a
         ("title: a\nsource: b\ngrid: {seed: []}", "seed: [] gives no values"),
         (f"{ASKED}\nbeyond_paper: []", "beyond_paper"),
         (f"{ASKED}\nfinetuning_seeds: [-1]", "finetuning_seeds.0=-1"),
+        (f"{ASKED}\nfinetuning_seeds: [0, 1, 0]", "finetuning_seeds: 0 is given twice"),
+        ("title: a\nsource: b\ngrid: {dropout: [0, 0.1, 0]}", "dropout: 0 is given twice"),
+        ("title: a\nsource: b\ngrid: {}\ncolumns: [mnli, mnli]", "columns: mnli is given twice"),
         (f"{ASKED}\ngrid: {{seed: [{'9' * 6000}]}}", "cannot be read as YAML"),
         (f"{ASKED}\nx: {'[' * 99}{']' * 99}", "nested more than 64 deep"),
         (f"{ASKED}\na: &a [1, 1, 1, 1, 1, 1, 1]\n{ALIASES}", "more than 100,000 values, with its aliases expanded"),

@@ -64,6 +64,7 @@ def test_written_examples_are_read_back(name, tmp_path):
         ({"question": None}, "passage or question must name a column"),
         ({"options": ("one",)}, "options must name 2 to 26 columns"),
         ({"labels": ("1", "2")}, "2 labels for 3 options"),
+        ({"labels": ("1", "2", "1")}, "1 is given twice"),
     ],
 )
 def test_an_unreadable_form_is_refused(changes, says):

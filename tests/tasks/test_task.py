@@ -146,7 +146,7 @@ def test_a_file_of_the_user_is_a_task(tmp_path):
     ("name", "overrides", "says"),
     [
         ("sst", [], r"task sst is unknown; did you mean sst2\? \(allowed: .*cola, .*mnli, .* or a \.yaml file\)"),
-        ("nowhere.yaml", [], r"task nowhere\.yaml is unknown"),
+        ("nowhere.yaml", [], r"task nowhere\.yaml: the file does not exist"),
         ("sst2", ["colour=red"], r"sst2\.yaml: unknown key colour"),
         ("sst2", ["settings.laptop.stepz=3"], r"unknown key settings\.laptop\.stepz"),
         ("sst2", ["settings.paper.steps=many"], r'settings\.paper\.steps="many": .*integer'),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator
 
+from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.formats import read_bytes
 
@@ -22,7 +23,7 @@ def _as_texts(labels: Any) -> Any:
 
 
 # Labels as written in the file; an integer is read as its digits.
-Labels = Annotated[tuple[str, ...] | None, BeforeValidator(_as_texts)]
+Labels = Annotated[tuple[str, ...] | None, BeforeValidator(_as_texts), Distinct]
 
 
 class TaskRow(NamedTuple):
