@@ -121,7 +121,7 @@ def open_run(folder: Path) -> Opened:
     Raises:
         ConfigError: it is not a run folder, or its weights do not fit its configuration.
         MissingDataError: weights or tokenizer do not exist.
-        CheckpointError: the weights are damaged.
+        DamagedFileError: the weights are damaged.
     """
     run = runs.read(folder)
     weights = folder / folders.SAFETENSORS

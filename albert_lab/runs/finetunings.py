@@ -84,7 +84,7 @@ def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
 
     Raises:
         MissingDataError: its weights were removed.
-        CheckpointError: they are damaged.
+        DamagedFileError: they are damaged.
     """
     from albert_lab.data.tokenizer.cache import find_or_train, load_tokenizer
     from albert_lab.tasks.model import InitialModel

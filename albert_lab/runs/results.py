@@ -17,7 +17,7 @@ METRICS = "metrics.jsonl"
 LAYERS = "layers.csv"
 
 
-REMEDY = "put it back, or make the run again: remove its folder, or give --fresh"
+REMEDY = "put it back, or remove the folder of the run, and the run is made again"
 
 
 class _Line(BaseModel):

@@ -60,7 +60,7 @@ def build_model(start: InitialModel, kind: TaskKind, dropout: float, seed: int) 
     """Builds a model to fine-tune: the encoder and pooler of a run (or random ones) and a random head.
 
     Raises:
-        MissingDataError, ConfigError, checkpoint.CheckpointError: see checkpoint.load_weights.
+        MissingDataError, ConfigError: see checkpoint.load_weights.
     """
     shape = replace(EncoderShape.from_config(start.config), dropout=dropout)
     pretrained = PretrainingModel(shape, len(start.config.inter_sentence.labels), seed)

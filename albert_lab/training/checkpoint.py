@@ -20,15 +20,16 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from albert_lab import __version__
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.storage import sync
 
 MODEL, OPTIMIZER, STATE, DIGESTS = "model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"
 KEPT = 2
+REMEDY = "remove the folder of the run, and make it again"
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint or weights cannot be written, or weights cannot be read. The command line exits with code 1."""
+    """A checkpoint or weights cannot be written. The command line exits with code 1."""
 
 
 def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> Path:
@@ -93,7 +94,7 @@ def load_last(folder: Path, model: nn.Module, optimizer: Optimizer, run_name: st
 
     Raises:
         MissingDataError: there is no checkpoint.
-        CheckpointError: the last one is damaged.
+        DamagedFileError: the last one is damaged.
         ConfigError: it belongs to another run, or its tensors do not fit the model.
     """
     return _load(_last(folder), model, optimizer, run_name)
@@ -104,7 +105,7 @@ def last_weights(folder: Path) -> Path:
 
     Raises:
         MissingDataError: there is no checkpoint.
-        CheckpointError: the last one is damaged.
+        DamagedFileError: the last one is damaged.
     """
     return _last(folder) / MODEL
 
@@ -112,10 +113,10 @@ def last_weights(folder: Path) -> Path:
 def _last(folder: Path) -> Path:
     found = _checkpoints(folder)
     if not found:
-        raise MissingDataError(f"{folder} has no checkpoint: the run's weights are gone (--fresh repeats the run)")
+        raise MissingDataError(f"{folder} has no checkpoint: the run's weights are gone; {REMEDY}")
     damage = _damage(found[-1])
     if damage is not None:  # the previous checkpoint is of an earlier step, and would be another start
-        raise CheckpointError(f"checkpoint {found[-1]} is damaged: {damage} (--fresh repeats its run)")
+        raise DamagedFileError(found[-1], f"the checkpoint is damaged: {damage}", REMEDY)
     return found[-1]
 
 
@@ -152,7 +153,7 @@ def load_weights(path: Path, model: nn.Module) -> None:
 
     Raises:
         MissingDataError: the file does not exist.
-        CheckpointError: the file is damaged.
+        DamagedFileError: the file is damaged.
         ConfigError: names, shapes or types of its tensors are not those of the model.
     """
     if not path.is_file():
@@ -160,7 +161,7 @@ def load_weights(path: Path, model: nn.Module) -> None:
     try:
         tensors = safetensors.torch.load_file(path)
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"weights {path} are damaged: {error}") from error
+        raise DamagedFileError(path, f"the weights are damaged: {error}") from error
     set_weights(model, tensors, str(path))
 
 

@@ -31,7 +31,7 @@ class Inherited:
 
         Raises:
             MissingDataError: the run has no checkpoint.
-            CheckpointError: its last checkpoint is damaged.
+            DamagedFileError: its last checkpoint is damaged.
             ConfigError: its weights do not fit the model.
         """
         checkpoints = self.folder / "checkpoint"

@@ -10,10 +10,9 @@ from parity import ALBERT, BERT, make_albert
 from toy_folders import toy_run, toy_tokenizer_file, trained_model
 
 import albert_lab
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.interop.export import export
 from albert_lab.interop.loading import load, open_folder
-from albert_lab.training.checkpoint import CheckpointError
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ def test_a_missing_folder_tokenizer_or_weights_file_is_reported(spiece, own_home
         open_folder(run.name[:-3])
     for file in (run / "checkpoint").glob("*/model.safetensors"):
         file.unlink()
-    with pytest.raises(CheckpointError, match=r"is damaged: .*model\.safetensors"):
+    with pytest.raises(DamagedFileError, match=r"is damaged: .*model\.safetensors"):
         load(run)
     shutil.rmtree(run / "checkpoint")
     with pytest.raises(MissingDataError, match="has no checkpoint"):

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from albert_lab.config.schema import OptimizerConfig
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.training.checkpoint import CheckpointError, last_weights, load_latest, load_weights, save, save_weights
 from albert_lab.training.optimizer import build_optimizer
 
@@ -309,7 +309,7 @@ def test_the_weights_of_a_finished_run_are_only_those_of_its_last_step(tmp_path:
         path = save(tmp_path, model, optimizer, {"run_name": RUN, "step": step})
     assert last_weights(tmp_path) == path / "model.safetensors"
     truncate(path / "model.safetensors")
-    with pytest.raises(CheckpointError, match="step-00000002 is damaged.*--fresh"):
+    with pytest.raises(DamagedFileError, match="step-00000002: the checkpoint is damaged.*remove the folder"):
         last_weights(tmp_path)
 
 
@@ -322,7 +322,7 @@ def test_weights_that_cannot_be_used_are_named(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"model\.safetensors does not fit the model"):
         load_weights(file, make(hidden_size=6)[0])
     truncate(file)
-    with pytest.raises(CheckpointError, match=r"model\.safetensors are damaged"):
+    with pytest.raises(DamagedFileError, match=r"model\.safetensors: the weights are damaged"):
         load_weights(file, model)
 
 
