@@ -19,7 +19,7 @@ def end(error: BaseException) -> NoReturn:
         raise error
     if code is not None:
         if not isinstance(error, SystemExit):
-            _say("stopped; the same command resumes from there")
+            _say("stopped; the same command makes what is missing")
         sys.exit(code)
     if isinstance(error, SystemExit):
         raise error

@@ -175,7 +175,7 @@ def _repeatable(words: Sequence[str]) -> list[str]:
 def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
     """Exit with the code of --fail-on if nothing else went wrong and a claim has that verdict."""
     if not code and fail_on and fail_on.replace("-", " ") in decisions:
-        note(f"a claim of the paper is {fail_on.replace('-', ' ')}")
+        note(f"a claim is {fail_on.replace('-', ' ')}")
         raise typer.Exit(NOT_SUPPORTED)
 
 

@@ -81,12 +81,12 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
     It contains the weights as a checkpoint of step 0 without optimizer state, the tokenizer, and import.json.
 
     Raises:
-        ConfigError, MissingDataError: see plan and tokenizer_files.copy.
+        ConfigError, MissingDataError: see plan and tokenizer_files.find_or_convert.
     """
     # First, to check that this is such a folder.
     read_architecture(folder)
     with TemporaryDirectory() as scratch:
-        planned = plan(folder, tokenizer_files.copy(folder, Path(scratch)), overrides, name)
+        planned = plan(folder, tokenizer_files.find_or_convert(folder, Path(scratch)), overrides, name)
         run = planned.run
         file = run.folder / planned.tokenizer_file.name
         settings = run.config.tokenizer.model_copy(update={"model_file": str(file)})

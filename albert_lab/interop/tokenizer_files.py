@@ -137,20 +137,19 @@ def find(folder: Path) -> Path:
     raise MissingDataError(f"{folder} has no tokenizer: neither {MODEL_FILE} nor {JSON_FILE}{advice}")
 
 
-def copy(folder: Path, target: Path) -> Path:
-    """Copies the tokenizer file of a folder into another folder; converts a vocab.txt to a tokenizer.json.
+def find_or_convert(folder: Path, target: Path) -> Path:
+    """The tokenizer file of a folder; for a vocab.txt, the tokenizer.json that is made of it in another folder.
 
     Raises:
         MissingDataError: no tokenizer file, or transformers (for a vocab.txt) is not installed.
         ConfigError: the vocabulary cannot be read.
     """
     try:
-        found = find(folder)
+        return find(folder)
     except MissingDataError:
         if not (folder / VOCABULARY_FILE).is_file():
             raise
         return _convert_vocabulary(folder, target / JSON_FILE)
-    return Path(shutil.copyfile(found, target / found.name))
 
 
 def _convert_vocabulary(folder: Path, target: Path) -> Path:

@@ -22,9 +22,8 @@ def text(folder: Path) -> str:
     columns = [intrinsic_columns(experiment), task_columns(experiment, tunings)]
     parts = [scores_table(experiment, axes, table, some) for some in columns if some]
     parts += _list("What the rows learnt:", learnt(experiment, axes, table))
-    parts += _list(
-        "Claims of the paper:", [_claim(verdict) for verdict in verdicts.as_data(experiment, table, tunings)]
-    )
+    heading = "Claims of the paper:" if experiment.paper or experiment.paper_figure else "Claims:"
+    parts += _list(heading, [_claim(verdict) for verdict in verdicts.as_data(experiment, table, tunings)])
     by_others = verdicts.decided_by_companions(experiment, table, tunings)
     parts += _list("By measures that are not the paper's:", by_others)
     if raised := alarms.section(experiment, table, tunings):

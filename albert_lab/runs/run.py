@@ -158,7 +158,8 @@ def find(text: str) -> Path:
         return named
     if folder.is_dir():
         return folder
-    near = difflib.get_close_matches(text, [run.name for run in paths.runs().glob("*/")], n=1, cutoff=0.4)
+    known = [file.parent.name for file in paths.runs().glob(f"*/{RUN_FILE}")]
+    near = difflib.get_close_matches(text, known, n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}{hint}")
 

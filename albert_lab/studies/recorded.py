@@ -46,21 +46,26 @@ def complete(
 def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
     """Copy a report to a folder next to it if replacing its runs by these would lose numbers that no run folder has.
 
-    The copy counts as a report like the original.
+    The copy counts as a report like the original. Without a copy, a message tells of the runs that leave the report.
     """
     kept = {run.name: run.identities for run in runs}
     lost: set[str] = set()
+    others = 0
     damage = ""
     for file in sorted((folder / reported.FOLDER).glob("*.json")):
         try:
             before = reported.read(file)
             run = paths.runs() / before.name
+            others += before.name not in kept
             has_record = before.name in kept or states.state(run) == "done"
             if not has_record or before.identities - kept.get(before.name, set()) - _identities_in(run, before):
                 lost.add(before.name)
         except DamagedFileError as error:
             damage = str(error)
     if not lost and not damage:
+        if others:
+            what = f"{others} other run{'s' * (others > 1)}"
+            say(f"the report replaces one with {what}, still in {paths.runs()}")
         return
     copies = (folder.with_name(f"{folder.name}-before-{number}") for number in count(1))
     copy = next(copy for copy in copies if not copy.exists())

@@ -81,7 +81,9 @@ def test_numbers_that_are_only_in_a_report_survive_its_replacement(corpus, own_h
         recorded.set_aside(folder, list(runs(items, said.append)), said.append)
         return said
 
-    assert not said_before_a_report_of(planned(experiment, corpus)[:1]), "the run folders have the numbers"
+    (line,) = said_before_a_report_of(planned(experiment, corpus)[:1])
+    assert line == f"the report replaces one with 1 other run, still in {paths.runs()}"
+    assert not folder.with_name("toy-before-1").exists()
     shutil.rmtree(paths.runs())
     items = planned(experiment, corpus)
     assert not said_before_a_report_of(items), "the new report has the numbers"
