@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -76,13 +76,21 @@ def speed(
 
 @app.command(
     rich_help_panel=MODELS,
-    epilog=examples("albert-lab growth", "albert-lab growth scale=gpu --size model.hidden_size --size batch_size"),
+    epilog=examples(
+        "albert-lab growth",
+        "albert-lab growth scale=gpu --size model.hidden_size --size batch_size",
+        "albert-lab growth scale=smoke --size runs",
+    ),
 )
 def growth(
     overrides: Overrides = None,
     size: Annotated[
         list[str] | None,
-        typer.Option("--size", metavar="KEY", help="Vary this setting; may be repeated. By default: all six."),
+        typer.Option(
+            "--size",
+            metavar="KEY",
+            help="Vary this setting; may be repeated. By default: the six settings. `runs`: whole studies.",
+        ),
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each value.")] = 5,
     seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="Seconds of training per round.")] = 0.3,
@@ -95,7 +103,8 @@ def growth(
     """Measure how the time of a step grows with batch, length, layers, hidden size, embedding size and vocabulary.
 
     Prints a table and draws a figure, both next to the growth of the FLOPs. At least half of the values are larger than
-    the configured ones: start from a small configuration.
+    the configured ones: start from a small configuration. With `--size runs`, the time of a study against the number of
+    its runs, one and two at a time: they are trained in full, so start from scale=smoke.
     """
     from functools import partial
 
@@ -103,16 +112,22 @@ def growth(
     from albert_lab.cost import growth as measuring
     from albert_lab.figures import drawing
     from albert_lab.figures import growth as figure
+    from albert_lab.studies import growth as studies
     from albert_lab.studies import sweep
 
-    found = measuring.measure(
-        overrides or [], sizes=size or list(measuring.SIZES), number=rounds, seconds=seconds, say=note
-    )
-    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
-    for file in drawing.write(partial(figure.draw, found), out or paths.figures(), "growth"):
-        note(f"figure: {file}")
-    if found.num_failed:
-        raise typer.Exit(sweep.SOME_FAILED if found.num_failed < len(found.points) else 1)
+    chosen = size or list(measuring.SIZES)
+    sizes = [each for each in chosen if each != "runs"]
+    steps = measuring.measure(overrides or [], sizes=sizes, number=rounds, seconds=seconds, say=note)
+    parts: list[tuple[Any, Any, str]] = [(steps, figure.draw, "growth")] if sizes else []
+    if "runs" in chosen:
+        parts.append((studies.measure(overrides or [], say=note), figure.draw_studies, "growth-runs"))
+    content = {key: value for found, *_ in parts for key, value in found.as_dict().items()}
+    print(json.dumps(content, indent=2) if as_json else "\n\n".join(found.as_text() for found, *_ in parts))
+    for found, draw, name in parts:
+        for file in drawing.write(partial(draw, found), out or paths.figures(), name):
+            note(f"figure: {file}")
+    if steps.num_failed:
+        raise typer.Exit(sweep.SOME_FAILED if steps.num_failed < len(steps.points) else 1)
 
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))

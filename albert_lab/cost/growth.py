@@ -109,7 +109,7 @@ def measure(
         ConfigError: a size that is not one of SIZES, or an invalid configuration.
     """
     if unknown := [size for size in sizes if size not in SIZES]:
-        raise ConfigError(f"--size={unknown[0]} is unknown (allowed: {', '.join(SIZES)})")
+        raise ConfigError(f"--size={unknown[0]} is unknown (allowed: {', '.join(SIZES)}, runs)")
     base = load(overrides)
     points: list[GrowthPoint] = []
     computed: set[str] = set()

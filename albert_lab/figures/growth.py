@@ -1,9 +1,10 @@
-"""The growth of the time of a step with each size, next to growth in proportion to its FLOPs."""
+"""The growth of the time of a step with each size, and of a study with its runs, next to growth in proportion."""
 
 from matplotlib.figure import Figure
 
 from albert_lab.cost.growth import Growth
 from albert_lab.figures import drawing
+from albert_lab.studies.growth import StudyGrowth
 
 COLUMNS = 3
 
@@ -38,4 +39,27 @@ def draw(growth: Growth) -> Figure | None:
     for panel in panels[len(sizes) :]:
         panel.set_visible(False)
     drawing.legend_below(figure, panels[:1])
+    return figure
+
+
+def draw_studies(growth: StudyGrowth) -> Figure:
+    """The time of a study against its number of runs, a line for each number of simultaneous runs."""
+    figure, [[panel]] = drawing.sheet(1, 1)
+    for place, jobs in enumerate(growth.jobs):
+        times = growth.of(jobs)
+        runs, seconds = [each.runs for each in times], [each.seconds for each in times]
+        words = "one run at a time" if jobs == 1 else f"at most {jobs} runs at a time"
+        panel.plot(runs, seconds, label=words, **drawing.style(place))
+    first = growth.times[0]
+    runs = [each.runs for each in growth.of(first.jobs)]
+    expected = [first.seconds * each / first.runs for each in runs]
+    panel.plot(runs, expected, label="in proportion to the runs", **drawing.style(len(growth.jobs), paper=True))
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_formatter("{x:g}")
+    drawing.plain_ticks(panel, runs)
+    panel.set_xlabel("runs")
+    panel.set_ylabel("seconds of the study")
+    drawing.legend_below(figure, [panel])
     return figure

@@ -1,7 +1,7 @@
-"""`python tests/scaling [TOKENS...]`: processes against one, resuming against text, studies against runs and jobs.
+"""`python tests/scaling [TOKENS...]`: processes against one, and resuming against text.
 
-Prints four tables in Markdown: the cost of a step, the difference of the results, the cost of resuming, and the time of
-a study. It prints the load of the machine too, since other work makes all times longer.
+Prints three tables in Markdown: the cost of a step, the difference of the results, and the cost of resuming. It prints
+the load of the machine too, since other work makes all times longer.
 """
 
 import sys

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,13 +31,12 @@ from albert_lab.training.step import Step
 STEPS = 12
 EPOCHS = (0, 10, 40)
 EQUAL_STEPS = 300
-STUDY_SIZES = (1, 2, 4, 8)
 PARTS = ("sentences", "documents", "sources")
 CONFIG = ["batch_size=64", "optimizer=lamb", "dropout=0.1", "machine.micro_batch_size=16", "machine.precision=fp32"]
 
 
 def main(sizes: list[int]) -> None:
-    """Print the four tables."""
+    """Print the three tables."""
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start\n")
     print("| processes | seconds a step | of it adding up | over one process |\n|---|---|---|---|")
     first = None
@@ -60,28 +58,7 @@ def main(sizes: list[int]) -> None:
                     zero = zero or seconds
                     numbers = f"{seconds:.2f} | {seconds / zero:.1f} | {peak >> 20:,} | {before >> 20:,}"
                     print(f"| {size / 1e6:,.0f} M | {how} | {epoch} | {numbers} |", flush=True)
-    print_studies()
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
-
-
-def print_studies() -> None:
-    """Print the time of whole studies at smoke scale, whose text is already prepared."""
-    print("\n| runs | seconds, one run at a time | a run | two at a time | a run | over one at a time |")
-    print("|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        study(1, 1, Path(folder) / "first")
-        for runs in STUDY_SIZES:
-            one, two = (study(runs, jobs, Path(folder) / f"{runs}-{jobs}") for jobs in (1, 2))
-            numbers = f"{one:.1f} | {one / runs:.1f} | {two:.1f} | {two / runs:.1f} | {two / one:.2f}"
-            print(f"| {runs} | {numbers} |", flush=True)
-
-
-def study(runs: int, jobs: int, home: Path) -> float:
-    """Seconds of a study of some runs, a few at a time, in a new home with the cache of its siblings."""
-    settings = ["scale=smoke", f"seed={','.join(map(str, range(runs)))}", "--tasks", "none", "--jobs", str(jobs)]
-    command = [sys.executable, "-m", "albert_lab.cli", "sweep", *settings]
-    own = {"ALBERT_LAB_HOME": str(home), "ALBERT_LAB_CACHE": str(home.parent / "cache")}
-    return timed(lambda: subprocess.run(command, env=os.environ | own, check=True, capture_output=True))
 
 
 def steps(processes) -> tuple[float, float]:
