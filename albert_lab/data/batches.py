@@ -5,7 +5,7 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -157,15 +157,24 @@ class Batches:
         """The plan of an epoch; drops all other plans except the next one."""
         self._begin(epoch)
         for passed in self._plans.keys() - {epoch, epoch + 1}:
-            del self._plans[passed]
-            if plans.is_large(self._shards):
-                plans.drop(self._plan_name(passed))
+            self._drop(passed)
         plan = self._plans[epoch].result()
         if epoch == 0:
             self._first_stats = plan.stats
         if epoch == len(self._starts) - 1:
             self._starts.append(self._starts[-1] + len(plan))
         return plan
+
+    def drop_plans(self) -> None:
+        """Removes the plans on disk that no other process reads; for the end of a run."""
+        with self._lock:
+            for epoch in list(self._plans):
+                self._drop(epoch)
+
+    def _drop(self, epoch: int) -> None:
+        wait([self._plans.pop(epoch)])  # a plan that is being made would appear on disk after its removal
+        if plans.is_large(self._shards):
+            plans.drop(self._plan_name(epoch))
 
     def _begin(self, epoch: int) -> None:
         """Starts to make the plan of an epoch, in a separate thread that ends when the plan is finished."""

@@ -196,6 +196,7 @@ def _pretrain(
         if processes.leads:
             made_with = provenance(device.type, precision, threads, processes.places, trained, code)
             results.write(folder, make_record(run, trained, batches, train, dev, made_with))
+        batches.drop_plans()
     return True
 
 
