@@ -41,11 +41,13 @@ def regime(records: Sequence[RunRecord], source: str) -> tuple[str, str]:
 
 
 def dropped(runs: Sequence[Run]) -> str:
-    """The share of text dropped because a chunk has a single sentence; empty if it is small."""
-    if not runs or max(run["dropped_text_share"] for run in runs) < MUCH_TEXT:
+    """The share of text dropped because a chunk has a single sentence, in runs that drop any; empty if it is small."""
+    dropping = [run for run in runs if run["dropped_text_share"] > 0]
+    if not dropping or max(run["dropped_text_share"] for run in dropping) < MUCH_TEXT:
         return ""
-    chunks, text = (mean_percent(runs, f"dropped_{what}_share") for what in ("chunk", "text"))
-    return f"Chunks of a single sentence were dropped: {chunks} of the chunks, with {text} of the text."
+    except_some = "" if len(dropping) == len(runs) else ", except in rows that pair them"
+    chunks, text = (mean_percent(dropping, f"dropped_{what}_share") for what in ("chunk", "text"))
+    return f"Chunks of a single sentence were dropped{except_some}: {chunks} of the chunks, with {text} of the text."
 
 
 def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
