@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from toy import toy_overrides
 
@@ -19,7 +20,7 @@ def test_times_are_told_beside_those_of_one_run_at_a_time():
 def test_the_figure_has_a_line_for_each_number_of_simultaneous_runs_and_one_in_proportion():
     times = (StudyTime(1, 1, 10.0), StudyTime(2, 1, 18.0), StudyTime(1, 2, 12.0), StudyTime(2, 2, 11.0))
     (panel,) = figure.draw_studies(StudyGrowth(times, ())).axes
-    drawn = {line.get_label(): list(line.get_ydata()) for line in panel.get_lines()}
+    drawn = {line.get_label(): np.asarray(line.get_ydata()).tolist() for line in panel.get_lines()}
     assert drawn == {
         "one run at a time": [10.0, 18.0],
         "at most 2 runs at a time": [12.0, 11.0],
