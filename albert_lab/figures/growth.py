@@ -1,5 +1,8 @@
 """The growth of the time of a step with each size, and of a study with its runs, next to growth in proportion."""
 
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from albert_lab.cost.growth import Growth
@@ -29,11 +32,7 @@ def draw(growth: Growth) -> Figure | None:
         base, first = points[0][0], times[0]
         expected = [first * point.flops_ratio / base.flops_ratio for point, _ in points]
         panel.plot(values, expected, label="in proportion to FLOPs", **drawing.style(1, paper=True))
-        panel.set_xscale("log")
-        panel.set_yscale("log")
-        panel.yaxis.set_major_formatter("{x:g}")
-        panel.yaxis.set_minor_formatter("{x:g}")
-        drawing.plain_ticks(panel, values)
+        _make_logarithmic(panel, values)
         panel.set_xlabel(size)
         panel.set_ylabel("ms a step")
     for panel in panels[len(sizes) :]:
@@ -54,12 +53,16 @@ def draw_studies(growth: StudyGrowth) -> Figure:
     runs = [each.runs for each in growth.of(first.jobs)]
     expected = [first.seconds * each / first.runs for each in runs]
     panel.plot(runs, expected, label="in proportion to the runs", **drawing.style(len(growth.jobs), paper=True))
-    panel.set_xscale("log")
-    panel.set_yscale("log")
-    panel.yaxis.set_major_formatter("{x:g}")
-    panel.yaxis.set_minor_formatter("{x:g}")
-    drawing.plain_ticks(panel, runs)
+    _make_logarithmic(panel, runs)
     panel.set_xlabel("runs")
     panel.set_ylabel("seconds of the study")
     drawing.legend_below(figure, [panel])
     return figure
+
+
+def _make_logarithmic(panel: Axes, ticks: Sequence[float]) -> None:
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_formatter("{x:g}")
+    drawing.plain_ticks(panel, ticks)
