@@ -112,7 +112,7 @@ def finetuning_seconds(planned: Sequence[PlannedPoint], known: Rates) -> dict[tu
     """Seconds of each fine-tuning that is not done, by run, task and seed, at the length of its settings."""
     return {
         (item.run.name, task, seed): flops / known.of(item.run.config)
-        for item in {item.run.name: item for item in planned}.values()
+        for item in {item.run.name: item for item in planned if not item.is_recorded}.values()
         for (task, seed), flops in workload.finetuning_flops(item.run, item.tasks.values(), item.seeds).items()
     }
 

@@ -157,8 +157,7 @@ def cost_of(planned: Sequence[PlannedPoint], seen: set[str], known: Rates) -> To
         price = dry_run.price(item, known)
         cost += TotalCost(runs=1, flops=price.flops, seconds=price.seconds, disk_bytes=price.disk_bytes)
     cost += TotalCost(shared=len(planned) - len({item.run.name for item in planned}))
-    missing = [item for item in planned if not item.is_recorded]
-    for (run, task, seed), seconds in dry_run.finetuning_seconds(missing, known).items():
+    for (run, task, seed), seconds in dry_run.finetuning_seconds(planned, known).items():
         key = f"{run}, {task}, seed {seed}"
         if key not in seen:
             seen.add(key)

@@ -1,4 +1,5 @@
 import shutil
+from dataclasses import replace
 
 import pytest
 from records import toy_column, toy_finetuning, toy_record
@@ -12,7 +13,9 @@ from albert_lab.runs import reported, states
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import planning, recorded, study, sweep
 from albert_lab.studies.collect import collect, points_table, runs
+from albert_lab.studies.dry_run import finetuning_seconds
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.rates import Rates
 from albert_lab.studies.study import Study
 from albert_lab.tasks.records import FOLDER as FINETUNINGS
 from albert_lab.tasks.records import identity_of, write_record
@@ -184,9 +187,13 @@ def test_a_run_without_a_requested_fine_tuning_is_made(corpus, own_home, tmp_pat
     asked_for = toy_column("sst2", tuned.model_copy(update={"identity": identity}))
     assert recorded.complete([of_others], item.run, {}) is not None
     assert recorded.complete([of_others], item.run, item.tasks) is None
-    found = recorded.complete([of_others.model_copy(update={"columns": (asked_for,)})], item.run, item.tasks)
+    as_asked = of_others.model_copy(update={"columns": (asked_for,)})
+    found = recorded.complete([as_asked], item.run, item.tasks)
     assert found is not None
     assert found.identities == {identity}
+    known = Rates("cpu")
+    assert list(finetuning_seconds([item], known)) == [(item.run.name, task.name, seed)]
+    assert finetuning_seconds([replace(item, records=(as_asked,))], known) == {}
 
 
 def test_a_parent_that_is_only_recorded_is_made_again_for_its_child(corpus, own_home, runs_here):
