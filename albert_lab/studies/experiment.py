@@ -229,7 +229,7 @@ def scores() -> tuple[str, ...]:
 
 def files() -> list[Path]:
     """The experiment files that come with the package; each is a sub-command."""
-    return sorted(paths.EXPERIMENTS.glob("*.yaml"))
+    return sorted(paths.EXPERIMENTS.glob("*.yaml"), key=lambda file: file.stem)
 
 
 @cache

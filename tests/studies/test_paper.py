@@ -31,7 +31,7 @@ def test_experiments_come_in_the_papers_order_and_figures_last():
     numbers = [re.search(r"Tables? (\d+)", found.source) for found in paper.experiments()]
     tables = [int(number.group(1)) for number in numbers if number]
     assert tables == sorted(tables)
-    assert names[-1] == "layer-similarity"
+    assert names[-2:] == ["layer-similarity", "layer-similarity-sharing"]
 
 
 def test_an_override_that_a_table_refuses_is_reported_with_its_name_before_any_run(own_home):
