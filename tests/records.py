@@ -17,9 +17,11 @@ def _smoke() -> RunConfig:
     return load(["scale=smoke"])
 
 
-def toy_score(value: float, by: str = "head", *, loss: float, lexical_floor: float | None = None) -> Score:
+def toy_score(
+    value: float, by: str = "head", *, loss: float, floor: float = 50, lexical_floor: float | None = None
+) -> Score:
     interval = {"low": value - 3, "high": value + 3}
-    return Score(value=value, n=1000, **interval, floor=50, lexical_floor=lexical_floor, by=by, loss=loss)
+    return Score(value=value, n=1000, **interval, floor=floor, lexical_floor=lexical_floor, by=by, loss=loss)
 
 
 def toy_record(
@@ -42,7 +44,7 @@ def toy_record(
         parameters={"total": 31_000, "encoder": 30_000, "with_pooler": 30_500},
         train_flops_per_token=190_000.0,
         scores={
-            "mlm_accuracy": toy_score(mlm, loss=5 - mlm / 20),
+            "mlm_accuracy": toy_score(mlm, floor=5, loss=5 - mlm / 20),
             "nsp_accuracy": toy_score(nsp, by, loss=0.75, lexical_floor=50.5),
             "sop_accuracy": toy_score(sop, by, loss=0.65, lexical_floor=58),
         },

@@ -14,6 +14,7 @@ from albert_lab.report import alarms
 from albert_lab.report.speedups import INFERENCE, TRAINING, are_of_different_hardware
 from albert_lab.report.statistics import Estimate, holm, seeds_needed
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
+from albert_lab.runs.results import LAYER_NUMBERS
 from albert_lab.studies.checks import AtChance, Claim
 from albert_lab.studies.claim import Comparison, name
 from albert_lab.studies.experiment import AVERAGE, Experiment
@@ -21,6 +22,10 @@ from albert_lab.studies.table import Row
 
 ALPHA = 0.05
 FEWEST_SEEDS = 3
+# The accuracy that shows whether a row has learnt what a metric without a floor of its own measures.
+_LEARNT_BY = {MLM_LIKELIHOOD: "mlm_accuracy", AVERAGE_LIKELIHOOD: AVERAGE_LEARNT} | dict.fromkeys(
+    LAYER_NUMBERS, "mlm_accuracy"
+)
 
 
 class Decision(StrEnum):
@@ -224,13 +229,15 @@ def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: 
     """The reason, from their floors, why the rows of a claim are no evidence; empty if they are.
 
     If the claim is only about its level, a row can be at chance on purpose. This is evidence if another row shows that
-    the metric can be learnt, and this row has learnt the task that it was trained for.
+    the metric can be learnt, and this row has learnt the task that it was trained for. For a metric without a floor of
+    its own, an accuracy shows whether a row has learnt it.
     """
     if isinstance(claim, AtChance) and claim.trained_for and scores.is_at_floor(rows[0], claim.trained_for):
         return f"{name(rows[0].labels)} is at the floor of {claim.trained_for}, which it was trained for"
-    if claim.level is None:
-        low = [row for row in rows if scores.is_at_floor(row, column)]
-        return f"at the floor: {', '.join(name(row.labels) for row in low)}" if low else ""
+    shown_by = _LEARNT_BY.get(column)
+    if claim.level is None or shown_by:
+        low = [name(row.labels) for row in rows if scores.is_at_floor(row, shown_by or column)]
+        return f"at the floor{f' of {shown_by}' if shown_by else ''}: {', '.join(low)}" if low else ""
     has_floor = isinstance(claim, AtChance) or any(scores.floor(row, column) is not None for row in rows)
     if not has_floor or scores.shows_learning(column, claim.level):
         return ""

@@ -361,6 +361,15 @@ def test_companions_are_a_separate_family():
     assert decide(experiment(GREATER), rows)[0].p == decide(experiment(GREATER), table(around(80, 82, 83, 84)))[0].p
 
 
+@pytest.mark.parametrize(("mlm", "decision"), [(5.0, "not learnt"), (9.0, "supported")])
+def test_the_loss_of_a_row_at_the_floor_of_its_accuracy_decides_nothing(mlm, decision):
+    rows = with_losses({"64": 4.0, "128": 3.5, "256": 3.6, "768": 3.3})
+    for run in rows[0].runs:
+        run |= {"mlm_accuracy": mlm + SPREAD[run["seed"]], "mlm_accuracy_floor": 5.0, "mlm_accuracy_n": 2_000}
+    found = companions(experiment(GREATER), rows)
+    assert [str(each.decision) for each in found] == [decision, "supported"]
+
+
 def test_without_losses_there_are_no_companions():
     assert companions(experiment(GREATER), table(around(80, 82))) == []
 

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from toy_reports import toy_report
 
 from albert_lab.report import report
+from albert_lab.report.claims import Decision, decide
 from albert_lab.runs.tables import layer_numbers
 from albert_lab.studies import experiment
+from albert_lab.studies.table import Row
 
 
 def toy_layers(*distances: float, factor: float = 1.0) -> list[dict]:
@@ -67,6 +69,23 @@ def test_claims_on_layers_are_decided_from_the_records_of_a_report(tmp_path):
     assert ": BERT-large − ALBERT-large = +5 [+5, +5], 3 seeds paired" in text
     assert [item["verdict"] for item in json.loads(report.as_json(folder))["verdicts"]][4:] == ["supported"] * 2
     assert " 8.5 ± 1 |" in text.split("## Layers")[1]
+
+
+@pytest.mark.parametrize(("mlm", "decisions"), [(20.0, [Decision.SUPPORTED]), (5.0, [Decision.NOT_LEARNT])])
+def test_a_model_that_has_not_learnt_mlm_is_no_evidence_of_what_layers_do(mlm, decisions):
+    rows = [
+        Row({"model": label}, {}, [layers_of_run(label, seed, degrees, mlm) for seed in range(3)], {})
+        for label, degrees in (("ALBERT-large", 10.0), ("BERT-large", 20.0))
+    ]
+    found = [each for each in decide(experiment.named("layer-similarity"), rows) if each.claim.metric == "last_degrees"]
+    assert [each.decision for each in found] == 2 * decisions
+    reasons = {each.reason.partition(":")[0] for each in found}
+    assert reasons == {"at the floor of mlm_accuracy" if mlm == 5.0 else ""}
+
+
+def layers_of_run(label: str, seed: int, degrees: float, mlm: float) -> dict[str, object]:
+    scores = {"mlm_accuracy": mlm + seed / 10, "mlm_accuracy_floor": 5.0, "mlm_accuracy_n": 2_000}
+    return {"run": f"{label}-{seed}", "seed": seed, "last_degrees": degrees + seed / 10} | scores
 
 
 def test_only_an_experiment_with_measured_layers_can_have_claims_about_them():
