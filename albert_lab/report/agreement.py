@@ -8,6 +8,7 @@ import pandas as pd
 
 from albert_lab.report.claims import FEWEST_SEEDS, printed
 from albert_lab.report.table_scores import TableScores
+from albert_lab.score import LINEAR_PROBE
 from albert_lab.studies.experiment import AVERAGE, Experiment, scores
 from albert_lab.studies.table import Row, paper_cells
 
@@ -43,7 +44,8 @@ class Agreement:
 def agreement(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> Agreement:
     """The agreement of a table with the paper's, over all pairs of its rows in every score that the paper prints.
 
-    The average is left out, since it repeats its tasks. Equal means here never agree with the paper's order.
+    The average is left out, since it repeats its tasks, and so is a linear probe next to a trained head. Equal means
+    here never agree with the paper's order.
 
     Args:
         experiment: the paper's cells.
@@ -73,6 +75,8 @@ def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Agreem
         rows = here.table[first], here.table[second]
         if not theirs or {run["run"] for run in rows[0].runs} & {run["run"] for run in rows[1].runs}:
             continue
+        if _is_probed(rows[0], column) != _is_probed(rows[1], column):
+            continue
         ours = here.estimate([(1.0, rows[0]), (-1.0, rows[1])], column)
         agrees = (
             round(ours.value, 9) * float(theirs) > 0
@@ -85,6 +89,10 @@ def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Agreem
         )
         found += Agreement(1, int(agrees), int(is_decided), int(is_decided and agrees))
     return found
+
+
+def _is_probed(row: Row, column: str) -> bool:
+    return any(run.get(f"{column}_by") == LINEAR_PROBE for run in row.runs)
 
 
 def as_text(found: Agreement) -> str:

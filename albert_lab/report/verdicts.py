@@ -43,8 +43,8 @@ COMPANIONS = (
 MEASURES = {
     AVERAGE_LEARNT: "leaves out tasks that no row has learnt",
     MLM_LIKELIHOOD: "is minus the held-out MLM loss, in nats per token",
-    AVERAGE_LIKELIHOOD: "is minus the mean loss of the same tasks, in nats per example (tasks with many possible"
-    " answers, such as spans of a text, weigh most)",
+    AVERAGE_LIKELIHOOD: "is minus the mean loss of the same tasks after the last step, in nats per example (tasks with"
+    " many possible answers, such as spans of a text, weigh most)",
 }
 WHY_LIKELIHOODS = (
     "Likelihoods are more informative than accuracies where models are small (DataDecide, arXiv 2504.11393)."

@@ -89,7 +89,7 @@ def _quantities(
         Quantity(
             "tokens per parameter",
             _of_one(None if tokens is None else tokens / parameters),
-            (PAPER_TOKENS / 108e6, PAPER_TOKENS / 12e6),
+            (PAPER_TOKENS / 108e6, PAPER_TOKENS / 10e6),
             "Tables 3 and 4",
             "where training and not capacity limits a model, sharing and a small E cost little",
         ),

@@ -106,15 +106,17 @@ def score_columns(name: str, score: Score) -> dict[str, Any]:
 def _downstream(columns: Mapping[str, Sequence[FinetuningRecord]]) -> dict[str, Any]:
     """The downstream columns of a row, in percent: the median over fine-tuning seeds; a loss is in nats.
 
-    The interval is Wilson's for a share of n answers. It is too wide for F1, where an answer scores between 0 and 1;
-    correlations have no interval.
+    Scores are of the best checkpoint on dev, losses of the last step: the checkpoints of a task with constant answers
+    all score the same, and the first of them would be taken, after a few steps of fine-tuning. The interval is Wilson's
+    for a share of n answers. It is too wide for F1, where an answer scores between 0 and 1; correlations have no
+    interval.
     """
     found: dict[str, Any] = {}
     values: dict[str, float] = {}
     for column, records in columns.items():
-        name, score = records[0].task, summarize(records).best
-        values[column] = score.value
-        found |= score_columns(name, score)
+        name, summary = records[0].task, summarize(records)
+        values[column] = summary.best.value
+        found |= score_columns(name, summary.best.model_copy(update={"loss": summary.last.loss}))
         for metric in records[0].best.scores:
             found[f"{name}_{metric}"] = median(record.best.scores[metric].value for record in records)
     if set(AVERAGED) <= set(values):
@@ -170,8 +172,8 @@ def finetunings(run: ReportedRun) -> list[dict[str, Any]]:
                     "best": record.best.main.value,
                     "best_step": record.best.step,
                     "last": record.last.main.value,
+                    "last_loss": record.last.main.loss,
                     "baseline": record.best.main.floor,
-                    "loss": record.best.main.loss,
                     "scores": json.dumps({metric: score.value for metric, score in record.best.scores.items()}),
                     "n": record.best.main.n,
                     "dev": record.dev.fingerprint,

@@ -56,6 +56,14 @@ def test_a_row_at_the_floor_decides_no_pair():
     assert agreement(experiment.named("sop-vs-nsp"), rows) == Agreement(6, 6, 3, 3)
 
 
+def test_a_linear_probe_is_not_compared_with_a_trained_head():
+    rows = table(PAPERS_ORDER)
+    for place, by in enumerate(("linear probe", "head", "head")):
+        for run in rows[place].runs:
+            run["sop_accuracy_by"] = by
+    assert agreement(experiment.named("sop-vs-nsp"), rows) == Agreement(4, 4, 4, 4)
+
+
 def test_the_line_has_both_shares_with_wilson_intervals():
     text = as_text(total([Agreement(6, 4, 2, 2), Agreement(4, 4, 0, 0)]))
     low, high = proportion_confint(8, 10, method="wilson")

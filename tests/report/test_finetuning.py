@@ -19,3 +19,17 @@ def test_the_learning_rates_of_a_task_are_shown_if_they_differ_between_runs():
 
     assert rates(0.001, 0.001) == "0.001"
     assert rates(0.001, 0.00025, 0.0005) == "0.00025 to 0.001"
+
+
+def test_scores_are_of_the_best_checkpoint_and_losses_of_the_last_step():
+    tuned = toy_finetuning("run", "sst2", 60.0)
+    ends = {
+        place: getattr(tuned, place).model_copy(
+            update={"main": getattr(tuned, place).main.model_copy(update={"loss": loss})}
+        )
+        for place, loss in (("best", 0.7), ("last", 0.5))
+    }
+    run = ReportedRun(record=toy_record(name="run"), columns=(toy_column("sst2", tuned.model_copy(update=ends)),))
+    (line,), row = tables.finetunings(run), tables.row(run)
+    assert (row["sst2"], row["sst2_loss"]) == (60.0, 0.5)
+    assert (line["best"], line["last"], line["last_loss"]) == (60.0, 49.0, 0.5)
