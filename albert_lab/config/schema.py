@@ -22,6 +22,13 @@ RESULTS_VERSION = 3
 Keep = Literal["training", "weights"]
 
 MIN_VOCAB_SIZE = 32
+# Far beyond any vocabulary in use; SentencePiece fails without an error near its limit of 2**31.
+MAX_VOCAB_SIZE = 2**24
+# SentencePiece refuses to sample fewer sentences, and a smaller share of characters.
+MIN_TRAINING_SENTENCES = 101
+MIN_CHARACTER_COVERAGE = 0.98
+# More than any memory holds; the arithmetic of the sampling fails above 2**53.
+MAX_TRAINING_SENTENCES = 10**12
 MAX_LAYERS = 10_000
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
@@ -181,9 +188,9 @@ class TokenizerConfig(Section):
     name: Name
     model_file: str | None
     digit_commas: Literal["keep", "split"]
-    vocab_size: int = Field(ge=MIN_VOCAB_SIZE)
-    training_sentences: int | None = Field(ge=1)
-    character_coverage: float | None = Field(gt=0, le=1)
+    vocab_size: int = Field(ge=MIN_VOCAB_SIZE, le=MAX_VOCAB_SIZE)
+    training_sentences: int | None = Field(ge=MIN_TRAINING_SENTENCES, le=MAX_TRAINING_SENTENCES)
+    character_coverage: float | None = Field(ge=MIN_CHARACTER_COVERAGE, le=1)
 
 
 class MaskingConfig(Section):
