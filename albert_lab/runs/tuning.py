@@ -163,17 +163,19 @@ def ensemble_runs(
     """An ensemble of all fine-tunings of runs on a task.
 
     Raises:
-        ConfigError, MissingDataError: the run, task or fine-tunings are missing, or the members do not match.
+        ConfigError, MissingDataError: the run, task, split or fine-tunings are missing, or the members do not match.
     """
     if which not in CHECKPOINTS:
         raise ConfigError(f"--which {which}: one of {', '.join(CHECKPOINTS)}")
     from albert_lab.tasks.ensemble import ensemble
 
     task, found = load_task(name), [find_run(run) for run in names]
+    task.file(paths.tasks_data(), split)
     files = [file for run in found for file in _score_files(run, name, which if split == "dev" else split)]
     if not files:
+        tasks = name if split == "dev" else f"{name} --predict {split}"
         raise MissingDataError(
-            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --tasks {name}`"
+            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --tasks {tasks}`"
         )
     config = found[0].config
     data = data_folder(task, config, say)

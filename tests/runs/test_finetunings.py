@@ -85,6 +85,21 @@ def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(p
         tuning.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
 
 
+@pytest.mark.parametrize(
+    ("split", "error", "says"),
+    [
+        ("dev", MissingDataError, "has scores of mnli on dev: `albert-lab finetune RUN --tasks mnli`$"),
+        ("test", MissingDataError, "on test: `albert-lab finetune RUN --tasks mnli --predict test`$"),
+        ("tset", ConfigError, r"mnli has no split tset \(it has: train, dev, "),
+    ],
+)
+def test_an_ensemble_without_scores_names_the_command_that_makes_them(planned, monkeypatch, split, error, says):
+    (item,) = planned
+    monkeypatch.setattr(tuning, "find_run", lambda name: item.run)
+    with pytest.raises(error, match=says):
+        tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split=split, best=None, output=None)
+
+
 def test_a_fine_tuning_that_the_user_cannot_fix_is_repeated_only_on_request(planned, monkeypatch):
     (item,) = planned
     assert sweep.execute(planned, sweep.Options()).code == 0
