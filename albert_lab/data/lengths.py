@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from decimal import ROUND_UP, Context
 
 import numpy as np
 
@@ -53,9 +54,14 @@ def warnings(corpus: CorpusConfig, lengths: Lengths) -> list[str]:
             " corpus.documents=paragraph of each paragraph of two sentences or more"
         )
     if files > 1 and texts.holds_out_parts(corpus, files):
+        more = f", or corpus.dev_share={_share_of_two(files):g} or more," if files > 2 else ""
         found.append(
             f"warning: {files} files are held out in part and trained on in part, since corpus.dev_share="
-            f"{corpus.dev_share:g} of them is less than two: corpus.source_documents=file, or corpus.dev_share="
-            f"{2 / files:.2g} or more, holds out whole files"
+            f"{corpus.dev_share:g} of them is less than two: corpus.source_documents=file{more} holds out whole files"
         )
     return found
+
+
+def _share_of_two(files: int) -> float:
+    """The share that is two of the files, rounded up to two digits: a smaller one would be less than two."""
+    return float(Context(prec=2, rounding=ROUND_UP).divide(2, files))

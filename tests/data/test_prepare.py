@@ -15,6 +15,7 @@ import pytest
 from albert_lab import in_use, owners, paths
 from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
+from albert_lab.data import lengths
 from albert_lab.data.build import DiskFullError
 from albert_lab.data.prepare import describe, find_shards, prepare
 from albert_lab.data.sentences import raw_sentences, sentences
@@ -365,6 +366,27 @@ def test_lengths_are_printed_with_warnings_about_probably_unintended_settings(do
     warned = [line for line in said if line.startswith("warning: ")]
     assert len(warned) == len(expected)
     assert all(words in line for words, line in zip(expected, warned, strict=True))
+
+
+def test_the_advised_share_of_files_holds_out_whole_files(monkeypatch):
+    corpus = load(
+        ["scale=smoke", "corpus=files", "corpus.documents=paragraph", "corpus.path=.", "corpus.dev_share=0.0001"]
+    ).corpus
+    for number in (3, 10, 61, 70, 1000, 19_999):
+        monkeypatch.setattr(texts, "plain_files", lambda _, number=number: number)
+        (warning,) = lengths.warnings(corpus, lengths.Lengths())
+        share = float(warning.partition("or corpus.dev_share=")[2].split()[0])
+        advised = corpus.model_copy(update={"dev_share": share})
+        assert not lengths.warnings(advised, lengths.Lengths()), warning
+
+
+def test_no_share_of_two_files_is_advised(monkeypatch):
+    corpus = load(
+        ["scale=smoke", "corpus=files", "corpus.documents=paragraph", "corpus.path=.", "corpus.dev_share=0.1"]
+    ).corpus
+    monkeypatch.setattr(texts, "plain_files", lambda _: 2)
+    (warning,) = lengths.warnings(corpus, lengths.Lengths())
+    assert warning.endswith("is less than two: corpus.source_documents=file holds out whole files")
 
 
 def test_whole_files_are_held_out_if_they_are_about_two(tmp_path):
