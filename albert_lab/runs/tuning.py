@@ -89,11 +89,11 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
     for task in tasks:  # missing data is reported before anything is trained
         if any(read_record(start.folder, task.name, seed) is None for seed in seeds[task.name]):
             columns.check_data(task, wanted.splits)
+    folders = {task.name: data_folder(task, run.config, say) for task in tasks}
     found = []
     for task in tasks:
-        data = data_folder(task, run.config, say)
         for seed in seeds[task.name]:
-            record = finetune(start, task, seed, data=data, say=say, splits=wanted.splits)
+            record = finetune(start, task, seed, data=folders[task.name], say=say, splits=wanted.splits)
             assert record is not None, "nothing stops it but a signal, which ends this process"
             say(f"{downstream.describe(record)}; predictions in {output_folder(start.folder, task.name, seed)}")
             found.append(record)

@@ -69,7 +69,15 @@ def data_folder(task: TaskConfig, config: RunConfig, say: Say) -> Path:
     Raises:
         ConfigError, MissingDataError: the corpus cannot be read, or the task cannot be made from it.
     """
-    return find_or_make(config, say) if task.is_made_of_corpus else paths.tasks_data()
+    if not task.is_made_of_corpus:
+        return paths.tasks_data()
+    folder = find_or_make(config, say)
+    if not task.file(folder, "train").exists():
+        provided = [name for name in STANDS_FOR if load_task(name).file(folder, "train").exists()]
+        raise ConfigError(
+            f"{task.name}: corpus={config.corpus.name} does not provide this task (it provides: {', '.join(provided)})"
+        )
+    return folder
 
 
 def find_or_make(config: RunConfig, say: Say) -> Path:

@@ -143,6 +143,13 @@ def test_the_tasks_of_a_corpus_are_found_in_the_cache(tmp_path, monkeypatch):
     assert data_folder(load_task("sst2"), config, said.append) != folder
 
 
+def test_a_task_that_the_corpus_does_not_provide_is_refused_with_those_that_it_does(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
+    config = toy_corpus(tmp_path / "text", names="speech-{}.txt")
+    with pytest.raises(ConfigError, match=r"^era: corpus=files does not provide .* \(it provides: cloze-.*half\)$"):
+        data_folder(load_task("era"), config, print)
+
+
 def test_only_tasks_of_this_module_are_of_the_family():
     assert {name for name in task_names() if load_task(name).is_made_of_corpus} == set(STANDS_FOR)
     assert all(load_task(name).kind == load_task(official).kind for name, official in STANDS_FOR.items())
