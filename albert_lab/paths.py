@@ -1,5 +1,6 @@
 """Paths of the configuration and experiment files, and of the output of commands."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,11 @@ from pathlib import Path
 from albert_lab.errors import ConfigError
 
 PACKAGE = Path(__file__).resolve().parent
+
+
+# The folders of these lie wherever the user says; that of the last one contains all others that are not given.
+_VARIABLES = ("ALBERT_LAB_CACHE", "ALBERT_LAB_TASKS", "ALBERT_LAB_REPORTS", "ALBERT_LAB_PUBLISHED", "ALBERT_LAB_HOME")
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def _shipped(name: str) -> Path:
@@ -61,3 +67,17 @@ def tasks_data() -> Path:
 def cache() -> Path:
     """Folder of token shards and tokenizers: $ALBERT_LAB_CACHE, else cache/ in home()."""
     return _output("ALBERT_LAB_CACHE", lambda: home() / "cache")
+
+
+def refused(error: OSError) -> str | None:
+    """The variable whose folder the system refuses to make or to use, in words; None for any other error."""
+    file = Path(os.fsdecode(error.filename)).absolute() if isinstance(error.filename, str | bytes) else None
+    if file is None or error.errno not in (errno.ENOENT, *_DENIED):
+        return None
+    for variable in _VARIABLES:
+        given = os.environ.get(variable)
+        folder = Path(given).expanduser().absolute() if given else home() if variable == "ALBERT_LAB_HOME" else None
+        if folder and (folder.is_relative_to(file) or (error.errno in _DENIED and file.is_relative_to(folder))):
+            named = f"{variable}={given}" if given else f"{variable} is not set"
+            return f"{named}: {file} cannot be used: {error.strerror}; a folder that can be written is needed"
+    return None

@@ -5,9 +5,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from albert_lab import owners
-from albert_lab.errors import WriteError
+from albert_lab.errors import ConfigError, WriteError
+
+# Reasons that depend on the place of a folder; others, such as a full disk, are no mistake of the user.
+_REFUSALS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR)
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -27,6 +31,22 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def check_folder(folder: Path, option: str) -> None:
+    """Check that a folder that the user names can be made, or written to if it exists; leaves nothing behind.
+
+    Raises:
+        ConfigError: the system refuses it; names the option.
+    """
+    try:
+        nearest = next(place for place in (folder, *folder.parents) if place.exists())
+        TemporaryDirectory(dir=nearest).cleanup()
+    except OSError as error:
+        if error.errno not in _REFUSALS:
+            raise
+        problem = "is a file; a folder is needed" if folder.is_file() else f"cannot be written: {error.strerror}"
+        raise ConfigError(f"{option} {folder} {problem}") from error
 
 
 @contextmanager

@@ -1,3 +1,4 @@
+import errno
 import json
 import re
 import shutil
@@ -96,6 +97,8 @@ def test_every_command_shows_two_examples(command):
         (["evaluate", "nowhere"], "nowhere is neither a folder nor a run in"),
         (["export", "nowhere", "out"], "nowhere is neither a folder nor a run in"),
         (["export", str(Path(__file__).parent), "out"], "is no run folder: it has no run.yaml"),
+        (["plot", "learning-curves", "--out", __file__], f"--out {__file__} is a file; a folder is needed"),
+        (["growth", "--out", f"{__file__}/below"], f"--out {__file__}/below cannot be written: Not a directory"),
         (["data", "make-tasks", "scale=smoke"], "scale=smoke is a setting, not a folder"),
         (["data", "fetch", "glu"], "glu cannot be fetched"),
     ],
@@ -114,6 +117,16 @@ def test_missing_text_is_exit_code_4_and_names_its_expected_path(own_home):
     assert done.returncode == 4
     assert "/nowhere/texts" in done.stderr
     assert not list(own_home.iterdir())
+
+
+def test_a_folder_that_the_system_refuses_is_exit_code_2_and_names_its_variable(corpus, own_home, monkeypatch):
+    def refuse(folder, *_args, **_options):
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    done = here("tokenizer", "train", *toy_overrides(corpus), ALBERT_LAB_CACHE="/nowhere")
+    assert done.returncode == 2
+    assert "ALBERT_LAB_CACHE=/nowhere: /nowhere/tokenizers cannot be used: Permission denied" in done.stderr
 
 
 def test_text_that_is_not_utf8_is_named_with_its_line(own_home, tmp_path):

@@ -1,3 +1,4 @@
+import errno
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,21 @@ def test_a_file_in_the_place_of_a_folder_is_refused(monkeypatch, tmp_path, name)
     (tmp_path / "lab").write_text("")
     with pytest.raises(ConfigError, match=f"^{tmp_path / 'lab'} is a file; a folder is needed$"):
         FOLDERS[name]()
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_refusal_of_the_system_is_that_of_the_variable_whose_folder_it_concerns(monkeypatch, tmp_path, name):
+    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(VARIABLES[name], str(tmp_path / "home" / "there" / "here"))
+
+    def refused(number, file):
+        return (paths.refused(OSError(number, "No", str(tmp_path / file))) or "").partition("=")[0]
+
+    assert refused(errno.ENOENT, "home/there") == refused(errno.EACCES, "home/there/here/file") == VARIABLES[name]
+    assert refused(errno.EROFS, "home/runs") == "ALBERT_LAB_HOME"
+    assert not refused(errno.ENOENT, "home/there/here/file"), "a single file that is missing"
+    assert not refused(errno.ENOSPC, "home/there")
+    assert not refused(errno.EACCES, "elsewhere")
+    assert paths.refused(OSError("no file")) is None
+    monkeypatch.delenv("ALBERT_LAB_HOME")
+    assert refused(errno.EACCES, "lab/runs").startswith("ALBERT_LAB_HOME is not set: ")

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import NoReturn
 
-from albert_lab import signals
+from albert_lab import paths, signals
 from albert_lab.errors import ConfigError, MissingDataError
 
 
@@ -28,6 +28,9 @@ def end(error: BaseException) -> NoReturn:
         sys.exit(1)
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         _say(f"a path is too long for this system: {str(error.filename)[:200]}...")
+        sys.exit(2)
+    if isinstance(error, OSError) and (refused := paths.refused(error)):
+        _say(refused)
         sys.exit(2)
     if isinstance(error, UnicodeEncodeError):
         _say(f"{error.object[:200]!r} is not UTF-8")

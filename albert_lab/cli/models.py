@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
+from albert_lab.cli.options import MODELS, Json, Overrides, examples, figure_folder, note
 
 app = typer.Typer()
 config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
@@ -94,10 +94,7 @@ def growth(
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each value.")] = 5,
     seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="Seconds of training per round.")] = 0.3,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Draw into this folder; by default lab/figures/.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, figure_folder("Draw into this folder; by default lab/figures/.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure how the time of a step grows with batch, length, layers, hidden size, embedding size and vocabulary.

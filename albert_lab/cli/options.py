@@ -1,6 +1,7 @@
 """Options and output that several commands share."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -33,6 +34,19 @@ _ALL_KEYS = "`albert-lab config show` prints every key, `albert-lab config list`
 def settings(text: str) -> Any:
     """The argument of a command that takes KEY=VALUE, with a help text for them."""
     return typer.Argument(metavar="[KEY=VALUE]...", help=text, autocompletion=_complete_override)
+
+
+def figure_folder(text: str) -> Any:
+    """The option --out of a command that draws; a folder that cannot be written is refused before anything is done."""
+
+    def check(out: Path | None) -> Path | None:
+        from albert_lab.storage import check_folder
+
+        if out is not None:
+            check_folder(out, "--out")
+        return out
+
+    return typer.Option("--out", help=text, show_default=False, callback=check)
 
 
 Overrides = Annotated[

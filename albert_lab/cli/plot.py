@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import STUDIES, Jobs, examples, note
+from albert_lab.cli.options import STUDIES, Jobs, examples, figure_folder, note
 from albert_lab.studies.figure import FIGURES
 
 LAYERS = "layer-similarity"
@@ -27,12 +27,7 @@ plot_app = typer.Typer(
 app.add_typer(plot_app, name="plot", rich_help_panel=STUDIES)
 
 Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        help="Draw into this folder; by default the report that you name, or else lab/figures/.",
-        show_default=False,
-    ),
+    Path | None, figure_folder("Draw into this folder; by default the report that you name, or else lab/figures/.")
 ]
 
 

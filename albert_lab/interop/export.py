@@ -22,6 +22,7 @@ from albert_lab.model.huggingface import to_albert, to_bert
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
+from albert_lab.storage import check_folder
 
 AUTO, OWN = "auto", "albert-lab"
 LAYOUTS = (AUTO, *get_args(Family), OWN)
@@ -39,8 +40,8 @@ def export(text: str, target: Path, layout: str) -> str:
         layout: one of LAYOUTS.
 
     Raises:
-        ConfigError: unknown layout or run, an unfinished run, a target that is not empty, or a model that the layout
-            does not support.
+        ConfigError: unknown layout or run, an unfinished run, a target that is not empty or cannot be written, or a
+            model that the layout does not support.
         MissingDataError: the run's weights or tokenizer do not exist.
     """
     if layout not in LAYOUTS:
@@ -49,6 +50,7 @@ def export(text: str, target: Path, layout: str) -> str:
     states.check_finished(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} already exists and is not empty")
+    check_folder(target.parent, f"DIR {target}:")
     opened = open_run(folder)
     shape = opened.model.encoder.shape
     if layout == AUTO:

@@ -72,6 +72,12 @@ def test_other_classes_of_transformers_miss_only_their_heads(spiece, own_home):
         assert not report["error_msgs"]
 
 
+def test_a_folder_that_cannot_be_made_is_refused(spiece, own_home):
+    (own_home / "file").write_text("")
+    with pytest.raises(ConfigError, match="^DIR .*file/out: .*file is a file; a folder is needed$"):
+        export(str(toy_run(spiece, ALBERT)), own_home / "file" / "out", "auto")
+
+
 def test_a_run_without_a_pair_head_is_exported_as_a_masked_language_model(spiece, own_home):
     export(str(toy_run(spiece, ALBERT, "none")), own_home / "out", "auto")
     content = json.loads((own_home / "out" / "config.json").read_text())
