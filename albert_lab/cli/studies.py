@@ -203,7 +203,7 @@ def _run(
     overrides: StudyOverrides = None,
 ) -> "tuple[Experiment, Sequence[str]]":
     """Run the study of an experiment file of your own."""
-    from albert_lab.studies.experiment import read
+    from albert_lab.studies.continuing import read
 
     return read(file), overrides or []
 

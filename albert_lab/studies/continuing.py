@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from albert_lab.config.compose import axes, validate
 from albert_lab.config.schema import RunConfig, TokenizerConfig
@@ -9,6 +10,7 @@ from albert_lab.data.tokenizer.cache import find_tokenizer, tokenizer_fingerprin
 from albert_lab.errors import ConfigError
 from albert_lab.runs import run as runs
 from albert_lab.runs.tuning import find_run
+from albert_lab.studies import experiment as experiments
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, Start
 
@@ -42,6 +44,21 @@ def experiment(name: str, overrides: Sequence[str]) -> Experiment:
             "continues": run.name,
         }
     )
+
+
+def read(file: Path) -> Experiment:
+    """An experiment from a user's file; the run that it continues exists.
+
+    Raises:
+        ConfigError: the file is invalid, or the run is unknown or unfinished; names the file and the key.
+    """
+    found = experiments.read(file)
+    if found.continues:
+        try:
+            find_run(found.continues)
+        except ConfigError as error:
+            raise ConfigError(f"{file}: continues={found.continues}: {error}") from error
+    return found
 
 
 def start_from(points: Sequence[Point], name: str, overrides: Sequence[str]) -> list[Point]:

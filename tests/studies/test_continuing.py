@@ -1,5 +1,5 @@
 import pytest
-from command import own_signals
+from command import here, own_signals
 from safetensors.numpy import load_file
 from toy import toy_overrides, write_corpus
 
@@ -87,6 +87,14 @@ def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, overrid
 def test_a_run_that_has_no_weights_yet_cannot_be_continued(corpus, own_home):
     with pytest.raises(ConfigError, match="is neither a folder nor a run"):
         continuing.experiment("nothing", [])
+
+
+def test_an_unknown_run_that_an_experiment_continues_is_named_with_file_and_key(own_home):
+    file = own_home / "own.yaml"
+    file.write_text("{title: Own, source: none, grid: {dropout: [0]}, continues: nosuch}")
+    done = here("run", str(file), "scale=smoke")
+    assert done.returncode == 2
+    assert "own.yaml: continues=nosuch: nosuch is neither a folder nor a run in" in done.stderr
 
 
 def test_a_row_starts_from_one_run():
