@@ -8,6 +8,7 @@ from albert_lab.config.schema import PositiveInt, Section
 from albert_lab.distinct import Distinct
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
+MAX_STEPS = 10**9  # years of training; the paper's longest fine-tuning has 33,112
 
 
 class TaskSettings(Section):
@@ -26,7 +27,7 @@ class TaskSettings(Section):
     learning_rate: float = Field(gt=0)
     rate_hidden_size: int | None = Field(gt=0)
     batch_size: int = PositiveInt
-    steps: int = PositiveInt
+    steps: int = Field(gt=0, le=MAX_STEPS)
     warmup_steps: int = Field(ge=0)
     checkpoint_steps: int = PositiveInt
     dropout: float = Field(ge=0, lt=1)

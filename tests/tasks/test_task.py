@@ -151,6 +151,7 @@ def test_a_file_of_the_user_is_a_task(tmp_path):
         ("sst2", ["settings.laptop.stepz=3"], r"unknown key settings\.laptop\.stepz"),
         ("sst2", ["settings.paper.steps=many"], r'settings\.paper\.steps="many": .*integer'),
         ("sst2", ["settings.paper.steps=0"], r"settings\.paper\.steps=0: .*greater than 0"),
+        ("sst2", [f"settings.smoke.steps={10**22}"], r"smoke\.steps=10{22}: .*less than or equal to 1000000000$"),
         ("sst2", ["settings.laptop.warmup_steps=500"], r"settings\.laptop: warmup_steps=500 is more than steps=200"),
         ("sst2", ["settings.laptop=3"], r"settings\.laptop=3"),
         ("sst2", ["settings.laptop.steps=1,2"], "has several values, but a task allows only one"),
