@@ -8,7 +8,7 @@ from typing import Any
 from tabulate import tabulate
 
 from albert_lab.config.compose import load, parse, validate
-from albert_lab.config.schema import RunConfig
+from albert_lab.config.schema import CorpusConfig, RunConfig
 from albert_lab.data.lexical_floor import find_or_fit
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
@@ -113,7 +113,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
         dev_documents=len(dev.document_offsets) - 1,
         max_sequence_length=config.max_sequence_length,
         rows=tuple(rows),
-        notes=_notes(opened),
+        notes=_notes(opened, config.corpus),
     )
 
 
@@ -128,8 +128,17 @@ def _reasons(opened: Opened) -> dict[str, str]:
     return reasons
 
 
-def _notes(opened: Opened) -> tuple[str, ...]:
+def _notes(opened: Opened, corpus: CorpusConfig) -> tuple[str, ...]:
     notes = []
+    trained = opened.config.corpus
+    is_same_text = (corpus.source, corpus.path, corpus.datasets) == (trained.source, trained.path, trained.datasets)
+    for key in ("dev_share", "source_documents"):
+        here, before = getattr(corpus, key), getattr(trained, key)
+        if not opened.imported and is_same_text and (here > before if key == "dev_share" else here != before):
+            notes.append(
+                f"The run held out other documents of this text (corpus.{key}={before}, here {here}): it was"
+                " trained on some of those that are scored."
+            )
     if not opened.pair_labels and "pooler" not in opened.missing:
         notes.append("There is no pair head: NSP and SOP are scored by a linear probe on the pooled output.")
     elif opened.pair_labels:
@@ -142,8 +151,9 @@ def _notes(opened: Opened) -> tuple[str, ...]:
 def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
     content = opened.config.model_dump(mode="json")
     before = dict(content["corpus"])
-    composed = load(overrides).model_dump(mode="json")
     keys = [override.key_or_group for override in parse(overrides)] if overrides else []
+    own_scale = [] if "scale" in keys else [f"scale={opened.config.scale.name}"]
+    composed = load([*own_scale, *overrides]).model_dump(mode="json")
     for key in sorted(keys, key=lambda key: key.count(".")):  # groups before the keys in them
         section, *rest = key.split(".")
         if section not in SETTABLE:

@@ -38,6 +38,22 @@ def test_a_run_and_its_exports_get_the_scores_of_its_record(finished, own_home, 
         assert {row.name: row.score for row in scored.rows} == record.scores
 
 
+def test_text_given_by_its_path_is_cut_as_at_the_scale_of_the_run(finished, corpus):
+    folder, record = finished
+    text = [override for override in toy_overrides(corpus) if override.startswith("corpus")]
+    scored = evaluate(folder.name, ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1", *text], silent)
+    assert {row.name: row.score for row in scored.rows} == record.scores
+
+
+def test_a_larger_share_of_held_out_documents_includes_some_that_the_run_was_trained_on(finished):
+    folder, _ = finished
+    asked = {share: evaluate(folder.name, [f"corpus.dev_share={share}"], silent).notes for share in (0.6, 0.2)}
+    noted = {share: [note for note in notes if "it was trained on some" in note] for share, notes in asked.items()}
+    assert noted[0.2] == []
+    (note,) = noted[0.6]
+    assert "here 0.6" in note
+
+
 def test_another_corpus_is_read_with_the_tokens_and_cleaning_of_the_model(finished, tmp_path):
     folder, record = finished
     other = write_corpus(tmp_path / "other", documents=60)
