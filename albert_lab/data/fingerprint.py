@@ -90,6 +90,15 @@ def remembered_fingerprints() -> dict[str, str]:
         return {}
 
 
+def digest_path(path: Path) -> str:
+    """Short hash of a file, or of the names and contents of the files in a folder.
+
+    Raises:
+        MissingDataError: a file cannot be read.
+    """
+    return _digest_files(files.walk(path)) if path.is_dir() else _digest_file(path)
+
+
 def _digest_files(named: list[tuple[str, Path]]) -> str:
     return digest([[name, _digest_file(file)] for name, file in named])
 

@@ -86,7 +86,7 @@ def finetune(
     outputs = output_folder(start.folder, task.name, seed)
     record = read_record(start.folder, task.name, seed)
     if record is not None and record.identity != identity:
-        say(f"{task.title}, seed {seed}: its settings have changed, so it runs again")
+        say(f"{task.title}, seed {seed}: its settings or its data have changed, so it runs again")
     elif record is not None:
         has_weights = not keep_weights or (outputs / WEIGHTS).exists()
         if has_weights and set(splits) <= set(record.other_splits):

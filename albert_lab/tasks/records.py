@@ -126,13 +126,14 @@ def median_score(scores: Sequence[Score]) -> Score:
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
-    """Short identifier of a fine-tuning's inputs: run, task, settings and seed.
+    """Short identifier of a fine-tuning's inputs: run, task, settings, seed, and the data of a user's file.
 
     Raises:
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
     """
     content = task.model_dump(mode="json", exclude={"settings", "hub", "note", "official_examples"})
-    return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump()])
+    own = [found] if (found := task.digest_own_data()) else []
+    return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
 
 
 def record_file(folder: Path, task: str, seed: int) -> Path:

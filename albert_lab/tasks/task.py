@@ -14,7 +14,8 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_
 
 from albert_lab import paths
 from albert_lab.config.compose import groups, parse
-from albert_lab.config.schema import PositiveInt, RunConfig, Section
+from albert_lab.config.schema import PositiveInt, RunConfig, Section, digest
+from albert_lab.data.fingerprint import digest_path
 from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import read_yaml
@@ -200,6 +201,15 @@ class TaskConfig(Section):
         if split not in self.data:
             raise ConfigError(f"{self.name} has no split {split} (it has: {', '.join(self.data)})")
         return (self._folder if self._folder and self._lies_beside(split) else folder) / self.data[split]
+
+    def digest_own_data(self) -> str:
+        """Short hash of what a user's file trains on and is scored on, and its start_from; empty without such data."""
+        if self._folder is None:
+            return ""
+        files = [self.file(paths.tasks_data(), split) for split in ("train", "dev")]
+        before = load_start(self)
+        own = [digest_path(file) for file in files if file.exists()] + ([before.digest_own_data()] if before else [])
+        return digest(own) if any(own) else ""
 
     def check_data(self, folder: Path, splits: Sequence[str]) -> None:
         """Raises the errors of read() for missing splits, without reading the others."""

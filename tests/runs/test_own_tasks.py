@@ -59,6 +59,14 @@ def test_it_is_used_by_runs_fine_tunings_reports_and_ensembles(own_sst2, corpus,
     again = here("pretrain", *toy_overrides(corpus, "budget.value=2"), "--tasks", tasks, "--list")
     assert again.stdout.startswith("done"), "nothing is repeated"
 
+    data = own_sst2.parent / "dev.tsv"
+    data.write_text(data.read_text() + data.read_text().splitlines(keepends=True)[-1])
+    again = here("pretrain", *toy_overrides(corpus, "budget.value=2"), "--tasks", tasks, "--list")
+    assert not again.stdout.startswith("done"), "scores on other data are no scores of this task"
+    ended = here("finetune", run, "--tasks", tasks, "--json")
+    assert ended.stderr.count("its settings or its data have changed, so it runs again") == 2
+    assert [record["dev"]["used"] for record in json.loads(ended.stdout)] == [16, 17, 17]
+
 
 def test_data_is_searched_beside_the_file_and_then_in_the_tasks_folder(own_sst2, tmp_path):
     task, folder = load_task(str(own_sst2)), tmp_path / "data"
