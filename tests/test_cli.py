@@ -187,6 +187,22 @@ def test_a_sweep_in_the_papers_terms_writes_its_table(corpus, own_home, runs_her
     assert first_cells(done.stdout) == ["64", "128"]
 
 
+def test_a_study_is_finished_without_the_tasks_that_its_corpus_cannot_provide(
+    corpus, own_home, tmp_path, runs_here, empty_figures
+):
+    file = tmp_path / "mine.yaml"
+    file.write_text("title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy, mnli, race]\n")
+    study = ["run", str(file), *toy_overrides(corpus, "budget.value=1")]
+    done = here(*study)
+    assert done.returncode == 0, done.stderr
+    assert "its column stays empty" in done.stderr
+    assert "1 finished before, 0 to make" in here(*study).stderr
+    in_jobs = here(*study, "launcher=slurm", "launcher.preparation=job")
+    assert "1 finished before, 0 to make" in in_jobs.stderr
+    assert here(*study, "--list").stdout.startswith("done")
+    assert "Fine-tuning: 0 to make" in here(*study, "--dry-run").stdout
+
+
 def test_a_users_experiment_file_runs(corpus, own_home, tmp_path, runs_here, empty_figures):
     file = tmp_path / "mine.yaml"
     file.write_text("title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy]\n")

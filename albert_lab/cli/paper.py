@@ -71,8 +71,8 @@ def paper(
         print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())
         return
     found = whole.plan(given, names)
-    together = [item for study in found for item in study.planned]
     if list_folders:
+        together = [item for study in found for item in planning.with_known_tasks(study.planned)]
         studies.print_folders(list({item.run.name: item for item in together}.values()), as_json=as_json)
         return
     # Before the first table, so that a run of several tables is trained again only once.
@@ -83,7 +83,7 @@ def paper(
     if not options.is_here:  # submit all runs to the queue, so that no table waits for another
         for study in found:
             with suppress(*FIXABLE):  # reported below
-                sweep.execute(study.planned, replace(options, detach=True))
+                sweep.execute(planning.with_known_tasks(study.planned), replace(options, detach=True))
     for number, study in enumerate(found, 1):
         note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")
         try:

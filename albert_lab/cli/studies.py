@@ -105,6 +105,8 @@ def execute(
     launcher, rest = take(overrides, slurm, detach=detach)
     experiment, overrides = choose(overrides=rest)
     planned = planning.plan(experiment, overrides, task_names(tasks))
+    if dry_run or list_folders:
+        planned = planning.with_known_tasks(planned)
     if dry_run:
         from albert_lab.studies import dry_run as dry
 
@@ -145,8 +147,8 @@ def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Opti
     from albert_lab.studies import planning, recorded, sweep
     from albert_lab.studies.collect import collect
 
-    if options.prepares_here:
-        planned = planning.with_available_tasks(planned)
+    prepare = planning.with_available_tasks if options.prepares_here else planning.with_known_tasks
+    planned = prepare(planned)
     outcome = sweep.execute(planned, options)
     if outcome.is_left:
         return outcome.code, None

@@ -6,8 +6,8 @@ from pathlib import Path
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
-from albert_lab.messages import Say
-from albert_lab.tasks.corpus_tasks import STANDS_FOR, find_or_make, stand_in
+from albert_lab.messages import Say, quiet
+from albert_lab.tasks.corpus_tasks import STANDS_FOR, find, find_or_make, stand_in
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
 
@@ -69,16 +69,37 @@ def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[st
     Raises:
         MissingDataError: the text of the corpus is missing.
     """
-    tasks = {column: load_task(name) for column, name in chosen.items()}
-    if not any(task.is_made_of_corpus for task in tasks.values()):
+    if not _is_any_made_of_corpus(chosen):
         return dict(chosen)
     try:
         folder = find_or_make(config, say)
     except ConfigError as error:
         say(f"no downstream task is made of the corpus: {error}")
-        return {column: name for column, name in chosen.items() if not tasks[column].is_made_of_corpus}
+        return {column: name for column, name in chosen.items() if not load_task(name).is_made_of_corpus}
+    return _brought(chosen, folder, say)
+
+
+def known(chosen: Mapping[str, str], config: RunConfig) -> dict[str, str]:
+    """The chosen tasks as available() returns them, as far as it is known without making anything.
+
+    All of them if the data of the corpus's tasks is not made yet.
+
+    Raises:
+        MissingDataError: the text of the corpus is missing.
+    """
+    if not _is_any_made_of_corpus(chosen) or not (folder := find(config.corpus)).is_dir():
+        return dict(chosen)
+    return _brought(chosen, folder, quiet)
+
+
+def _is_any_made_of_corpus(chosen: Mapping[str, str]) -> bool:
+    return any(load_task(name).is_made_of_corpus for name in chosen.values())
+
+
+def _brought(chosen: Mapping[str, str], folder: Path, say: Say) -> dict[str, str]:
+    """The task of each column for which the folder has data: the chosen one, or another one that can replace it."""
     found = {}
-    for column, task in tasks.items():
+    for column, task in ((column, load_task(name)) for column, name in chosen.items()):
         others = [name for name, official in STANDS_FOR.items() if official == column != task.name]
         brought = [name for name in (chosen[column], *others) if _is_brought(load_task(name), folder)]
         if brought:

@@ -146,6 +146,7 @@ class TotalCost:
 def cost_of(planned: Sequence[PlannedPoint], seen: set[str], known: Rates) -> TotalCost:
     """The cost of the runs and fine-tunings of a table that are not in seen; adds them to seen."""
     cost = TotalCost()
+    planned = planning.with_known_tasks(planned)
     for item in planning.family(planned).values():
         if item.run.name in seen:
             cost += TotalCost(shared=1)

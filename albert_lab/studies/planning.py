@@ -129,6 +129,15 @@ def with_available_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
     return [replace(item, tasks=tasks) for item in planned]
 
 
+def with_known_tasks(planned: Sequence[PlannedPoint]) -> list[PlannedPoint]:
+    """The points without the tasks that the corpus is known not to provide; writes nothing.
+
+    They keep all tasks if those of the corpus were never prepared.
+    """
+    tasks = columns.known(planned[0].tasks, planned[0].point.config)
+    return [replace(item, tasks=tasks) for item in planned]
+
+
 def forget(
     planned: Sequence[PlannedPoint], *, fresh: bool, retry_failed: bool, remake_recorded: bool = False
 ) -> list[PlannedPoint]:

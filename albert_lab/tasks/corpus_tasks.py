@@ -80,20 +80,35 @@ def data_folder(task: TaskConfig, config: RunConfig, say: Say) -> Path:
     return folder
 
 
+def find(corpus: CorpusConfig) -> Path:
+    """The folder in the cache of the tasks made from a corpus, whether they are made or not.
+
+    Raises:
+        MissingDataError: the text does not exist.
+    """
+    return paths.cache() / "tasks" / digest([TASKS_VERSION, source_settings(corpus), fingerprint(corpus)])
+
+
 def find_or_make(config: RunConfig, say: Say) -> Path:
     """The folder in the cache with the tasks made from the corpus; makes it first if it does not exist.
 
     Raises:
         ConfigError, MissingDataError: the corpus cannot be read, or no task can be made from it.
     """
-    corpus = config.corpus
-    content = [TASKS_VERSION, source_settings(corpus), fingerprint(corpus)]
-    folder = paths.cache() / "tasks" / digest(content)
-    return find_or_build(folder, lambda partial: _make_and_say(config, partial, say), "the corpus's own tasks", say)
+    folder = find(config.corpus)
+    find_or_build(folder, lambda partial: _make_and_say(config, partial, say), "the corpus's own tasks", say)
+    # An empty folder is kept: plans, which make nothing, see there that the corpus provides no task.
+    if not any(folder.iterdir()):
+        raise _too_little_text(config.corpus)
+    return folder
+
+
+def _too_little_text(corpus: CorpusConfig) -> ConfigError:
+    return ConfigError(f"corpus={corpus.name} has too little held-out text for tasks")
 
 
 def _make_and_say(config: RunConfig, folder: Path, say: Say) -> None:
-    for name, sizes in make_tasks(config, folder).items():
+    for name, sizes in _make(config, folder).items():
         say(f"{name}: " + (", ".join(f"{count} {split}" for split, count in sizes.items()) or "not of this corpus"))
 
 
@@ -107,6 +122,13 @@ def make_tasks(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
         ConfigError: there is no held-out document, or too little text for any task.
         MissingDataError: the text does not exist.
     """
+    made = _make(config, folder)
+    if not any(made.values()):
+        raise _too_little_text(config.corpus)
+    return made
+
+
+def _make(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
     documents = _read(config.corpus)
     frequencies = Counter(word.lower() for document in documents for word in words_of(document.text))
     frequent = {word for word, _ in frequencies.most_common(_FREQUENT_WORDS)}
@@ -135,10 +157,6 @@ def make_tasks(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 task.format.write(examples, file)
                 made[name][split] = len(examples)
-    if not any(made.values()):
-        raise ConfigError(
-            f"corpus={config.corpus.name} has too little held-out text for tasks ({len(documents)} documents)"
-        )
     return made
 
 

@@ -1,5 +1,5 @@
 import pytest
-from toy import toy_config
+from toy import toy_config, write_corpus
 from toy_tasks import toy_task
 
 from albert_lab.config.compose import load
@@ -51,3 +51,28 @@ def test_a_task_that_the_corpus_cannot_provide_is_replaced(own_home):
     said: list[str] = []
     assert columns.available(chosen, config, said.append) == {"mnli": "pair-relation", "sst2": "document-half"}
     assert "Era: the corpus does not provide this task; Document half takes its place" in said
+
+
+def test_tasks_that_the_corpus_cannot_provide_are_known_once_it_is_prepared(tmp_path, own_home, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(own_home / "cache"))
+    config = toy_config(write_corpus(tmp_path / "text"))
+    chosen = columns.choose(AVERAGED, config)
+    assert columns.known(chosen, config) == chosen, "nothing is known before"
+    assert not (own_home / "cache").exists()
+    found = columns.available(chosen, config, lambda _line: None)
+    before = sorted((own_home / "cache").rglob("*"))
+    assert columns.known(chosen, config) == found != chosen
+    assert sorted((own_home / "cache").rglob("*")) == before
+
+
+def test_a_corpus_without_any_task_is_known_once_it_is_prepared(tmp_path, own_home, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(own_home / "cache"))
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "one.txt").write_text("The cat sat. It was red.\n")
+    config = toy_config(tmp_path / "text", "corpus.documents=file", "corpus.dev_share=0.999")
+    said: list[str] = []
+    for _ in range(2):
+        assert columns.available({"mnli": "pair-relation"}, config, said.append) == {}
+        assert said[-1].endswith("corpus=files has too little held-out text for tasks")
+    assert columns.known({"mnli": "pair-relation"}, config) == {}
+    assert columns.known({"sst2": "sst2"}, config) == {"sst2": "sst2"}, "a task with data of its own"
