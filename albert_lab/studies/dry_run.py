@@ -10,7 +10,7 @@ from albert_lab.cost import parameters
 from albert_lab.cost.estimate import MEMORY, Price, duration
 from albert_lab.cost.estimate import price as price_of
 from albert_lab.cost.listing import Listing
-from albert_lab.runs import ancestry, regime, results, states
+from albert_lab.runs import ancestry, regime, results
 from albert_lab.studies import rates, workload
 from albert_lab.studies.planning import PlannedPoint
 from albert_lab.studies.rates import Rates
@@ -53,7 +53,7 @@ def costs(planned: Sequence[PlannedPoint], on: str | None = None) -> Listing:
             rows.append({"point": f"{words} (no row: others start from it)", "seed": config.seed, "state": item.state})
             continue
         cost = price(item, known)
-        if item.state not in states.FINISHED:
+        if item.lacks_pretraining:
             total_seconds += cost.seconds
             total_disk += cost.disk_bytes
         rows.append(

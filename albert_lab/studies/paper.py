@@ -11,7 +11,6 @@ from albert_lab.cost.estimate import duration
 from albert_lab.cost.listing import Listing
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
-from albert_lab.runs import states
 from albert_lab.studies import dry_run, planning, rates
 from albert_lab.studies.experiment import Experiment, files, named
 from albert_lab.studies.planning import PlannedPoint
@@ -152,7 +151,7 @@ def cost_of(planned: Sequence[PlannedPoint], seen: set[str], known: Rates) -> To
             cost += TotalCost(shared=1)
             continue
         seen.add(item.run.name)
-        if item.is_recorded or states.state(item.run.folder) in states.PRETRAINED:
+        if not item.lacks_pretraining:
             cost += TotalCost(runs=1, finished=1)
             continue
         price = dry_run.price(item, known)

@@ -57,6 +57,11 @@ class PlannedPoint:
         return recorded.complete(self.records, self.run, self.tasks, self.seeds)
 
     @property
+    def lacks_pretraining(self) -> bool:
+        """Whether its weights are not final; False if all its numbers are in reports."""
+        return not self.is_recorded and states.state(self.run.folder) not in states.PRETRAINED
+
+    @property
     def failures(self) -> dict[str, str]:
         """The reasons of failures of the run or its fine-tunings, by name."""
         if states.state(self.run.folder) == "failed":

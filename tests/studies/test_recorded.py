@@ -9,11 +9,12 @@ from toy_tasks import toy_task
 from albert_lab import paths
 from albert_lab.report import report
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import reported, states
+from albert_lab.runs import reported, results, states
 from albert_lab.runs.reported import ReportedRun
+from albert_lab.runs.run import create
 from albert_lab.studies import planning, recorded, study, sweep
 from albert_lab.studies.collect import collect, points_table, runs
-from albert_lab.studies.dry_run import finetuning_seconds
+from albert_lab.studies.dry_run import costs, finetuning_seconds
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.rates import Rates
 from albert_lab.studies.study import Study
@@ -157,6 +158,19 @@ def test_a_finished_run_without_its_fine_tunings_says_which_are_missing(
     assert sweep.execute(planned(experiment, corpus), sweep.Options()).code == 0
     items = planned(experiment, corpus, tasks=["sst2"])
     assert list(points_table(items, sweep.Outcome(), "albert-lab toy")["failed_tasks"]) == ["sst2, seed 0: not made"]
+
+
+def test_a_dry_run_prices_no_pre_training_of_runs_that_only_lack_fine_tunings(corpus, own_home, tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
+    toy_task("sst2", tmp_path / "tasks")
+    (item,) = planning.plan(toy({"dropout": ["0"]}), toy_overrides(corpus, "budget.value=1000000"), ["sst2"])
+    nothing = "To make: 0 s of training"
+    assert nothing not in costs([item]).notes[0]
+    results.write(create(item.run), toy_record(name=item.run.name))
+    assert item.state == "stopped"
+    found = costs([item])
+    assert nothing in found.notes[0]
+    assert found.notes[1].startswith("Fine-tuning: 1 to make")
 
 
 def test_ensembles_of_recorded_runs_come_from_the_published_report(corpus, own_home, runs_here, monkeypatch, tmp_path):
