@@ -203,6 +203,19 @@ def test_a_study_is_finished_without_the_tasks_that_its_corpus_cannot_provide(
     assert "Fine-tuning: 0 to make" in here(*study, "--dry-run").stdout
 
 
+@pytest.mark.parametrize("study", ["width", "dropout", "extra-data"])
+def test_the_list_of_a_study_has_each_run_of_its_dry_run(study, own_home):
+    command = [study, "scale=smoke", "--tasks", "none"]
+    rows = json.loads(here(*command, "--dry-run", "--json").stdout)["rows"]
+    made = [row for row in rows if row["state"] != "shared"]
+    listed = here(*command, "--list").stdout.splitlines()
+    assert len(listed) == len(set(listed)) == len(made)
+    in_json = json.loads(here(*command, "--list", "--json").stdout)
+    others = [row for row in rows if row["point"].endswith("(no row: others start from it)")]
+    assert [row["is_row"] for row in in_json].count(False) == len(others) > 0
+    assert not list(own_home.iterdir())
+
+
 def test_a_users_experiment_file_runs(corpus, own_home, tmp_path, runs_here, empty_figures):
     file = tmp_path / "mine.yaml"
     file.write_text("title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy]\n")

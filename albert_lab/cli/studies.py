@@ -128,17 +128,23 @@ def execute(
 
 
 def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
-    """Print the folder of each point's run with its state; as JSON with its row as in points.csv."""
-    from albert_lab.runs import job
+    """Print the folder and the state of each run, after those of the runs that others start from.
 
+    As JSON with the row of each point as in points.csv; is_row is false for a run that is not in the table.
+    """
+    from albert_lab.runs import job
+    from albert_lab.studies import planning
+
+    folders = {item.run.folder for item in planned}
+    others = [item for folder, item in planning.family(planned).items() if folder not in folders]
     rows = [
-        {"folder": str(item.run.folder), "state": item.state}
+        {"folder": str(item.run.folder), "state": item.state, "is_row": item.run.folder in folders}
         | job.as_columns(item.run.folder)
         | item.point.as_columns()
-        for item in planned
+        for item in (*others, *planned)
     ]
     lines = [f"{row['state']:<8} {row['folder']}" + (f"  {row['place']}" if row["place"] else "") for row in rows]
-    print(json.dumps(rows, indent=2) if as_json else "\n".join(lines))
+    print(json.dumps(rows, indent=2) if as_json else "\n".join(dict.fromkeys(lines)))
 
 
 def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
