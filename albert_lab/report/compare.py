@@ -79,7 +79,10 @@ def compare(a: Path, b: Path) -> Sides:
 
 def _beside(a: Path, left: "_Side", b: Path, right: "_Side") -> Sides:
     if not left.rows.keys() & right.rows.keys():
-        had = ["; ".join(name(row.labels) for row in side.rows.values()) for side in (left, right)]
+        had = [
+            "; ".join(name(row.labels) or "one row without a label" for row in side.rows.values())
+            for side in (left, right)
+        ]
         raise ConfigError(f"no row in common: {a} has {had[0]}, and {b} has {had[1]}")
     headings = {column.key: f"{column.heading} %" for column in (*left.columns, *right.columns)}
     headings[SPEED] = "tokens/s"

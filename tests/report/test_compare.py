@@ -110,6 +110,15 @@ def test_reports_without_a_row_in_common_are_refused(before, tmp_path):
         compare.compare(before, other)
 
 
+def test_a_report_of_one_row_without_labels_is_named_so_if_no_row_is_in_common(before, tmp_path):
+    points = toy_points(seeds=(0,), losses=("sop",))
+    runs = toy_runs(points)
+    points = points.drop(columns=["inter_sentence", "paper_inter_sentence"])
+    other = report_of(tmp_path / "other", points, runs)
+    with pytest.raises(ConfigError, match="inter_sentence=sop, and .*/other has one row without a label$"):
+        compare.compare(before, other)
+
+
 def test_a_folder_that_is_no_report_is_refused(before, tmp_path):
     with pytest.raises(ConfigError, match=r"study\.json"):
         compare.compare(before, tmp_path)
