@@ -126,7 +126,8 @@ def decided_by_companions(
 def _quote(verdict: Verdict) -> str:
     """The words of the paper, with a qualification if a score above chance is not above bags of tokens."""
     is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
-    qualified = is_above and any(NOT_ABOVE_BAGS in line for line in verdict.alarms)
+    is_score = verdict.claim.metric in INTRINSIC
+    qualified = is_above and is_score and any(NOT_ABOVE_BAGS in line for line in verdict.alarms)
     return f"“{verdict.claim.quote}”" + (f" ({NOT_ABOVE_BAGS})" if qualified else "")
 
 

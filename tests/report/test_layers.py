@@ -9,6 +9,7 @@ from toy_reports import toy_report
 
 from albert_lab.report import report
 from albert_lab.report.claims import Decision, decide
+from albert_lab.report.verdicts import groups
 from albert_lab.runs.tables import layer_numbers
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
@@ -81,6 +82,17 @@ def test_a_model_that_has_not_learnt_mlm_is_no_evidence_of_what_layers_do(mlm, d
     assert [each.decision for each in found] == 2 * decisions
     reasons = {each.reason.partition(":")[0] for each in found}
     assert reasons == {"at the floor of mlm_accuracy" if mlm == 5.0 else ""}
+
+
+def test_a_claim_on_layers_is_not_qualified_by_scores_on_pairs():
+    alarm = "sop_accuracy 60.0 % is above chance (50.0 %), not above bags of tokens (64.0 %)"
+    rows = [
+        Row({"model": label}, {}, [layers_of_run(label, seed, degrees, 20.0) | alarms for seed in range(3)], {})
+        for label, degrees, alarms in (("ALBERT-large", 10.0, {"alarms": ""}), ("BERT-large", 20.0, {"alarms": alarm}))
+    ]
+    (supported, *_) = groups(experiment.named("layer-similarity"), rows)
+    assert supported.startswith("**Supported**, 2 of 6 claims: “there is a drop for both metrics compared to BERT”")
+    assert "bags of tokens" not in supported
 
 
 def layers_of_run(label: str, seed: int, degrees: float, mlm: float) -> dict[str, object]:
