@@ -8,6 +8,7 @@ from typing import Any
 from tabulate import tabulate
 
 from albert_lab import paths
+from albert_lab.config.compose import parse
 from albert_lab.config.schema import SEEDS, digest
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
@@ -69,6 +70,7 @@ def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
         DivergedError: the loss was not finite.
     """
     run = find_run(name)
+    _check_scale(wanted.overrides, run.config.scale.name)
     tasks = [*columns.load_named(wanted.tasks, wanted.overrides).values()]
     for task in tasks:
         task.fitted(run.config)
@@ -77,6 +79,15 @@ def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
     runs.use_threads(run.folder, run.config)
     with runs.locked(run.folder, say):
         return _finetune(run, tasks, wanted, say)
+
+
+def _check_scale(overrides: Sequence[str], scale: str) -> None:
+    for override in parse(overrides) if overrides else ():
+        section, _, rest = override.key_or_group.partition(".")
+        if section == "settings" and rest and rest.split(".")[0] != scale:
+            raise ConfigError(
+                f"{override.key_or_group}: the run has scale={scale}, so this changes nothing (settings.{scale} does)"
+            )
 
 
 def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: Say) -> list[FinetuningRecord]:

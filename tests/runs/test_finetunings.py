@@ -70,6 +70,8 @@ def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(p
     (other,) = tuning.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.smoke.steps=2"]), print)
     assert other.settings.steps == 2
     assert item.state == "done", "fine-tunings with other settings are kept separately"
+    with pytest.raises(ConfigError, match=r"settings\.laptop\.steps: the run has scale=smoke, so this changes nothing"):
+        tuning.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.laptop.steps=2"]), print)
 
     output = own_home / "answers.tsv"
     made = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=output)
