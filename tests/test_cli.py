@@ -69,6 +69,8 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "corpus=files"], "corpus.path must be given"),
         (["pretrain", "seed=0,1"], "seed=0,1: pretrain makes one model"),
         (["speed", "scale=smoke", "--memory=12cards"], "--memory=12cards is not a size"),
+        (["speed", "scale=smoke", "--report", "."], "--report takes neither settings nor"),
+        (["speed", "--report", "."], "is no report"),
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
         (["run", "."], ". is a folder"),
@@ -249,7 +251,7 @@ def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_hom
 def test_speed_prints_tables_or_json_and_exits_with_3_if_some_are_not_measured(own_home, monkeypatch):
     turns = (rounds.Measurement(training=100.0, inference=300.0, matrix_products=1e9),) * 2
     measured = [
-        rounds.Measured("cpu", "fp32", 1, peak_memory_bytes=5 << 20, turns=turns),
+        rounds.Measured("cpu", "cpu", "fp32", 1, peak_memory_bytes=5 << 20, turns=turns),
         rounds.Measured(failure="no memory"),
     ]
     monkeypatch.setattr(rounds, "measure", lambda configs, **given: measured)
@@ -263,6 +265,19 @@ def test_speed_prints_tables_or_json_and_exits_with_3_if_some_are_not_measured(o
     assert shared["inference_flops_per_token"] == own["inference_flops_per_token"]
     assert shared["memory_bytes"] == 2**30
     assert list(own_home.iterdir()) == []
+
+
+def test_speed_measures_the_rows_of_a_report_and_rebuilds_it(tmp_path, monkeypatch, empty_figures):
+    report = toy_report(tmp_path / "sharing", experiment.named("sharing"), seeds=1)
+    turns = tuple(rounds.Measurement(training=100.0 + each, inference=300.0, matrix_products=1e9) for each in range(3))
+    one = rounds.Measured("cpu", "cpu", "fp32", 1, turns=turns)
+    monkeypatch.setattr(rounds, "measure", lambda candidates, **_: [one] * len(candidates))
+    done = here("speed", "--report", str(report))
+    assert (done.returncode, done.stdout) == (0, f"{report / 'report.md'}\n"), done.stderr
+    text = (report / "report.md").read_text()
+    assert "3 rounds, in each of which every row was measured once" in text
+    assert "101 [100, 102]" in text
+    assert "1 [1, 1] times, 3 rounds paired" in text
 
 
 def test_every_count_of_the_paper_is_printed_next_to_ours():

@@ -33,7 +33,11 @@ def params(
 
 @app.command(
     rich_help_panel=MODELS,
-    epilog=examples("albert-lab speed", "albert-lab speed scale=laptop model=small --against transformers"),
+    epilog=examples(
+        "albert-lab speed",
+        "albert-lab speed scale=laptop model=small --against transformers",
+        "albert-lab speed --report lab/reports/overnight-sotu/sharing",
+    ),
 )
 def speed(
     overrides: Overrides = None,
@@ -50,17 +54,34 @@ def speed(
             help="Also measure stock transformers: at its default, and compiled in our precision.",
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FOLDER",
+            file_okay=False,
+            help="Measure the rows of this report, and test its claims on throughput with the rounds.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure throughput, utilisation and memory of configurations, in interleaved rounds.
 
     Without a sweep, it compares BERT-base and ALBERT-base at the sizes of the scale. Name other models as in
     `model=BERT-large,ALBERT-large`. All are in memory at once. If a step is slow, lower batch_size.
+
+    With `--report`, the configurations are those of a report's rows, with the machine settings of its first run. The
+    rounds are kept in the report, which is rebuilt.
     """
     from albert_lab.cost import benchmark
     from albert_lab.studies import sweep
     from albert_lab.studies.compared import configurations
 
+    if report:
+        if overrides or against or as_json:
+            raise typer.BadParameter("--report takes neither settings nor --against nor --json")
+        _measure_report(report, rounds, seconds)
+        return
     found = benchmark.run(
         configurations(overrides or []),
         memory=memory,
@@ -72,6 +93,21 @@ def speed(
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
     if found.num_failed:
         raise typer.Exit(sweep.SOME_FAILED if found.num_failed < len(found.lines) else 1)
+
+
+def _measure_report(folder: Path, number: int, seconds: float) -> None:
+    """Measure the rows of a report side by side and rebuild it; print the path of its Markdown."""
+    from albert_lab.errors import ConfigError
+    from albert_lab.report.report import rebuild
+    from albert_lab.studies import side_by_side, study
+    from albert_lab.studies.table import fitting
+
+    with fitting(folder):
+        records = study.read(folder).examples
+    if not records:
+        raise ConfigError(f"{folder} has no finished run: nothing to measure")
+    side_by_side.write(folder, side_by_side.measure(records, number=number, seconds=seconds, say=note))
+    print(rebuild(folder))
 
 
 @app.command(

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +36,7 @@ class Measured:
     """
 
     device: str | None = None
+    device_name: str | None = None
     precision: str | None = None
     threads: int | None = None
     micro_batch_size: int | None = None
@@ -87,8 +88,7 @@ def measure(
                         failures[place] = str(error)
     measured = []
     for one, own, failure in zip(found, turns, failures, strict=True):
-        settings = (one.device, one.precision, one.threads, one.micro_batch_size, one.peak_memory_bytes)
-        measured.append(Measured(*settings, turns=() if failure else tuple(own), failure=failure))
+        measured.append(replace(one, turns=() if failure else tuple(own), failure=failure))
     return measured
 
 
@@ -171,6 +171,7 @@ def main(threads: int) -> None:
 
     from albert_lab.cost.stock import StockBench
     from albert_lab.cost.throughput import Bench
+    from albert_lab.training.device import device_name
 
     torch.set_num_threads(threads)
     bench = None
@@ -181,7 +182,8 @@ def main(threads: int) -> None:
                 config, library, seconds = validate(question["config"]), question["library"], question["seconds"]
                 is_ours, is_best = library == "albert-lab", library == "transformers at its best"
                 bench = Bench(config, seconds) if is_ours else StockBench(config, seconds, is_best)
-                computed = {"device": bench.device.type, "precision": bench.precision, "threads": threads}
+                computed = {"device": bench.device.type, "device_name": device_name(bench.device)}
+                computed |= {"precision": bench.precision, "threads": threads}
                 computed |= {"micro_batch_size": bench.micro_batch_size}
                 answer = computed | {"peak_memory_bytes": bench.peak_memory_bytes}
             else:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from albert_lab.figures import drawing
 from albert_lab.figures.data import FigureData, over_seeds, parts_of, where
 from albert_lab.figures.drawing import READ_OFF, Line
+from albert_lab.runs.results import TRAINING_SPEED
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.studies.table import Row, Spread, paper_cells
 
@@ -204,7 +205,7 @@ def _scores(
 
 def speed(data: FigureData) -> Figure | None:
     """Training throughput of each row; next to it the speed-up over the paper's reference if the paper prints it."""
-    found = [(row, spread) for row in data.rows if (spread := row.spread("tokens_per_second"))]
+    found = [(row, spread) for row in data.rows if (spread := row.compared(TRAINING_SPEED))]
     if not found:
         return None
     papers = [paper_cells(data.experiment, row).get("speedup") for row, _ in found]
@@ -212,7 +213,8 @@ def speed(data: FigureData) -> Figure | None:
     figure, (panels,) = drawing.sheet(1, 1 if base is None else 2)
     drawing.draw_rows(panels[0], {"ours": [(spread.mean, spread.sd) for _, spread in found]})
     drawing.name_rows(figure, panels[0], [f"{data.name(row)} (n = {spread.n})" for row, spread in found])
-    panels[0].set_xlabel("training throughput (tokens per second,\nmean and standard deviation over n seeds)")
+    samples = "rounds" if any(row.rounds for row in data.rows) else "seeds"
+    panels[0].set_xlabel(f"training throughput (tokens per second,\nmean and standard deviation over n {samples})")
     if base is not None:
         reference = found[base][1].mean
         ours = [(spread.mean / reference, None) for _, spread in found]

@@ -7,14 +7,15 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import cached_property
 from statistics import mean
+from typing import Literal
 
 import pandas as pd
 
 from albert_lab.report import alarms
-from albert_lab.report.speedups import INFERENCE, TRAINING, are_of_different_hardware
+from albert_lab.report.speedups import are_of_different_hardware
 from albert_lab.report.statistics import Estimate, holm, seeds_needed
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
-from albert_lab.runs.results import LAYER_NUMBERS
+from albert_lab.runs.results import INFERENCE_SPEED, LAYER_NUMBERS, TRAINING_SPEED
 from albert_lab.studies.checks import AtChance, Claim
 from albert_lab.studies.claim import Comparison, name
 from albert_lab.studies.experiment import AVERAGE, Experiment
@@ -38,6 +39,9 @@ class Decision(StrEnum):
     NOT_RUN = "not run"
 
 
+Samples = Literal["seed", "round"]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """A claim with its decision and the evidence.
@@ -48,7 +52,8 @@ class Verdict:
         comparison: the weakest comparison of the claim, or the one that contradicts it.
         effect: of that comparison: in points for scores, as a factor for a ratio, else in the column's unit.
         interval: its 95 % interval.
-        n: number of seeds.
+        n: number of seeds, or of rounds of a measurement side by side.
+        n_of: which of both.
         is_paired: whether effects that a seed has on all rows are removed.
         p: of the claim, after Holm's correction.
         papers_effect: the same comparison of the paper's cells.
@@ -64,6 +69,7 @@ class Verdict:
     effect: float | None = None
     interval: tuple[float, float] | None = None
     n: int = 0
+    n_of: Samples = "seed"
     is_paired: bool = False
     p: float | None = None
     papers_effect: Decimal | None = None
@@ -105,13 +111,14 @@ class _Finding:
 class _Evidence:
     """All findings of one claim: it is true if all required ones are, and false if any one is false.
 
-    not_learnt is the reason why its rows are no evidence; empty if they are.
+    not_learnt is the reason why its rows are no evidence; empty if they are. n_of is what its samples are over.
     """
 
     claim: Claim
     findings: tuple[_Finding, ...]
     not_learnt: str
     alarms: tuple[str, ...]
+    n_of: Samples
 
     @property
     def required(self) -> list[_Finding]:
@@ -211,7 +218,9 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
     runs = [run for row in found.values() for run in row.runs]
     if len({run["run"] for run in runs}) < len(runs):
         return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
-    if column in (TRAINING, INFERENCE) and are_of_different_hardware(list(found.values())):
+    is_over_rounds = all(column in row.rounds for row in found.values())
+    is_speed_of_runs = column in (TRAINING_SPEED, INFERENCE_SPEED) and not is_over_rounds
+    if is_speed_of_runs and are_of_different_hardware(list(found.values())):
         return Verdict(claim, Decision.UNDECIDED, reason="its rows were computed on different devices or machines")
     findings = []
     for comparison in claim.comparisons(experiment.grid):
@@ -222,7 +231,8 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
             return Verdict(claim, Decision.UNDECIDED, reason=f"{column} is not positive: no ratio")
         findings.append(_Finding(comparison, scores.estimate(weights, column, is_log=comparison.is_log)))
     rows = list(found.values())
-    return _Evidence(claim, tuple(findings), _not_learnt(claim, rows, scores, column), tuple(alarms.held_out(rows)))
+    not_learnt, raised = _not_learnt(claim, rows, scores, column), tuple(alarms.held_out(rows))
+    return _Evidence(claim, tuple(findings), not_learnt, raised, "round" if is_over_rounds else "seed")
 
 
 def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: str) -> str:
@@ -249,7 +259,7 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
     finding = evidence.strongest_against if evidence.speaks_against else evidence.weakest
     decision, reason = Decision.UNDECIDED, ""
     if evidence.n < FEWEST_SEEDS:
-        reason = f"{evidence.n} of at least {FEWEST_SEEDS} seeds"
+        reason = f"{evidence.n} of at least {FEWEST_SEEDS} {evidence.n_of}s"
     elif evidence.not_learnt:
         decision, reason = Decision.NOT_LEARNT, evidence.not_learnt
     elif p is not None and p < ALPHA:
@@ -267,6 +277,7 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
         math.exp(found.value) if is_log else found.value,
         interval,
         evidence.n,
+        evidence.n_of,
         found.is_paired,
         p,
         paper.exp() if is_log and paper is not None else paper,

@@ -62,14 +62,15 @@ def departures(scale: str, runs: Sequence[Run]) -> list[str]:
 
 def mixed(runs: Sequence[Run]) -> list[str]:
     """A note if rows were computed on different hardware; otherwise empty."""
-    found = {
+    values = {
         "devices": {hardware(run) for run in runs},
         "precisions": {run["precision"] for run in runs},
     }
-    several = [f"{what}: {'; '.join(sorted(values))}" for what, values in found.items() if len(values) > 1]
+    several = [f"{what}: {'; '.join(sorted(names))}" for what, names in values.items() if len(names) > 1]
     if not several:
         return []
-    return [f"Rows were computed on different {' and '.join(several)}; speeds do not compare, scores up to rounding."]
+    found = " and ".join(several)
+    return [f"Rows were computed on different {found}; speeds of runs do not compare, scores up to rounding."]
 
 
 def _sentences(run: Run) -> float:

@@ -7,11 +7,13 @@ from albert_lab import owners
 from albert_lab.errors import ConfigError
 from albert_lab.report import overview, report
 from albert_lab.storage import writing
-from albert_lab.studies import study
+from albert_lab.studies import side_by_side, study
 
 
 def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     """Copy a report into a folder of published reports, rebuild it there with the summary pages; return its report.md.
+
+    A published measurement of throughput is kept if the report has none.
 
     Args:
         folder: the report.
@@ -36,7 +38,10 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
                     f"{target} has {runs} runs and {tunings} fine-tunings that {folder} lacks; --replace publishes it"
                     " all the same"
                 )
+        throughput = side_by_side.read(target) if target.exists() and not side_by_side.read(folder) else None
         _copy(folder, target)
+        if throughput:
+            side_by_side.write(target, throughput)
     written = report.rebuild(target)
     overview.write(root)
     return written

@@ -185,7 +185,7 @@ def render(found: Study, figures: str) -> str:
         parts += ["## Losses on held-out documents", losses, LOSSES]
     if finished:
         parts += ["## Regime", regime]
-    parts += ["## Cost", run_sections.costs(experiment, axes, table)]
+    parts += ["## Cost", run_sections.costs(experiment, axes, table, found.throughput)]
     parts += ["## Every run", run_sections.every_run(experiment, finished)]
     parts += finetuning.sections(tunings)
     if experiment.paper:

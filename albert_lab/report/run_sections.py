@@ -6,20 +6,21 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
+
 from albert_lab.report.departures import distinct, mean_percent
 from albert_lab.report.markdown import MISSING, as_table, decimal, interval, number
-from albert_lab.report.speedups import INFERENCE, TRAINING, speedups
+from albert_lab.report.speedups import speedups
 from albert_lab.runs import regime as regimes
-from albert_lab.runs.results import RunRecord
+from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, RunRecord
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.table import Row, Run, Spread, axis_labels, axis_names, intrinsic_columns, paper_cells
 
 MUCH_TEXT = 0.1
-_LOADED = ("training_seconds", TRAINING, INFERENCE)
-LOAD = (
-    "Seconds and tokens/s depend on what else the machine computed at the time; `albert-lab speed` compares rows"
-    " side by side."
-)
+_LOADED = ("training_seconds", TRAINING_SPEED, INFERENCE_SPEED)
+LOAD = "Seconds and tokens/s of runs depend on what else the machine computed at the time"
+NOT_MEASURED = "`albert-lab speed --report` measures the rows of a report side by side."
 
 
 def regime(records: Sequence[RunRecord], source: str) -> tuple[str, str]:
@@ -50,12 +51,12 @@ def dropped(runs: Sequence[Run]) -> str:
     return f"Chunks of a single sentence were dropped{except_some}: {chunks} of the chunks, with {text} of the text."
 
 
-def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
-    """The cost of the runs of each row, as means over seeds."""
+def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], measured: SideBySide | None) -> str:
+    """The cost of the runs of each row, as means over seeds; and throughput side by side, if it was measured."""
     header = axis_names(axes)
     header += ["parameters", "training FLOPs per token", "steps", "tokens", "training seconds", "tokens/s"]
     header += ["inference tokens/s", "peak MiB"]
-    columns = ["parameters", "train_flops_per_token", "steps", "tokens", "training_seconds", TRAINING, INFERENCE]
+    columns = ["parameters", "train_flops_per_token", "steps", "tokens", *_LOADED]
     body = []
     for row in table:
         line = axis_labels(experiment, row, axes)
@@ -66,11 +67,43 @@ def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> 
         body.append(line)
     if experiment.speed_relative_to:
         header += ["speed-up", "paper speed-up", "inference speed-up"]
-        ratios = [speedups(table, experiment.speed_relative_to, column) for column in (TRAINING, INFERENCE)]
+        ratios = [speedups(table, experiment.speed_relative_to, column) for column in (TRAINING_SPEED, INFERENCE_SPEED)]
         for line, row, *both in zip(body, table, *ratios, strict=True):
             training, inference = (MISSING if ratio is None else f"{ratio:.1f}x" for ratio in both)
             line += [training, paper_cells(experiment, row).get("speedup", MISSING), inference]
-    return f"{as_table(header, body)}\n\n{LOAD}"
+    if measured and any(row.rounds for row in table):
+        paragraphs = [f"{LOAD}.", *_side_by_side(experiment, axes, table, measured)]
+    else:
+        paragraphs = [f"{LOAD}; {NOT_MEASURED}"]
+    return "\n\n".join([as_table(header, body), *paragraphs])
+
+
+def _side_by_side(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], measured: SideBySide) -> list[str]:
+    """The throughput of rows in the same rounds: medians with quartiles, and ratios to the first row within rounds."""
+    speeds = {"training": TRAINING_SPEED, "inference": INFERENCE_SPEED}
+    shown = [row for row in table if row.rounds]
+    header = axis_names(axes)
+    for what in speeds:
+        header += [f"{what} tokens/s", "over the first row"]
+    body = []
+    for row in shown:
+        line = axis_labels(experiment, row, axes)
+        for column in speeds.values():
+            values, first = row.rounds[column], shown[0].rounds[column]
+            line += [_quartiles(values, ",.0f")]
+            line += [_quartiles([own / other for own, other in zip(values, first, strict=True)], ".3f")]
+        body.append(line)
+    opening = (
+        f"Throughput side by side ({measured.conditions}): {measured.num_rounds} rounds, in each of which every row was"
+        " measured once, in a random order. Medians, quartiles in brackets; ratios are taken within rounds. Training:"
+        " optimizer steps at full length. Inference: forward passes of encoder and heads."
+    )
+    return [opening, as_table(header, body)]
+
+
+def _quartiles(values: Sequence[float], form: str) -> str:
+    low, median, high = (format(float(value), form) for value in np.quantile(values, (0.25, 0.5, 0.75)))
+    return f"{median} [{low}, {high}]"
 
 
 def _cost(spread: Spread | None, *, has_spread: bool) -> str:

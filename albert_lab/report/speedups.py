@@ -2,20 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 
+from albert_lab.runs.results import TRAINING_SPEED
 from albert_lab.studies.table import Row, Run
 
-TRAINING, INFERENCE = "tokens_per_second", "inference_tokens_per_second"
 
+def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = TRAINING_SPEED) -> list[float | None]:
+    """Tokens per second of each row over those of the reference row; None if either is missing.
 
-def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = TRAINING) -> list[float | None]:
-    """Tokens per second of each row over those of the reference row, means over seeds; None if either is missing.
+    Means over rounds if the rows were measured side by side, else over seeds.
 
     Args:
         table: rows of a report.
         reference: labels, by axis, of the row that the others are compared with.
-        column: of the table of runs: TRAINING or INFERENCE.
+        column: TRAINING_SPEED or INFERENCE_SPEED.
     """
-    speeds = [row.spread(column) for row in table]
+    speeds = [row.compared(column) for row in table]
     base = next(
         (speed for row, speed in zip(table, speeds, strict=True) if reference.items() <= row.labels.items()), None
     )

@@ -11,9 +11,9 @@ import pandas as pd
 
 from albert_lab.report import agreement
 from albert_lab.report.claims import ALPHA, FEWEST_SEEDS, Decision, Verdict, companions, decide
-from albert_lab.report.speedups import INFERENCE, TRAINING
 from albert_lab.report.statistics import POWER, Components, components
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores, filled
+from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
 from albert_lab.score import NOT_ABOVE_BAGS
 from albert_lab.studies.checks import Greater, Ratio
 from albert_lab.studies.claim import name
@@ -53,7 +53,10 @@ PAPERS_NOISE = (
     "The paper's own noise: the same model has MNLI 81.6 in its Table 3 and 82.0 in its Table 4 (E = 128, all"
     " shared), and 83.7 and 83.2 (E = 128, not shared)."
 )
-SPEEDS = "Throughputs are of runs made at different times; `albert-lab speed` measures side by side."
+SPEEDS = "Throughputs are of runs made at different times; `albert-lab speed --report` measures rows side by side."
+SPEEDS_SIDE_BY_SIDE = (
+    "Throughputs were measured side by side, each row once per round, on the machine that is named below Cost."
+)
 STANDS_FOR = "Verdicts and alarms name rows by the paper's values; the values here: {pairs}."
 MOST_NAMED = 2  # rows at a floor
 
@@ -156,7 +159,7 @@ def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
     text = f"{measure(verdict, columns)} {check(verdict)}"
     if verdict.effect is None:
         return f"{text}."
-    text += f": {_compared(verdict)}{effect(verdict)}, {verdict.n} seed{'' if verdict.n == 1 else 's'}"
+    text += f": {_compared(verdict)}{effect(verdict)}, {verdict.n} {verdict.n_of}{'' if verdict.n == 1 else 's'}"
     text += " paired" if verdict.is_paired else ""
     text += "" if verdict.p is None else f", corrected p {_p(verdict.p)}"
     text += f"; paper {papers_effect(verdict)}" if verdict.papers_effect is not None else ""
@@ -183,8 +186,8 @@ def _notes(experiment: Experiment, decided: Sequence[Verdict], here: TableScores
         notes.append(floors)
     if scored.intersection(scores()).difference(INTRINSIC):
         notes.append(PAPERS_NOISE)
-    if metrics & {TRAINING, INFERENCE}:
-        notes.append(SPEEDS)
+    if metrics & {TRAINING_SPEED, INFERENCE_SPEED}:
+        notes.append(SPEEDS_SIDE_BY_SIDE if any(row.rounds for row in here.table) else SPEEDS)
     return notes
 
 
@@ -242,6 +245,7 @@ def _values(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict
             "high": verdict.interval[1] if verdict.interval else None,
             "unit": unit(verdict),
             "n": verdict.n,
+            "n_of": f"{verdict.n_of}s",
             "paired": verdict.is_paired,
             "p": verdict.p,
             "paper": None if verdict.papers_effect is None else float(verdict.papers_effect),

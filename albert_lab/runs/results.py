@@ -57,6 +57,8 @@ class Training(_RecordPart):
 
 # Summaries of the layers of a run, if measured (report/layers.py).
 LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
+TRAINING_SPEED, INFERENCE_SPEED = "tokens_per_second", "inference_tokens_per_second"
+
 # Columns of the table of runs that are neither scores nor settings.
 NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
 

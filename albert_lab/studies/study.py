@@ -15,9 +15,12 @@ from albert_lab.errors import ConfigError
 from albert_lab.naming import check_name
 from albert_lab.runs import reported, tables
 from albert_lab.runs.reported import REMEDY, ReportedRun
+from albert_lab.runs.results import RunRecord
 from albert_lab.storage import write_atomically
+from albert_lab.studies import side_by_side
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
+from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.table import Row, axes_of, rows
 
 EXPERIMENT, STUDY = "experiment.yaml", "study.json"
@@ -52,12 +55,14 @@ class Study:
             fine-tunings that failed, scale, corpus and command.
         runs: the finished runs.
         ensembles: one line per task whose fine-tunings were averaged.
+        throughput: that of its rows, measured side by side; None if it was not measured.
     """
 
     experiment: Experiment
     points: pd.DataFrame
     runs: Sequence[ReportedRun]
     ensembles: Sequence[dict[str, Any]] = ()
+    throughput: SideBySide | None = None
 
     @cached_property
     def results(self) -> pd.DataFrame:
@@ -85,7 +90,15 @@ class Study:
     @cached_property
     def rows(self) -> list[Row]:
         """The rows of its table."""
-        return rows(self.experiment, self.points, self.results)
+        found = rows(self.experiment, self.points, self.results)
+        return side_by_side.attached(found, self.throughput) if self.throughput else found
+
+    @property
+    def examples(self) -> list[RunRecord]:
+        """The record of the first run of each row that has runs; rows of the same runs have one together."""
+        first = dict.fromkeys(row.runs[0]["run"] for row in self.rows if row.runs)
+        records = {run.name: run.record for run in self.runs}
+        return [records[name] for name in first]
 
     @property
     def axes(self) -> list[str]:
@@ -106,7 +119,7 @@ class Study:
 def write(folder: Path, study: Study) -> None:
     """Write a study into a report's folder: experiment.yaml, study.json, and one file per run in runs/.
 
-    Files of other runs, from a previous report, are removed.
+    Files of other runs, from a previous report, are removed. A measurement of throughput stays in the folder.
     """
     for run in study.runs:
         reported.write(folder, run)
@@ -149,7 +162,8 @@ def read(folder: Path) -> Study:
     content = files.read_json(folder / STUDY, _StudyFile, REMEDY)
     order = {str(point["run"]): place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
-    return Study(read_experiment(folder / EXPERIMENT), pd.DataFrame(content.points), runs, content.ensembles)
+    experiment, points = read_experiment(folder / EXPERIMENT), pd.DataFrame(content.points)
+    return Study(experiment, points, runs, content.ensembles, side_by_side.read(folder))
 
 
 def ensembles_of(folder: Path) -> list[dict[str, Any]]:

@@ -2,9 +2,9 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Spread:
-    """A quantity over the pre-training seeds of one row: mean, standard deviation (None for one seed), and n seeds."""
+    """A quantity of one row over n seeds of pre-training, or n rounds: mean and standard deviation (None for n = 1)."""
 
     mean: float
     sd: float | None
@@ -49,13 +49,15 @@ class Spread:
 class Row:
     """One row of a table: labels by axis as in the paper, values by axis as run here, and its runs with their seeds.
 
-    missing maps each missing run to its reason.
+    missing maps each missing run to its reason. rounds has columns that were measured side by side with all other rows
+    of the table, with their values by round; such a measurement replaces the values of the runs in comparisons.
     """
 
     labels: dict[str, str]
     values: dict[str, str]
     runs: list[Run]
     missing: dict[str, str]
+    rounds: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def having(self, column: str) -> list[Run]:
         """The row's runs that have a number in a column."""
@@ -63,10 +65,17 @@ class Row:
 
     def spread(self, column: str) -> Spread | None:
         """Mean and spread of a column over the row's runs; None when no run has it."""
-        values = [float(run[column]) for run in self.having(column)]
-        if not values:
-            return None
-        return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
+        return _spread([float(run[column]) for run in self.having(column)])
+
+    def compared(self, column: str) -> Spread | None:
+        """Mean and spread of a column for comparisons with other rows: over rounds if measured so, else over runs."""
+        return _spread(self.rounds[column]) if column in self.rounds else self.spread(column)
+
+
+def _spread(values: Sequence[float]) -> Spread | None:
+    if not values:
+        return None
+    return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
 
 
 @contextmanager

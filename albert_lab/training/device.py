@@ -32,6 +32,11 @@ def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
     return torch.device("cuda", rank.local)
 
 
+def device_name(device: torch.device) -> str:
+    """The name of a GPU, or `cpu`."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
 def choose_precision(name: str, device: torch.device) -> str:
     """bf16 or fp32: the named one; with `auto`, bf16 if the device has it natively (emulation is many times slower)."""
     if name != "auto":

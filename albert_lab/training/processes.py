@@ -18,6 +18,7 @@ import torch.distributed as dist
 
 from albert_lab.errors import LostProcessError
 from albert_lab.rank import ALONE, Rank
+from albert_lab.training.device import device_name
 
 _Part = TypeVar("_Part")
 _Check = Callable[[], None]
@@ -229,7 +230,7 @@ def missed(store: dist.Store | None, error: Exception) -> Exception:
 
 def place(device: torch.device) -> tuple[str, str]:
     """This host and the name of a device: the name of the GPU, or cpu."""
-    return platform.node(), torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    return platform.node(), device_name(device)
 
 
 def _timeout() -> timedelta:

@@ -13,7 +13,7 @@ SMOKE = ["scale=smoke"]
 
 def toy_measured(*speeds: float) -> Measured:
     turns = tuple(Measurement(training=speed, inference=3 * speed, matrix_products=1e9) for speed in speeds)
-    return Measured("cpu", "fp32", 2, None, peak_memory_bytes=5 << 20, turns=turns)
+    return Measured("cpu", "cpu", "fp32", 2, None, peak_memory_bytes=5 << 20, turns=turns)
 
 
 def run(monkeypatch, *measured: Measured, overrides=SMOKE, memory="12GB") -> benchmark.Benchmark:

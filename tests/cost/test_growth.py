@@ -17,7 +17,8 @@ def measured_as(monkeypatch, seconds_of_step):
             seconds = seconds_of_step(config)
             speed = config.batch_size * config.max_sequence_length / (seconds or 1)
             turns = tuple(Measurement(speed, speed, 1e9) for _ in range(rounds))
-            found.append(Measured("cpu", "fp32", 1, None, 1, turns) if seconds else Measured(failure="no memory"))
+            measured = Measured("cpu", "cpu", "fp32", 1, None, 1, turns)
+            found.append(measured if seconds else Measured(failure="no memory"))
         return found
 
     monkeypatch.setattr(rounds, "measure", measure)

@@ -38,6 +38,6 @@ def test_rows_of_different_processors_are_noted():
     other = run | {"machine": "Linux, another, 2 cores"}
     assert mixed([run, run]) == []
     assert mixed([run, other]) == [
-        "Rows were computed on different devices: Linux, another, 2 cores; Linux, toy, 2 cores; speeds do not compare,"
-        " scores up to rounding."
+        "Rows were computed on different devices: Linux, another, 2 cores; Linux, toy, 2 cores; speeds of runs do"
+        " not compare, scores up to rounding."
     ]

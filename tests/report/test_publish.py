@@ -7,7 +7,7 @@ from toy_reports import toy_report
 from albert_lab.errors import ConfigError, DamagedFileError, WriteError
 from albert_lab.report.publish import publish
 from albert_lab.runs import reported
-from albert_lab.studies import experiment
+from albert_lab.studies import experiment, side_by_side
 
 
 @pytest.fixture
@@ -64,3 +64,14 @@ def test_published_fine_tunings_are_removed_only_on_request(tmp_path):
     assert any(run.columns for run in reported.read_all(target))
     publish(bare, tmp_path / "public", replace=True)
     assert not any(run.columns for run in reported.read_all(target))
+
+
+def test_a_published_measurement_of_throughput_is_kept_if_the_report_has_none(folder, tmp_path):
+    row = {"run": "any", "training": [1.0], "inference": [1.0]}
+    machine = {"processor": "any", "cores": 1, "device": "cpu", "precision": "fp32", "threads": 1}
+    measured = side_by_side.SideBySide.model_validate({**machine, "finished": "2026-01-01", "rows": [row]})
+    target = publish(folder, tmp_path / "public").parent
+    side_by_side.write(target, measured)
+    publish(folder, tmp_path / "public")
+    assert side_by_side.read(target) == measured
+    assert side_by_side.read(folder) is None

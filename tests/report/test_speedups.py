@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from albert_lab.report.speedups import INFERENCE, are_of_different_hardware, hardware, speedups
+from albert_lab.report.speedups import are_of_different_hardware, hardware, speedups
+from albert_lab.runs.results import INFERENCE_SPEED
 from albert_lab.studies.table import Row
 
 
@@ -22,13 +23,13 @@ def test_without_the_reference_row_there_is_no_speed_up():
 
 
 def test_the_speed_up_of_inference_is_separate_and_missing_if_not_timed():
-    timed = {"run": "timed", "tokens_per_second": 100.0, INFERENCE: 300.0}
+    timed = {"run": "timed", "tokens_per_second": 100.0, INFERENCE_SPEED: 300.0}
     table = [
-        Row({"model": model}, {"model": model}, [timed | {INFERENCE: speed}], {})
+        Row({"model": model}, {"model": model}, [timed | {INFERENCE_SPEED: speed}], {})
         for model, speed in (("BERT-large", 300.0), ("ALBERT-large", 330.0), ("ALBERT-xxlarge", math.nan))
     ]
     table.append(row("BERT-base", 100.0))
-    assert speedups(table, {"model": "BERT-large"}, INFERENCE) == [1.0, pytest.approx(1.1), None, None]
+    assert speedups(table, {"model": "BERT-large"}, INFERENCE_SPEED) == [1.0, pytest.approx(1.1), None, None]
 
 
 def test_the_hardware_of_a_run_is_its_gpus_or_else_its_machine():

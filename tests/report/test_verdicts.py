@@ -127,7 +127,7 @@ def test_the_papers_noise_is_shown_only_for_downstream_claims():
 
 
 def test_a_verdict_on_speed_notes_that_its_runs_were_not_made_side_by_side():
-    where_to = "`albert-lab speed` measures side by side"
+    where_to = "`albert-lab speed --report` measures rows side by side"
     assert where_to in verdicts.section(experiment(CLAIMS[8]), full_table())
     assert where_to not in verdicts.section(experiment(CLAIMS[0]), full_table())
 
