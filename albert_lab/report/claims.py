@@ -81,10 +81,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Finding:
-    """A comparison with its estimate; its p-values for and against are two-sided."""
+    """A comparison with its estimate; its p-values for and against are two-sided.
+
+    is_evidence: whether all of its rows have learnt the metric.
+    """
 
     comparison: Comparison
     estimate: Estimate
+    is_evidence: bool
 
     @cached_property
     def support(self) -> float:
@@ -111,7 +115,8 @@ class _Finding:
 class _Evidence:
     """All findings of one claim: it is true if all required ones are, and false if any one is false.
 
-    not_learnt is the reason why its rows are no evidence; empty if they are. n_of is what its samples are over.
+    not_learnt is the reason why its rows cannot support it; empty if they can. Findings of which all rows have learnt
+    can still deny it. n_of is what its samples are over.
     """
 
     claim: Claim
@@ -130,7 +135,8 @@ class _Evidence:
 
     @property
     def strongest_against(self) -> _Finding:
-        return min(self.findings, key=lambda finding: _rounded(finding.denial))
+        usable = [finding for finding in self.findings if finding.is_evidence]
+        return min(usable or self.findings, key=lambda finding: _rounded(finding.denial))
 
     @property
     def denial(self) -> float:
@@ -143,7 +149,7 @@ class _Evidence:
 
     @property
     def p(self) -> float:
-        return self.denial if self.speaks_against else self.weakest.support
+        return self.denial if self.not_learnt or self.speaks_against else self.weakest.support
 
     @property
     def n(self) -> int:
@@ -151,15 +157,17 @@ class _Evidence:
 
     @property
     def is_tested(self) -> bool:
-        return self.n >= FEWEST_SEEDS and not self.not_learnt
+        can_deny = any(finding.is_evidence for finding in self.findings)
+        return self.n >= FEWEST_SEEDS and (not self.not_learnt or can_deny)
 
 
 def decide(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> list[Verdict]:
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
     Supported: the claim's p-value is below ALPHA after the correction. Not supported: that of the opposite is.
-    Not learnt: a compared row is at the floor, so it has learnt nothing; or the claim is about the level of one row,
-    such as chance, and no row of the table has learnt the metric. Undecided: neither, or fewer than FEWEST_SEEDS seeds.
+    Not learnt: a compared row is at the floor, so it has learnt nothing, and no comparison of two other rows denies the
+    claim; or the claim is about the level of one row, such as chance, and no row of the table has learnt the metric.
+    Undecided: neither, or fewer than FEWEST_SEEDS seeds.
     Not run: a row has no scores.
 
     Args:
@@ -222,6 +230,9 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
     is_speed_of_runs = column in (TRAINING_SPEED, INFERENCE_SPEED) and not is_over_rounds
     if is_speed_of_runs and are_of_different_hardware(list(found.values())):
         return Verdict(claim, Decision.UNDECIDED, reason="its rows were computed on different devices or machines")
+    rows = list(found.values())
+    not_learnt, low = _not_learnt(claim, rows, scores, column)
+    at_floor = {id(row) for row in low}
     findings = []
     for comparison in claim.comparisons(experiment.grid):
         weights = [(weight, found[name(labels)]) for weight, labels in comparison.weights]
@@ -229,30 +240,31 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
             value <= 0 for row in scores.table for value in scores.sample(row, column).values()
         ):
             return Verdict(claim, Decision.UNDECIDED, reason=f"{column} is not positive: no ratio")
-        findings.append(_Finding(comparison, scores.estimate(weights, column, is_log=comparison.is_log)))
-    rows = list(found.values())
-    not_learnt, raised = _not_learnt(claim, rows, scores, column), tuple(alarms.held_out(rows))
+        estimate = scores.estimate(weights, column, is_log=comparison.is_log)
+        findings.append(_Finding(comparison, estimate, all(id(row) not in at_floor for _, row in weights)))
+    raised = tuple(alarms.held_out(rows))
     return _Evidence(claim, tuple(findings), not_learnt, raised, "round" if is_over_rounds else "seed")
 
 
-def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: str) -> str:
-    """The reason, from their floors, why the rows of a claim are no evidence; empty if they are.
+def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: str) -> tuple[str, Sequence[Row]]:
+    """The reason, from their floors, why the rows of a claim cannot support it, empty if they can; and those rows.
 
     If the claim is only about its level, a row can be at chance on purpose. This is evidence if another row shows that
     the metric can be learnt, and this row has learnt the task that it was trained for. For a metric without a floor of
     its own, an accuracy shows whether a row has learnt it.
     """
     if isinstance(claim, AtChance) and claim.trained_for and scores.is_at_floor(rows[0], claim.trained_for):
-        return f"{name(rows[0].labels)} is at the floor of {claim.trained_for}, which it was trained for"
+        return f"{name(rows[0].labels)} is at the floor of {claim.trained_for}, which it was trained for", rows
     shown_by = _LEARNT_BY.get(column)
     if claim.level is None or shown_by:
-        low = [name(row.labels) for row in rows if scores.is_at_floor(row, shown_by or column)]
-        return f"at the floor{f' of {shown_by}' if shown_by else ''}: {', '.join(low)}" if low else ""
+        low = [row for row in rows if scores.is_at_floor(row, shown_by or column)]
+        names = ", ".join(name(row.labels) for row in low)
+        return f"at the floor{f' of {shown_by}' if shown_by else ''}: {names}" if low else "", low
     has_floor = isinstance(claim, AtChance) or any(scores.floor(row, column) is not None for row in rows)
     if not has_floor or scores.shows_learning(column, claim.level):
-        return ""
+        return "", []
     label, best = scores.best(column)
-    return f"no row is clearly above {claim.level:g} %: the best, {label}, is at {best:.1f} %"
+    return f"no row is clearly above {claim.level:g} %: the best, {label}, is at {best:.1f} %", rows
 
 
 def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha: float) -> Verdict:
@@ -260,8 +272,8 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
     decision, reason = Decision.UNDECIDED, ""
     if evidence.n < FEWEST_SEEDS:
         reason = f"{evidence.n} of at least {FEWEST_SEEDS} {evidence.n_of}s"
-    elif evidence.not_learnt:
-        decision, reason = Decision.NOT_LEARNT, evidence.not_learnt
+    elif evidence.not_learnt and (p is None or p >= ALPHA):
+        decision, reason, p = Decision.NOT_LEARNT, evidence.not_learnt, None
     elif p is not None and p < ALPHA:
         decision = Decision.NOT_SUPPORTED if evidence.speaks_against else Decision.SUPPORTED
     found, is_log = finding.estimate, finding.comparison.is_log

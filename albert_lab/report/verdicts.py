@@ -26,9 +26,10 @@ Each claim is a sentence of the paper with a check over pre-training seeds; a ve
 
 - Supported: the check passes (corrected p < {ALPHA:g}).
 - Not supported: the opposite of the check passes.
-- Not learnt: these rows cannot show it. A compared row is at chance; or the claim is about one row, and no row\
- is clearly above the upper limit of chance; or the row is at chance on the task that it was trained for. For a\
- likelihood, its accuracy tells whether a row is at chance; for what layers do, that of MLM.
+- Not learnt: these rows cannot show it. A compared row is at chance, and no two other rows contradict the claim; or\
+ the claim is about one row, and no row is clearly above the upper limit of chance; or the row is at chance on the\
+ task that it was trained for. For a likelihood, its accuracy tells whether a row is at chance; for what layers do,\
+ that of MLM.
 - Undecided: neither the check nor its opposite passes, or fewer than {FEWEST_SEEDS} seeds.
 - Not run: no scores.
 

@@ -322,6 +322,15 @@ def test_no_check_that_compares_a_row_at_the_floor_is_decided(content, low):
     assert decide(experiment(content), learnt(around(54, 60, 70, 80)))[0].decision is Decision.SUPPORTED
 
 
+@pytest.mark.parametrize("content", [PEAK, claim("ordered", order=[row("128"), row("256"), row("64")])])
+def test_two_rows_that_learnt_deny_a_claim_whatever_a_third_one_learnt(content):
+    found = decide(experiment(content), learnt(around(49, 60, 70, 80)))[0]
+    assert found.decision is Decision.NOT_SUPPORTED
+    assert found.comparison is not None
+    assert all(labels != row("64") for _, labels in found.comparison.weights)
+    assert decide(experiment(content), learnt(around(49, 60, 60, 60)))[0].decision is Decision.NOT_LEARNT
+
+
 @pytest.mark.parametrize(
     ("means", "decision"), [((50, 51), "not learnt"), ((50, 57), "not supported"), ((58, 50), "supported")]
 )
