@@ -209,6 +209,7 @@ def write(draw: Callable[[], Figure | None], folder: Path, name: str) -> list[Pa
         figure = draw()
         if figure is None:
             return []
+        figure.draw_without_rendering()  # the layout that is saved starts from the ticks of a first one
         png, svg = io.BytesIO(), io.BytesIO()
         figure.savefig(png, format="png", metadata={"Software": None})
         figure.savefig(svg, format="svg", metadata={"Date": None})

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from toy_reports import toy_report
 
 from albert_lab import paths
@@ -97,6 +98,20 @@ def test_the_users_matplotlib_settings_have_no_effect(tmp_path, monkeypatch):
     monkeypatch.setitem(matplotlib.rcParams, "lines.markersize", 9)
     plots.draw(folder, "speed")
     assert file.read_bytes() == before
+
+
+def test_labels_are_not_cut_off_if_the_layout_changes_the_ticks(tmp_path):
+    def draw() -> Figure:
+        figure, (panels,) = drawing.sheet(1, 3)
+        for panel in panels:
+            panel.plot([0, 1], [10.2, 24.3], label="a row")
+            panel.set(ylabel="held-out MLM accuracy (%)", xlabel="parameters (millions)", title="ours")
+        drawing.legends_under(figure, panels)
+        drawing.marker_legend(figure, ["all-shared"])
+        return figure
+
+    png, _ = drawing.write(draw, tmp_path, "toy")
+    assert imread(png)[:, :3, :3].min() == 1  # the left edge is white
 
 
 def test_a_learning_curve_is_the_mean_over_seeds_with_a_band_of_one_standard_deviation(tmp_path):
