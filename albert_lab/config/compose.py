@@ -105,7 +105,8 @@ def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
             composed, choices = _with_values(parsed) or _of_hydra(tuple(map(_literal, parsed)))
             OmegaConf.set_struct(composed, False)
             for group, choice in choices.items():
-                OmegaConf.update(composed, f"{group}.name", choice)
+                if "name" not in composed[group]:
+                    OmegaConf.update(composed, f"{group}.name", choice)
             try:
                 content = OmegaConf.to_container(composed, resolve=True)
             except InterpolationToMissingValueError:

@@ -94,6 +94,16 @@ def test_a_scale_overrides_the_root_file():
     assert paper.masking.name == "official"
 
 
+def test_a_text_of_the_user_has_the_name_that_the_user_gives_it():
+    of_files = ["corpus=files", "corpus.path=texts"]
+    assert config.load(of_files).corpus.name == "files"
+    assert config.load([*of_files, "corpus.name=novels"]).corpus.name == "novels"
+    with pytest.raises(ConfigError, match="unknown key corpus.name"):  # the name of an option is fixed
+        config.load(["corpus.name=novels"])
+    with pytest.raises(ConfigError, match="corpus.name: 'a/b' is not a name"):
+        config.load([*of_files, "corpus.name=a/b"])
+
+
 def test_laptop_is_the_default_scale():
     assert config.load([]) == config.load(["scale=laptop"])
 
