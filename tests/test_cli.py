@@ -102,6 +102,7 @@ def test_every_command_shows_two_examples(command):
         (["plot", "learning-curves", "--out", __file__], f"--out {__file__} is a file; a folder is needed"),
         (["growth", "--out", f"{__file__}/below"], f"--out {__file__}/below cannot be written: Not a directory"),
         (["data", "make-tasks", "scale=smoke"], "scale=smoke is a setting, not a folder"),
+        (["data", "make-tasks", f"{__file__}/below"], f"FOLDER {__file__}/below cannot be written: Not a directory"),
         (["data", "fetch", "glu"], "glu cannot be fetched"),
     ],
 )
@@ -203,6 +204,9 @@ def test_a_study_is_finished_without_the_tasks_that_its_corpus_cannot_provide(
     assert "1 finished before, 0 to make" in in_jobs.stderr
     assert here(*study, "--list").stdout.startswith("done")
     assert "Fine-tuning: 0 to make" in here(*study, "--dry-run").stdout
+    next(own_home.glob("runs/*/results.json")).write_text("{")
+    assert here(*study, "--list").stdout.startswith("damaged")
+    assert here(*study, "--dry-run").returncode == 2
 
 
 @pytest.mark.parametrize("study", ["width", "dropout", "extra-data"])

@@ -77,10 +77,12 @@ def data_make_tasks(
     """Write downstream tasks made from a corpus's held-out documents."""
     from albert_lab.config.compose import load
     from albert_lab.errors import ConfigError
+    from albert_lab.storage import check_folder
     from albert_lab.tasks.corpus_tasks import make_tasks
 
     if "=" in folder.name:
         raise ConfigError(f"{folder} is a setting, not a folder: name the folder to write first")
+    check_folder(folder, "FOLDER")
     made = make_tasks(load(overrides or []), folder)
     lines = (f"{name}: " + (", ".join(f"{n:,} {split}" for split, n in made[name].items()) or "-") for name in made)
     print(json.dumps(made, indent=2) if as_json else "\n".join(lines))

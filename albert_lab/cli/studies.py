@@ -138,7 +138,7 @@ def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
     folders = {item.run.folder for item in planned}
     others = [item for folder, item in planning.family(planned).items() if folder not in folders]
     rows = [
-        {"folder": str(item.run.folder), "state": item.state, "is_row": item.run.folder in folders}
+        {"folder": str(item.run.folder), "state": item.shown_state, "is_row": item.run.folder in folders}
         | job.as_columns(item.run.folder)
         | item.point.as_columns()
         for item in (*others, *planned)

@@ -337,13 +337,15 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
     """Each overridden key with its values as override texts: one value if it is fixed, several if it is swept.
 
     Raises:
-        ConfigError: a text that is not an override, a value that is given twice, or an interval, which is not a list
-            of values.
+        ConfigError: a text that is not an override, a value or a list of values that is given twice, or an interval,
+            which is not a list of values.
     """
     found: dict[str, list[str]] = {}
     with _hydra():
         for override in parse(overrides):
             key = override.get_key_element()
+            if key in found and (override.is_sweep_override() or len(found[key]) > 1):
+                raise ConfigError(f"{key} is given twice, once with several values: list all of them once, {key}=a,b")
             if override.is_sweep_override():
                 value = override.value()
                 if isinstance(value, Sweep) and override.is_interval_sweep():

@@ -1,5 +1,8 @@
 """Checks that the machine has the memory that a configuration needs, before anything is built."""
 
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost.parameters import FLOAT32_BYTES, count_parameters, estimate_training_memory, largest_batch
 from albert_lab.data.batches import even_size
@@ -8,7 +11,20 @@ from albert_lab.machine import has_gpu, memory_bytes
 
 # Bytes per token of a batch before it is on the device: ids, mask, segments and labels from the loader.
 _LOADED_BYTES_PER_TOKEN = 26
-_LARGEST = ("model.hidden_size", "model.num_layers", "batch_size", "machine.micro_batch_size", "max_sequence_length")
+# What a user can lower, and the share by which half of it has to lower the memory to be named.
+_KEYS = (
+    "model.hidden_size",
+    "model.num_layers",
+    "model.intermediate_size",
+    "embedding_size",
+    "tokenizer.vocab_size",
+    "batch_size",
+    "machine.micro_batch_size",
+    "max_sequence_length",
+    "evaluation.num_pairs",
+    "evaluation.num_probe_pairs",
+)
+_WORTH = 0.1
 
 
 def check_training(config: RunConfig) -> None:
@@ -17,17 +33,38 @@ def check_training(config: RunConfig) -> None:
     Raises:
         ConfigError: memory is too small; names both numbers, unless machine.memory_check=false.
     """
+    if config.machine.memory_check:
+        model, data = _training(config)
+        what = f"training ({_bytes(model)} for the model, {_bytes(data)} for its data)"
+        check(model + data, what, lambda: _keys_that_help(config))
+
+
+def _training(config: RunConfig) -> tuple[int, int]:
+    """Bytes of main memory for the model and for its data."""
     machine = config.machine
-    is_cpu = machine.device == "cpu" or (machine.device == "auto" and not has_gpu())
-    if is_cpu:
-        on_cpu = config.model_copy(update={"machine": machine.model_copy(update={"device": "cpu"})})
-        model = estimate_training_memory(on_cpu).total * machine.processes
+    if machine.device == "cpu" or (machine.device == "auto" and not has_gpu()):
+        model = estimate_training_memory(_with(config, "machine.device", "cpu")).total * machine.processes
     else:
         model = FLOAT32_BYTES * count_parameters(config).total
     sequences = max(config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs)
-    data = sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
-    if machine.memory_check:
-        check(model + data, f"training ({_bytes(model)} for the model, {_bytes(data)} for its data)", _LARGEST)
+    return model, sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
+
+
+def _keys_that_help(config: RunConfig) -> list[str]:
+    """The keys of which half the value lowers the memory enough to matter."""
+    most = (1 - _WORTH) * sum(_training(config))
+    values = {key: attrgetter(key)(config) for key in _KEYS}
+    if values["machine.micro_batch_size"] is None:
+        values["machine.micro_batch_size"] = config.batch_size // config.machine.processes
+    halves = {key: value // 2 for key, value in values.items() if isinstance(value, int) and value > 1}
+    return [key for key, half in halves.items() if sum(_training(_with(config, key, half))) < most]
+
+
+def _with(config: RunConfig, key: str, value: object) -> RunConfig:
+    section, _, name = key.rpartition(".")
+    if not section:
+        return config.model_copy(update={name: value})
+    return config.model_copy(update={section: getattr(config, section).model_copy(update={name: value})})
 
 
 def micro_batch_size(config: RunConfig, device: str, precision: str, processes: int, usable_bytes: int) -> int:
@@ -54,11 +91,11 @@ def check_weights(parameters: int, what: str) -> None:
     check(FLOAT32_BYTES * parameters, what)
 
 
-def check(needed: int, what: str, keys: tuple[str, ...] = ()) -> None:
+def check(needed: int, what: str, keys: Callable[[], Sequence[str]] | None = None) -> None:
     """Raise ConfigError if more bytes are needed than available, with both numbers and the keys to lower."""
     there = memory_bytes()
     if needed > there:
-        remedy = f": lower {', '.join(keys)}; or give machine.memory_check=false" if keys else ""
+        remedy = f": lower {' or '.join(keys())}; or give machine.memory_check=false" if keys else ""
         raise ConfigError(f"{what} needs about {_bytes(needed)}, and this machine has {_bytes(there)}{remedy}")
 
 

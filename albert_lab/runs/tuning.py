@@ -7,7 +7,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from albert_lab import paths
+from albert_lab import paths, storage
 from albert_lab.config.compose import parse
 from albert_lab.config.schema import SEEDS, digest
 from albert_lab.errors import ConfigError, MissingDataError
@@ -178,6 +178,10 @@ def ensemble_runs(
     """
     if which not in CHECKPOINTS:
         raise ConfigError(f"--which {which}: one of {', '.join(CHECKPOINTS)}")
+    if output is not None:
+        storage.check_folder(output.parent, "--output: folder")
+        if output.is_dir():
+            raise ConfigError(f"--output {output} is a folder: name a file")
     from albert_lab.tasks.ensemble import ensemble
 
     task, found = load_task(name), [find_run(run) for run in names]
@@ -188,6 +192,8 @@ def ensemble_runs(
         raise MissingDataError(
             f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --tasks {tasks}`"
         )
+    if best is not None and best > len(files):
+        raise ConfigError(f"--best {best}: these runs have only {len(files)} fine-tunings on {task.name}")
     config = found[0].config
     data = data_folder(task, config, say)
     made = ensemble(task, files, data, say, scale=config.scale.name, split=split, best=best)

@@ -132,6 +132,16 @@ class Experiment(_ExperimentPart):
         return content
 
     @model_validator(mode="after")
+    def _keys_are_set_once(self) -> "Experiment":
+        keys = [text.split("=")[0].lstrip("+") for text in self.fixed]
+        for number, key in enumerate(keys):
+            if key in keys[:number]:
+                raise ValueError(f"fixed: {key} is set twice")
+            if key in self.grid:
+                raise ValueError(f"fixed: {key} is an axis of the grid: its values there are the rows")
+        return self
+
+    @model_validator(mode="after")
     def _columns_are_known(self) -> "Experiment":
         if unknown := [column for column in self.columns if column not in scores()]:
             raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {', '.join(scores())})")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
-from albert_lab.errors import ConfigError
+from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.messages import to_stderr, with_progress
-from albert_lab.runs import columns, states
+from albert_lab.runs import columns, results, states
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import ReportedRun
@@ -43,6 +43,15 @@ class PlannedPoint:
         """The state of the run with its fine-tunings."""
         found = states.state_with(self.run, list(self.tasks.values()), self.seeds)
         return "recorded" if self.is_recorded and found not in states.TAKEN else found
+
+    @property
+    def shown_state(self) -> str:
+        """The state for a list of runs: damaged, where a command that makes runs would refuse the record."""
+        try:
+            results.check(self.run.folder)
+        except DamagedFileError:
+            return "damaged"
+        return self.state
 
     @property
     def is_recorded(self) -> bool:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from albert_lab.config.schema import PositiveInt, Section
+from albert_lab.config.schema import PositiveInt, Section, Seed
 from albert_lab.distinct import Distinct
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
@@ -35,7 +35,7 @@ class TaskSettings(Section):
     max_sequence_length: int = Field(ge=8)
     train_examples: int | None = Field(gt=0)
     dev_examples: int | None = Field(gt=0)
-    seeds: Annotated[tuple[int, ...], Distinct] = Field(min_length=1)
+    seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct] = Field(min_length=1)
     retries: int = Field(ge=0)
     question_length: int | None = Field(default=None, gt=0)
     stride: int | None = Field(default=None, gt=0)

@@ -382,6 +382,8 @@ def test_the_value_of_an_axis_can_be_composed_again():
         ("dropout=interval(0,1)", "interval is not a list of values"),
         ("seed=0,1,0", "seed=0,1,0: seed=0 is given twice"),
         ("embedding_size=64,64", "embedding_size=64 is given twice"),
+        ("seed=0 seed=1,2", "seed is given twice, once with several values"),
+        ("seed=0,1 seed=2", "seed is given twice, once with several values"),
         ("~dropout", "a key cannot be removed"),
         ("~masking=official", "a key cannot be removed"),
         ("model=glob(huge*)", "has no value"),
@@ -391,7 +393,7 @@ def test_the_value_of_an_axis_can_be_composed_again():
 )
 def test_an_axis_without_a_list_of_different_values_is_refused(text, says):
     with pytest.raises(ConfigError, match=says):
-        config.axes([text])
+        config.axes(text.split())
 
 
 @given(st.lists(st.integers(1, 4), max_size=4))

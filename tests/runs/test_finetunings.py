@@ -83,6 +83,12 @@ def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(p
     few = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
     assert [*few.members] == [f"{item.run.name}, mnli-seed0"], "only finished fine-tunings"
     assert json.dumps(made.as_dict())
+    with pytest.raises(ConfigError, match="--best 2: these runs have only 1 fine-tunings on mnli"):
+        tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=2, output=None)
+    with pytest.raises(ConfigError, match=r"--output .* is a folder: name a file"):
+        tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=own_home)
+    with pytest.raises(ConfigError, match=r"--output: folder .* is a file"):
+        tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=output / "x")
     with pytest.raises(MissingDataError, match="finetune RUN --tasks race"):
         tuning.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
 
