@@ -1,7 +1,7 @@
 """The departures of a table's runs from the paper and its release: the footnotes that every scale prints."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from albert_lab.report.speedups import hardware
@@ -30,13 +30,13 @@ def departures(scale: str, runs: Sequence[Run]) -> list[str]:
     def values(column: str) -> str:
         return distinct(runs, column)
 
-    epochs = statistics.fmean(run["epochs"] for run in runs)
+    epochs = dict.fromkeys(f"{read(run['epochs'] for run in runs):.1f}" for read in (min, max))
     shape = f"{values('num_layers')} layers, H = {values('hidden_size')}, V = {values('vocab_size')}"
-    batches = f"length {values('max_sequence_length')}, batches of {values('batch_size')}, {values('budget')}"
+    batches = f"length {values('max_sequence_length')}, batches of {values('batch_size')}, {_budgets(runs)}"
     optimizer = f"{values('optimizer')} at a peak rate of {values('learning_rate')}"
     notes = [
-        f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {values('train_documents')} documents read {epochs:.1f}"
-        f" times. {PAPERS_SCALE}",
+        f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {values('train_documents')} documents read"
+        f" {' to '.join(epochs)} times. {PAPERS_SCALE}",
         f"Held-out sets: {values('dev_documents')} documents of the same corpus, chosen by a hash of the raw text; the"
         " paper takes the development texts of SQuAD and RACE.",
         f"Masking `{values('masking')}`: {mean_percent(runs, 'mask_rate')} of the tokens were chosen for prediction.",
@@ -60,6 +60,17 @@ def departures(scale: str, runs: Sequence[Run]) -> list[str]:
     return [*notes, _ALWAYS]
 
 
+def replaced(fixed: Sequence[str], commands: Iterable[str]) -> list[str]:
+    """A note if commands gave other values to keys that the experiment fixes; otherwise empty."""
+    own = dict(_settings(fixed))
+    given = _settings(word.strip("'\"") for command in commands for word in command.split())
+    others = dict.fromkeys(f"`{key}={value}` for `{own[key]}`" for key, value in given if own.get(key, value) != value)
+    if not others:
+        return []
+    found = ", ".join(others)
+    return [f"The command replaced settings of the experiment: {found}. A note that speaks of them does not hold."]
+
+
 def mixed(runs: Sequence[Run]) -> list[str]:
     """A note if rows were computed on different hardware; otherwise empty."""
     values = {
@@ -71,6 +82,18 @@ def mixed(runs: Sequence[Run]) -> list[str]:
         return []
     found = " and ".join(several)
     return [f"Rows were computed on different {found}; speeds of runs do not compare, scores up to rounding."]
+
+
+def _settings(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for word in words:
+        key, separator, value = word.partition("=")
+        if separator:
+            yield key, value
+
+
+def _budgets(runs: Sequence[Run]) -> str:
+    budgets = (run["budget"].split() for run in runs)
+    return "; ".join(dict.fromkeys(f"{float(value):,.12g} {unit}" for value, unit in budgets))
 
 
 def _sentences(run: Run) -> float:

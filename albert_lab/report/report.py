@@ -14,7 +14,7 @@ from albert_lab.figures import files as plots
 from albert_lab.report import alarms, ensembles, finetuning, run_sections, verdicts
 from albert_lab.report import layers as layer_table
 from albert_lab.report.agreement import agreement
-from albert_lab.report.departures import departures, mixed
+from albert_lab.report.departures import departures, mixed, replaced
 from albert_lab.report.learnt import learnt
 from albert_lab.report.markdown import (
     MISSING,
@@ -190,7 +190,8 @@ def render(found: Study, figures: str) -> str:
     parts += finetuning.sections(tunings)
     if experiment.paper:
         parts += [f"## {PAPERS_TABLE}", _paper(experiment)]
-    notes = [*experiment.notes, *departures(found.scale, finished), *mixed(finished)]
+    notes = [*experiment.notes, *replaced(experiment.fixed, points["command"])]
+    notes += [*departures(found.scale, finished), *mixed(finished)]
     notes += finetuning.notes(experiment, tunings)
     parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
     if finished:

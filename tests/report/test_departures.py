@@ -2,7 +2,7 @@ import pytest
 from records import toy_record
 
 from albert_lab.config.compose import groups, load
-from albert_lab.report.departures import departures, mixed
+from albert_lab.report.departures import departures, mixed, replaced
 from albert_lab.runs.tables import of_record
 
 
@@ -41,3 +41,10 @@ def test_rows_of_different_processors_are_noted():
         "Rows were computed on different devices: Linux, another, 2 cores; Linux, toy, 2 cores; speeds of runs do"
         " not compare, scores up to rounding."
     ]
+
+
+def test_a_setting_of_the_experiment_that_the_command_replaced_is_noted():
+    fixed = ["sharing=all-shared", "embedding_size=${scale.roles.embedding_size.128}"]
+    assert replaced(fixed, ["albert-lab extra-data scale=overnight sharing=all-shared --jobs 2"]) == []
+    (note,) = replaced(fixed, 2 * ["albert-lab extra-data 'embedding_size=36'"])
+    assert "`embedding_size=36` for `${scale.roles.embedding_size.128}`" in note
