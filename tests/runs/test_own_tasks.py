@@ -117,6 +117,25 @@ WINOGRANDE = [
     ("The trophy does not fit into the case because the _ is too large.", "trophy", "case", "1"),
     ("The trophy does not fit into the case because the _ is too small.", "trophy", "case", "2"),
 ]
+NEWSQA = {
+    "data": [
+        {
+            "paragraphs": [
+                {
+                    "context": "The dam broke on Monday.",
+                    "qas": [
+                        {
+                            "id": f"{number}",
+                            "question": "When did the dam break?",
+                            "answers": [{"text": "on Monday", "answer_start": 14}],
+                        }
+                        for number in range(10)
+                    ],
+                }
+            ]
+        }
+    ]
+}
 
 
 @pytest.fixture
@@ -134,6 +153,9 @@ def tasks_of_the_docs(tmp_path):
     rows = ["\t".join(["story", "question", *"abcd", "answer"]), *("\t".join([STORY, *line]) for line in MCTEST * 4)]
     for split in ("train", "dev"):
         (tmp_path / "mctest" / f"{split}.tsv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "newsqa").mkdir()
+    for split in ("train", "dev"):
+        (tmp_path / "newsqa" / f"{split}.json").write_text(json.dumps(NEWSQA))
     for name, text in shown.items():
         assert len(text.splitlines()) <= 10
         (tmp_path / name).write_text(f"#{text}")
@@ -141,11 +163,11 @@ def tasks_of_the_docs(tmp_path):
 
 
 def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_and_work(tasks_of_the_docs, corpus, own_home, runs_here):
-    names = ["anli", "mctest", "winogrande"]
+    names = ["anli", "mctest", "winogrande", "newsqa"]
     assert [load_task(file).name for file in tasks_of_the_docs] == names
     tasks = ",".join(tasks_of_the_docs)
     rows = json.loads(here("data", "status", "--tasks", tasks, "--json").stdout)
-    assert [row["examples"]["train"] for row in rows] == [12, 8, 8]
+    assert [row["examples"]["train"] for row in rows] == [12, 8, 8, 10]
     assert not any(row["missing"] or row["problems"] for row in rows)
     ended = here("pretrain", *toy_overrides(corpus, "budget.value=1"), "--tasks", tasks)
     assert ended.returncode == 0, ended.stderr
@@ -153,7 +175,7 @@ def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_and_work(tasks_of_
     found = pd.read_csv(file).set_index("task")
     assert list(found.index) == names
     # Scores of a constant answer: each of three, four and two options is right equally often.
-    assert found["baseline"].round(1).to_list() == [33.3, 50.0, 50.0]
+    assert found["baseline"].round(1).to_list()[:3] == [33.3, 50.0, 50.0]
 
 
 def test_all_errors_of_a_file_are_reported_at_once(tmp_path):
