@@ -306,9 +306,9 @@ def _collate(
     attention_mask = column <= b_end
     is_separator = (column == a_end) | (column == b_end)
     is_text = attention_mask & ~is_separator & (column > 0)
-    token_type_ids = (attention_mask & (column > a_end)).astype(np.int64)
+    is_second = attention_mask & (column > a_end)
 
-    source = column + np.where(token_type_ids, pairs.b_start[:, None] - a_end - 1, pairs.a_start[:, None] - 1)
+    source = column + np.where(is_second, pairs.b_start[:, None] - a_end - 1, pairs.a_start[:, None] - 1)
     input_ids = np.where(is_separator, vocabulary.sep_id, vocabulary.pad_id)
     input_ids[:, 0] = vocabulary.cls_id
     input_ids[is_text] = shards.tokens[source[is_text]]
@@ -316,4 +316,6 @@ def _collate(
     masked_ids, positions, labels = mask(
         input_ids, attention_mask, is_text, vocabulary.word_starts, masking, vocabulary.mask_id, rng
     )
-    return Batch(masked_ids, token_type_ids, attention_mask, positions, labels, pairs.label.astype(np.int64))
+    return Batch(
+        masked_ids, is_second.astype(np.int64), attention_mask, positions, labels, pairs.label.astype(np.int64)
+    )
