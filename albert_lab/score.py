@@ -1,5 +1,6 @@
 """A score, from evaluation to the cell of a table: percent, with n, interval, floors and method."""
 
+import math
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -57,6 +58,23 @@ def shortfall(score: Score) -> str:
     if score.lexical_floor is not None and score.low <= score.lexical_floor:
         return f"above chance ({score.floor:.1f} %), {NOT_ABOVE_BAGS} ({score.lexical_floor:.1f} %)"
     return ""
+
+
+def exceeds(value: float, low: float, floor: float, n: int) -> bool:
+    """Whether a score is above a floor that was itself measured, on the same n answers; all in percent.
+
+    The interval of the difference combines the errors of both as if they were independent (Zou and Donner 2008,
+    "Construction of confidence limits about effect measures"). Both answer the same questions, so it is too wide
+    rather than too narrow.
+
+    Args:
+        value: the score.
+        low: the lower end of its 95 % interval.
+        floor: the other score, a share of right answers.
+        n: number of answers of the floor.
+    """
+    _, high = wilson(floor / 100 * n, n)
+    return value - floor > math.hypot(value - low, high - floor)
 
 
 def loss_name(name: str) -> str:

@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from albert_lab.score import share, wilson
+from albert_lab.score import exceeds, share, wilson
 
 
 @pytest.mark.parametrize(("correct", "n"), [(0, 10), (5, 10), (512, 1000), (10, 10)])
@@ -16,3 +17,11 @@ def test_a_share_of_right_answers_is_a_percentage_within_its_interval():
     assert score.low is not None
     assert score.high is not None
     assert score.low < score.value < score.high
+
+
+def test_a_floor_that_was_measured_is_exceeded_in_one_of_forty_cases_if_both_scores_are_equally_good():
+    n, draws = 2000, 4000
+    rng = np.random.default_rng(0)
+    rights = rng.binomial(n, 0.64, size=(draws, 2))  # independent errors, which the interval assumes
+    exceeded = [exceeds(100 * a / n, wilson(a, n)[0], 100 * b / n, n) for a, b in rights.tolist()]
+    assert np.mean(exceeded) == pytest.approx(0.025, abs=0.008)

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from albert_lab.report.markdown import decimal
 from albert_lab.report.table_scores import TableScores
-from albert_lab.score import NOT_ABOVE_BAGS, wilson
+from albert_lab.score import NOT_ABOVE_BAGS, exceeds, wilson
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Column, Row, Run, axis_labels, intrinsic_columns
 
@@ -26,12 +26,14 @@ def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) ->
 def _score(scores: TableScores, row: Row, column: Column) -> str:
     runs = row.having(column.key)
     values = [float(run[column.key]) for run in runs]
-    low, high = _interval(scores, row, column.key, int(runs[0][f"{column.key}_n"]))
+    mean, n = fmean(values), int(runs[0][f"{column.key}_n"])
+    low, high = _interval(scores, row, column.key, n)
     floor, lexical = (_highest(runs, f"{column.key}_{kind}") for kind in ("floor", "lexical_floor"))
     place = "above chance" if low > floor else "below chance" if high < floor else "at chance"
     if low > floor and not math.isnan(lexical):
-        place += f", {'above bags of tokens' if low > lexical else NOT_ABOVE_BAGS} ({decimal(lexical)} %)"
-    return f"{column.heading} {decimal(fmean(values))} % [{decimal(low)}, {decimal(high)}], {place}"
+        is_above = exceeds(mean, low, lexical, n)
+        place += f", {'above bags of tokens' if is_above else NOT_ABOVE_BAGS} ({decimal(lexical)} %)"
+    return f"{column.heading} {decimal(mean)} % [{decimal(low)}, {decimal(high)}], {place}"
 
 
 def _highest(runs: Sequence[Run], column: str) -> float:

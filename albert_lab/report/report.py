@@ -63,7 +63,8 @@ ALARMS = (
 LEXICAL_FLOOR = (
     "Chance: the score of the best constant answer (for MLM, always the most frequent token). Bags of tokens: a"
     " logistic regression on the tokens of each segment separately, fitted on training pairs. It cannot relate the"
-    " segments, so only a score above it shows that a model relates them."
+    " segments, so only a score above it shows that a model relates them. Rows are compared with it by the errors of"
+    " both scores."
 )
 LOSSES = (
     "Mean negative log-likelihood of the right answer, in nats: per masked token, and per pair. Guessing one of two"

@@ -23,5 +23,10 @@ def test_a_row_above_chance_is_compared_with_bags_of_tokens():
     assert sentence(70.0, 70.5, 70.2).endswith("above chance, above bags of tokens (58.0 %).")
 
 
+def test_a_row_above_bags_of_tokens_is_above_them_by_the_errors_of_both():
+    assert sentence(61.8, 62.0, 62.2) == "SOP 62.0 % [59.0, 65.0], above chance, not above bags of tokens (58.0 %)."
+    assert sentence(62.5, 62.7, 62.9) == "SOP 62.7 % [59.7, 65.7], above chance, above bags of tokens (58.0 %)."
+
+
 def test_an_interval_stays_within_the_range_of_scores():
     assert "[0.0, 100.0]" in sentence(30.0, 70.0)
