@@ -18,7 +18,7 @@ from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, M
 from albert_lab.runs.results import INFERENCE_SPEED, LAYER_NUMBERS, TRAINING_SPEED
 from albert_lab.studies.checks import AtChance, Claim
 from albert_lab.studies.claim import Comparison, name
-from albert_lab.studies.experiment import AVERAGE, Experiment
+from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment
 from albert_lab.studies.table import Row
 
 ALPHA = 0.05
@@ -314,9 +314,18 @@ def _seeds(evidence: _Evidence, experiment: Experiment, alpha: float) -> tuple[i
             return None, "a single seed shows no spread"
         seeds = seeds_needed(finding.estimate, (float(paper) - comparison.low, comparison.high - float(paper)), alpha)
         if seeds is None:
-            return None, "an effect of the paper's size is too small next to the noise for any number of seeds"
+            return None, _why_never(finding.estimate, evidence.claim.metric)
         needed.append(seeds)
     return max(needed), ""
+
+
+def _why_never(found: Estimate, metric: str) -> str:
+    """Why no number of seeds would support a claim; for held-out scores with what reduces their noise."""
+    noise = "the noise of the answers that are scored" if found.example_error else "the noise"
+    text = f"an effect of the paper's size is too small next to {noise} for any number of seeds"
+    if found.example_error and metric in INTRINSIC:
+        text += "; more held-out text reduces it (`corpus.dev_share`, and `evaluation.num_pairs` as its limit)"
+    return text
 
 
 def papers_effect(comparison: Comparison, metric: str, experiment: Experiment) -> Decimal | None:
