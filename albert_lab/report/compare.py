@@ -28,7 +28,10 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """A mean over n seeds with its 95 % interval: over seeds, or over the answers of a single seed; null if unknown."""
+    """A mean over n seeds with its 95 % interval: over seeds, or over the answers of a single seed; null if unknown.
+
+    A throughput that was measured side by side is a mean over n rounds.
+    """
 
     value: float
     n: int
@@ -61,7 +64,7 @@ class Sides:
     @property
     def has_one_set(self) -> bool:
         """Whether all runs were scored on the same held-out set."""
-        return "evaluation_set" not in self.differing
+        return MISSING in self.differing.get("evaluation_set", (MISSING,))
 
 
 def compare(a: Path, b: Path) -> Sides:
@@ -130,9 +133,15 @@ def _line(
     has_other_tasks = column == AVERAGE and both[0].tasks != both[1].tasks
     if a is None or b is None or left is None or right is None or has_other_tasks:
         return ComparedRow(label, column, heading, left, right, None, False)
+    in_rounds = column in a.rounds, column in b.rounds
+    if in_rounds[0] != in_rounds[1]:  # side by side in one report, during the runs in the other
+        return ComparedRow(label, column, heading, left, right, None, False)
     sides = [(both[1].scores(b), b), (both[0].scores(a), a)]
     step = max(scores.resolution(row, column) for scores, row in sides)
-    found = estimate([scores.sample(row, column) for scores, row in sides], [1.0, -1.0], step)
+    samples = [scores.sample(row, column) for scores, row in sides]
+    if all(in_rounds):  # rounds of two sessions have the same numbers, but are not pairs
+        samples[1] = {-1 - number: value for number, value in samples[1].items()}
+    found = estimate(samples, [1.0, -1.0], step)
     if found.interval:
         return ComparedRow(
             label, column, heading, left, right, Cell(found.value, found.n, *found.interval), found.is_paired
@@ -184,7 +193,7 @@ def _values(table: pd.DataFrame, column: str) -> str:
 
 def as_text(sides: Sides) -> str:
     """A comparison as Markdown."""
-    header = ["row", "", "A", "B", "B − A", "seeds A, B"]
+    header = ["row", "", "A", "B", "B − A", "n of A, B"]
     body = []
     for line in sides.lines:
         seeds = ", ".join(MISSING if cell is None else str(cell.n) for cell in (line.a, line.b))
@@ -195,7 +204,8 @@ def as_text(sides: Sides) -> str:
     parts.append(
         "In brackets: 95 % intervals: of a score over pre-training seeds and answers, of a difference over seeds, of a"
         " single seed over its answers, which leaves out the spread between seeds. Paired: over the differences of runs"
-        " with the same seed."
+        " with the same seed. n counts seeds; for tokens/s, rounds if a report measured its rows side by side. A speed"
+        " over rounds and one of runs have no difference."
     )
     if not sides.has_one_set:
         parts.append(

@@ -10,7 +10,8 @@ from albert_lab.errors import ConfigError
 from albert_lab.report import compare
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies import experiment
+from albert_lab.studies import experiment, side_by_side, study
+from albert_lab.studies.side_by_side import SideBySide
 
 
 def folder(place, points, runs):
@@ -43,6 +44,28 @@ def test_a_change_is_shown_with_the_interval_of_its_paired_difference(before, tm
     assert found.difference.value == pytest.approx(2.0)
     assert (found.difference.low, found.difference.high) == pytest.approx((-0.484, 4.484), abs=0.001)
     assert (found.a.value, found.b.value) == (pytest.approx(72.0), pytest.approx(74.0))
+
+
+def with_rounds(folder, *speeds: float):
+    rows = [{"run": each.name, "training": speeds, "inference": speeds} for each in study.read(folder).examples]
+    machine = {"processor": "any", "cores": 1, "device": "cpu", "precision": "fp32", "threads": 1}
+    measured = SideBySide.model_validate({**machine, "finished": "2026-01-01", "rows": rows})
+    side_by_side.write(folder, measured)
+    return folder
+
+
+def test_rounds_of_two_sessions_are_not_paired_and_never_compared_with_runs(before, tmp_path):
+    points = toy_points(seeds=(0, 1, 2))
+    after = folder(tmp_path / "after", points, toy_runs(points))
+    with_rounds(before, 100.0, 110.0, 120.0, 130.0)
+    of_runs = line(compare.compare(before, after), "sop", compare.SPEED)
+    assert of_runs.difference is None
+    assert (of_runs.a.n, of_runs.b.n) == (4, 3)
+    with_rounds(after, 200.0, 210.0, 220.0, 230.0)
+    of_rounds = line(compare.compare(before, after), "sop", compare.SPEED)
+    assert of_rounds.difference.value == pytest.approx(100.0)
+    assert not of_rounds.is_paired
+    assert of_rounds.difference.low < of_rounds.difference.high
 
 
 def test_fine_tuned_tasks_are_compared_under_their_names(before):
