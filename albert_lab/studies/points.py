@@ -98,7 +98,13 @@ class _Points:
             printed = [*experiment.grid[axis], *(more.values if more and self._scale.name in more.scales else ())]
             # Hydra's grammar writes True for true, and keeps the quotes of a text with spaces.
             labels = {label.casefold(): label for label in known[axis]}
-            self.rows[axis] = [labels.get(value.strip("'\"").casefold(), value) for value in given.get(axis, printed)]
+            numbers = {_number(label): label for label in known[axis]} | {None: ""}  # words have no number in common
+            self.rows[axis] = [
+                labels.get(value.strip("'\"").casefold()) or numbers.get(_number(value)) or value
+                for value in given.get(axis, printed)
+            ]
+            if len(set(self.rows[axis])) < len(self.rows[axis]):
+                raise ConfigError(f"{axis}={','.join(given.get(axis, printed))}: two of these values are the same")
         for key, values in given.items():
             if len(values) > 1 and key not in self.rows and key != "seed":
                 self.rows[key] = values
@@ -148,6 +154,7 @@ class _Points:
             self._point(row, seed) for row, seed in with_progress(asked, number, "composed {} of {} runs", self._say)
         ]
         self._refuse_equal_values(found)
+        self._refuse_machine_axes(found)
         return found
 
     def _refuse_equal_values(self, found: Sequence[Point]) -> None:
@@ -158,6 +165,14 @@ class _Points:
                 label, value = point.row[axis], point.value(axis)
                 if self._overrides(axis, label) == (f"{axis}={label}",) and plain.setdefault(value, label) != label:
                     raise ConfigError(f"{axis}={plain[value]},{label}: both are {value}")
+
+    def _refuse_machine_axes(self, found: Sequence[Point]) -> None:
+        for axis, labels in self.rows.items():
+            if axis.startswith("machine.") and any(point.config.budget.unit != "seconds" for point in found):
+                raise ConfigError(
+                    f"{axis}={','.join(labels)}: machine settings are no part of a run whose budget is not in seconds,"
+                    " so these rows would be the same runs; `albert-lab speed` measures their throughput"
+                )
 
     def _overrides(self, axis: str, label: str) -> tuple[str, ...]:
         choice = self._choices.get(axis, {}).get(label, label)
@@ -215,6 +230,13 @@ class _Points:
 
 def _scale(fixed: Mapping[str, str]) -> ScaleConfig:
     return load([f"{key}={value}" for key, value in fixed.items() if re.match(r"scale\b", key)]).scale
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _in_role(value: str, scale: ScaleConfig) -> str:

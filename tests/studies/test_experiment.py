@@ -247,6 +247,22 @@ def test_values_that_are_equal_though_written_differently_are_refused():
         points_of("sharing", "smoke", "dropout=0,0.0")
 
 
+def test_a_number_that_is_written_differently_is_the_row_of_the_table():
+    table = toy(grid={"dropout": ["0", "0.1"]})
+    assert [point.words for point in grid_points.points(table, ["scale=smoke", "seed=0", "dropout=0.0,0.10"])] == [
+        "dropout=0",
+        "dropout=0.1",
+    ]
+
+
+def test_machine_settings_are_no_axis_unless_the_machine_decides_the_steps():
+    axis = "machine.threads=1,2"
+    with pytest.raises(ConfigError, match=r"^machine.threads=1,2: machine settings are no part of a run"):
+        points_of("sharing", "smoke", axis)
+    found = points_of("sharing", "smoke", axis, "budget=wall-clock", "sharing=all-shared", "embedding_size=4")
+    assert [point.config.machine.threads for point in found] == [1, 2]
+
+
 def test_a_seed_changes_nothing_else_of_a_configuration():
     overrides = ["scale=smoke", "seed=3,7"]
     found = grid_points.points(experiment.named("sharing"), overrides)
