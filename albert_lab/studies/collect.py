@@ -39,7 +39,9 @@ def collect(
         is_recorded = any(item.is_recorded for item in planned)
         if is_recorded:
             published = paths.published() / before.parent.name / before.name
-            averaged = study.ensembles_of(before) or study.ensembles_of(published)
+            kept = study.ensembles_of(before) or study.ensembles_of(published)
+            names = {item.run.name for item in planned}
+            averaged = [line for line in kept if line["run"] in names]
         else:
             averaged = ensembles.table(planned, experiment.ensemble.members, say)
     return Study(experiment, points_table(planned, outcome, command), found, averaged)

@@ -180,9 +180,10 @@ def test_ensembles_of_recorded_runs_come_from_the_published_report(corpus, own_h
     place = planning.report_place(planned(experiment, corpus)[0].point.config)
     published = paths.published() / place / experiment.name
     shutil.copytree(paths.reports() / place / experiment.name, published)
-    line = {"task": "sst2", "title": "SST-2"}
     found = study.read(published)
-    study.write(published, Study(found.experiment, found.points, found.runs, [line]))
+    line = {"task": "sst2", "title": "SST-2", "run": found.runs[0].name}
+    of_another_row = line | {"task": "mnli", "run": "not-in-this-table"}
+    study.write(published, Study(found.experiment, found.points, found.runs, [line, of_another_row]))
     shutil.rmtree(paths.runs())
     shutil.rmtree(paths.reports())
     items = planned(experiment, corpus)
