@@ -367,6 +367,9 @@ def test_layers_are_drawn_from_existing_results_and_a_study_is_run_only_on_reque
     both = here("plot", "layer-similarity", runs[0], str(own_home / "runs" / runs[1]), str(folder), "--out", str(drawn))
     assert both.returncode == 0, both.stderr
     assert "measuring" not in both.stderr
+    text = here("plot", "layer-similarity", runs[0], "corpus=files", f"corpus.path={corpus}")
+    assert text.returncode == 2
+    assert "runs and reports have their own" in text.stderr
     newest = here("plot", "learning-curves", str(folder))
     assert newest.stdout.split() == [str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")]
 

@@ -63,7 +63,7 @@ def layer_similarity(
         from albert_lab.studies import experiment
 
         execute(lambda overrides: (experiment.named(LAYERS), overrides), settings, jobs=jobs)
-    for file in _compare(sources, settings, out) if sources else _newest_layers(settings, out):
+    for file in _compare(sources, [] if make else settings, out) if sources else _newest_layers(settings, out):
         print(file)
 
 
@@ -77,18 +77,25 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
     from albert_lab.runs import run as runs
     from albert_lab.studies import study
 
-    folders = [runs.find(source) for source in sources]
-    reports = [folder for folder in folders if (folder / study.STUDY).is_file()]
-    if reports and len(folders) == 1:
-        found = draw(reports[0], LAYERS, out)
+    folders = list(dict.fromkeys(runs.find(source).resolve() for source in sources))
+    measured = [folder for folder in folders if (folder / study.STUDY).is_file() or (folder / runs.RUN_FILE).is_file()]
+    if settings and measured:
+        words = "settings choose the text that models from other tools are measured on; runs and reports have their own"
+        if len(measured) == len(folders):
+            raise ConfigError(f"{' '.join(settings)}: {words}")
+        note(words)
+    if len(folders) == 1 and (folders[0] / study.STUDY).is_file():
+        found = draw(folders[0], LAYERS, out)
         if not found:
-            raise ConfigError(f"{reports[0]} has no data for the figure {LAYERS}: its layers were not measured")
+            raise ConfigError(f"{folders[0]} has no data for the figure {LAYERS}: its layers were not measured")
         return found
     config = load(settings)
     tables = []
     for folder in folders:
-        if folder in reports:
+        if (folder / study.STUDY).is_file():
             tables.append(study.read(folder).layers)
+            if tables[-1].empty:
+                raise ConfigError(f"{folder} has no data for the figure {LAYERS}: its layers were not measured")
         elif (folder / runs.RUN_FILE).is_file():
             tables.append(layers.table([folder], note))
         else:
