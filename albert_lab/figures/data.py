@@ -8,7 +8,7 @@ import pandas as pd
 from albert_lab.figures.drawing import Line, Look, counted
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
-from albert_lab.studies.table import AXIS_NAMES, Row, axes_of, axis_labels, rows
+from albert_lab.studies.table import AXIS_NAMES, Row, axes_of, axis_labels
 
 
 @dataclass(frozen=True)
@@ -17,14 +17,10 @@ class FigureData:
 
     experiment: Experiment
     points: pd.DataFrame
+    rows: list[Row]  # those that have a finished run
     results: pd.DataFrame
     curves: pd.DataFrame
     layers: pd.DataFrame
-
-    @property
-    def rows(self) -> list[Row]:
-        """The rows of the table that have a finished run."""
-        return [row for row in rows(self.experiment, self.points, self.results) if row.runs]
 
     def name(self, row: Row) -> str:
         """The label of a row: the value of each axis."""
@@ -89,4 +85,5 @@ def over_seeds(label: str, parts: Sequence[pd.DataFrame], x: str, column: str, u
 
 def figure_data(study: Study) -> FigureData:
     """The data of a study for figures."""
-    return FigureData(study.experiment, study.points, study.results, study.curves, study.layers)
+    rows = [row for row in study.rows if row.runs]
+    return FigureData(study.experiment, study.points, rows, study.results, study.curves, study.layers)

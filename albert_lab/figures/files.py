@@ -120,7 +120,7 @@ def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
         tables: one row per encoder (`run`, `corpus`), choice of tokens and layer.
         folder: the folder to write to.
     """
-    together = pd.concat(tables)
+    together = pd.concat(tables).drop_duplicates(["run", "corpus", "token", "layer"])
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / LAYERS, csv_text(together))
     lines = {}

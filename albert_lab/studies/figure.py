@@ -41,8 +41,8 @@ FIGURES = {
     ),
     "speed": Figure(
         "Training throughput of the rows of any report, with the paper's speed-ups.",
-        "Training throughput of each row, as it was measured during its own run; runs that shared the machine with"
-        " others were slowed by them.",
+        "Training throughput of each row: over rounds if the rows were measured side by side, or else over seeds, as it"
+        " was measured during the runs; runs that shared the machine with others were slowed by them.",
         is_of_any=True,
     ),
 }

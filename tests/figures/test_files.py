@@ -16,8 +16,9 @@ from albert_lab.figures import drawing
 from albert_lab.figures import files as plots
 from albert_lab.figures.data import figure_data
 from albert_lab.report import report
-from albert_lab.studies import experiment, study
+from albert_lab.studies import experiment, side_by_side, study
 from albert_lab.studies.figure import FIGURES
+from albert_lab.studies.side_by_side import SideBySide
 
 ARMS = """
 title: "Dropout"
@@ -201,13 +202,13 @@ def test_the_sharing_tradeoff_has_a_marker_for_each_strategy_at_its_parameters(t
 
 
 def test_rows_beyond_the_paper_have_separate_markers(tmp_path):
-    found = study_of("sharing", tmp_path, seeds=1)
+    found = study.read(toy_report(tmp_path / "report", experiment.named("sharing"), seeds=1))
     is_partly = found.points["sharing"].isin(["shared-attention", "shared-ffn"])
     found.points.loc[is_partly, "paper_sharing"] = found.points.loc[is_partly, "sharing"].map(
         {"shared-attention": "2-groups", "shared-ffn": "3-groups"}
     )
     found.points.loc[is_partly, "sharing"] = "groups"
-    figure = drawn(figures.sharing_tradeoff(found))
+    figure = drawn(figures.sharing_tradeoff(figure_data(found)))
     kinds = [text.get_text() for text in figure.legends[0].get_texts()]
     assert kinds == ["all-shared", "2-groups", "3-groups", "not-shared"]
     markers = {str(line.get_marker()) for line in figure.axes[0].lines if len(places(line)) == 1}
@@ -225,6 +226,19 @@ def test_arms_are_drawn_next_to_the_papers_and_separate_at_the_end_of_the_trunk(
 def test_rows_that_never_coincide_or_never_separate_have_no_such_point(tmp_path, trunk_points):
     ours, _ = drawn(figures.arms(arms_of(tmp_path, trunk_points=trunk_points))).axes
     assert "one curve up to here" not in [line.get_label() for line in ours.lines]
+
+
+def test_a_measurement_side_by_side_is_drawn_in_place_of_the_speed_of_the_runs(tmp_path):
+    folder = toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
+    rows = [
+        {"run": record.name, "training": [7.0] * 4, "inference": [9.0] * 4} for record in study.read(folder).examples
+    ]
+    machine = {"processor": "any", "cores": 1, "device": "cpu", "precision": "fp32", "threads": 1}
+    measured = SideBySide.model_validate({**machine, "finished": "2026-01-01", "rows": rows})
+    side_by_side.write(folder, measured)
+    (panel,) = drawn(figures.speed(figure_data(study.read(folder)))).axes
+    assert "over n rounds" in panel.get_xlabel()
+    assert {x for line in panel.lines for x in places(line)} == {7.0}
 
 
 def test_speed_is_drawn_for_any_report_next_to_the_papers_speedup(tmp_path):
@@ -297,7 +311,7 @@ def test_encoders_of_any_source_are_compared_in_one_figure_with_their_table(tmp_
         for token in ("cls", "mean")
         for layer in (1, 2, 3)
     )
-    files = plots.compare_layers([table.loc[:5], table.loc[6:]], tmp_path / "out")
+    files = plots.compare_layers([table.loc[:5], table.loc[6:], table.loc[:5]], tmp_path / "out")  # one of them twice
     assert [file.name for file in files] == ["layers.csv", "layer-similarity.png", "layer-similarity.svg"]
     pd.testing.assert_frame_equal(pd.read_csv(files[0]), table)
     assert re.search("<!-- theirs: n = 1,200 tokens of sotu -->", files[2].read_text())
