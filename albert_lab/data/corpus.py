@@ -110,8 +110,8 @@ def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> Confi
     """The error for a split without documents."""
     return ConfigError(
         f"corpus={corpus.name} has {num_documents} different documents with text, but none in the {split} split at"
-        f" corpus.dev_share={corpus.dev_share}: give more source documents or another share; corpus.source_documents="
-        f"{corpus.source_documents} sets where one ends"
+        f" corpus.dev_share={corpus.dev_share}, a share of whole source documents: give more of them or another share;"
+        f" corpus.source_documents={corpus.source_documents} sets where one ends"
         + ("; paragraphs of one sentence do not count" if corpus.documents == "paragraph" else "")
     )
 
@@ -159,8 +159,11 @@ def holds_out_parts(corpus: CorpusConfig, num_files: int) -> bool:
 
 def _plain(file: Path, by_file: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
     """First line and blocks of each source document: a `<doc>` section of WikiExtractor, a file, or one block."""
-    start, blocks, lines, in_section = 1, [], [], False
+    start, blocks, lines, in_section, is_first = 1, [], [], False, True
     for number, line in lines_of(file):
+        if is_first and line.strip():
+            _refuse_record(line, f"{file}:{number}")
+            is_first = False
         tag = line.startswith(("<doc ", "</doc>"))
         if tag:
             in_section = line.startswith("<doc ")
@@ -180,6 +183,16 @@ def _plain(file: Path, by_file: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
         blocks.append("\n".join(lines))
     if blocks:
         yield start, tuple(blocks)
+
+
+def _refuse_record(line: str, place: str) -> None:
+    if not line.lstrip().startswith("{"):
+        return
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    raise ConfigError(f"{place}: a line of JSON in a file of plain text: name such files .jsonl (.jsonl.gz, ...)")
 
 
 def _records(file: Path, field: str) -> Iterator[tuple[int, tuple[str]]]:

@@ -200,12 +200,18 @@ def test_a_glob_gives_every_file_that_it_matches(tmp_path):
         ("a.jsonl", b'{"text": 3}', "a.jsonl:1: corpus.text_field=text has 3, not text"),
         ("a.jsonl", b'["text"]', "a.jsonl:1: a list, not a record"),
         ("a.jsonl", b'{"text": "\\ud800"}', "a.jsonl:1: the text is badly encoded"),
+        ("wiki_00", b'\n{"text": "fine"}\n{"text": "as well"}\n', "wiki_00:2: a line of JSON in a file of plain text"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_with_its_line(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ConfigError, match=message):
         read(corpus(tmp_path))
+
+
+def test_prose_may_begin_with_a_brace(tmp_path):
+    (tmp_path / "a.txt").write_text("{so it began\nand so it ended}\n")
+    assert read(corpus(tmp_path)) == ["{so it began\nand so it ended}"]
 
 
 def test_missing_data_is_named(tmp_path):
