@@ -220,7 +220,7 @@ def _continue(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A finished or imported run, by name or folder.")],
     overrides: SweepOverrides = None,
 ) -> "tuple[Experiment, Sequence[str]]":
-    """Continue the pre-training of a run or an imported model, with a fresh optimizer state."""
+    """Continue the pre-training of a run or an imported model, with a fresh optimizer state, at its scale."""
     from albert_lab.studies.continuing import experiment
 
     return experiment(run, overrides or []), overrides or []

@@ -21,7 +21,7 @@ _KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents
 
 
 def experiment(name: str, overrides: Sequence[str]) -> Experiment:
-    """The study that continues a run: a row for each value that is swept, or a single one.
+    """The study that continues a run, at its scale unless another is given: a row for each value that is swept, or one.
 
     Args:
         name: the run's name or folder.
@@ -35,11 +35,13 @@ def experiment(name: str, overrides: Sequence[str]) -> Experiment:
     _refuse(run.name, given)
     swept = {key: values for key, values in given.items() if len(values) > 1 and key != "seed"}
     loss = given.get("inter_sentence", [run.config.inter_sentence.name])
+    own_scale = [] if "scale" in given else [f"scale={run.config.scale.name}"]
     return Experiment.model_validate(
         {
             "name": f"continue-{run.name}",
             "title": f"Pre-training continued from {run.name}",
             "source": "no table of the paper",
+            "fixed": own_scale,
             "grid": {"inter_sentence": loss} | swept,
             "continues": run.name,
         }

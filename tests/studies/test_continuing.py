@@ -68,6 +68,13 @@ def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, f
     assert (config.batch_size, config.seed) == (2, 3)
 
 
+def test_a_run_is_continued_at_its_scale_unless_another_is_given(finished, corpus):
+    for asked, scale in (([], "smoke"), (["scale=laptop"], "laptop")):
+        overrides = [*asked, "corpus=files", f"corpus.path={corpus}"]
+        points = planning.plan(continuing.experiment(finished.name, overrides), [*overrides, "seed=0"], [])
+        assert [item.point.config.scale.name for item in points] == [scale]
+
+
 def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
     other = write_corpus(tmp_path / "other", seed=5)
     (item,) = planned(finished, other)
