@@ -149,22 +149,27 @@ def read(root: Path) -> list[Collection]:
     """The collections of the reports in `<root>/<place>/<name>` folders, the one with most training first.
 
     Reports of other studies are left out. An experiment with a different corpus, such as the one on additional data,
-    belongs to the collection of the default corpus.
+    belongs to the collection of the default corpus, unless that has none or has another report of this experiment.
 
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
     """
     known = {experiment.name: experiment for experiment in paper.experiments()}
     found: dict[tuple[str, str], dict[str, Entry]] = {}
+    of_own_corpus: list[tuple[str, Entry, Study]] = []
     for file in _experiment_files(root):
         name = file.parent.name
         if name in known:
             study = studies.read(file.parent)
-            corpus = study.corpus
-            if f"corpus={corpus}" in study.experiment.fixed:
-                corpus = load().corpus.name
             entry = Entry(study.experiment.model_copy(update={"name": name}), file.parent, study)
-            found.setdefault((study.scale, corpus), {})[name] = entry
+            if f"corpus={study.corpus}" in study.experiment.fixed:
+                of_own_corpus.append((name, entry, study))
+            else:
+                found.setdefault((study.scale, study.corpus), {})[name] = entry
+    for name, entry, study in of_own_corpus:
+        default, own = (study.scale, load().corpus.name), (study.scale, study.corpus)
+        is_of_default = name not in found.get(default, {}) and (default in found or own not in found)
+        found.setdefault(default if is_of_default else own, {})[name] = entry
     collections = [
         Collection(*place, tuple(entries.get(name) or Entry(known[name]) for name in known))
         for place, entries in found.items()

@@ -19,7 +19,7 @@ _TITLE = "# The paper on one page"
 _INTRODUCTION = (
     "Every table and figure of *ALBERT* (Lan et al. 2020, arXiv 1909.11942) that was reproduced here, with its headline"
     " scores, and every claim of the paper that these runs can test, with its verdict. Made from the records in the"
-    " report folders alone: `albert-lab paper` makes what is missing, and `albert-lab report` with this folder rebuilds"
+    " report folders alone: `albert-lab paper` makes what is missing, and `albert-lab report` with {folder} rebuilds"
     " this page. Table 14, the fine-tuning settings, is `albert-lab table14`."
 )
 
@@ -32,19 +32,20 @@ def write(root: Path) -> Path:
     """
     with fitting(root):
         collections = read(root)
-        pages = {root / PAGE: render(collections, root)}
+        pages = {root / PAGE: render(collections, root, root)}
         for collection in collections:
             folder = root / f"{collection.scale}-{collection.corpus}"
             if folder.is_dir():
-                pages[folder / PAGE] = render([collection], folder)
+                pages[folder / PAGE] = render([collection], folder, root)
     for file, text in pages.items():
         write_atomically(file, text)
     return root / PAGE
 
 
-def render(collections: Sequence[Collection], at: Path) -> str:
-    """The text of the page in a folder."""
-    parts = [_TITLE, _INTRODUCTION, verdicts.HOW_TO_READ, verdicts.PAPERS_NOISE]
+def render(collections: Sequence[Collection], at: Path, root: Path) -> str:
+    """The text of the page in a folder, which is the root of the reports or a folder of them."""
+    introduction = _INTRODUCTION.format(folder="this folder" if at == root else "the folder above this one")
+    parts = [_TITLE, introduction, verdicts.HOW_TO_READ, verdicts.PAPERS_NOISE]
     for collection in collections:
         parts += _section(collection, at)
     return "\n\n".join(parts) + "\n"

@@ -64,7 +64,11 @@ def test_links_lead_to_files_from_both_pages(tmp_path):
     put(tmp_path, "smoke-sotu")
     put(tmp_path, "smoke-sotu-before-1900", "sop-vs-nsp", corpus="sotu-before-1900")
     overview.write(tmp_path)
-    for file in (tmp_path / "README.md", tmp_path / "smoke-sotu" / "README.md"):
+    for file, folder in (
+        (tmp_path / "README.md", "this folder"),
+        (tmp_path / "smoke-sotu" / "README.md", "the folder above"),
+    ):
+        assert f"`albert-lab report` with {folder}" in file.read_text()
         links = re.findall(r"\]\(([^)]+)\)", file.read_text())
         assert any(link.endswith(".svg") for link in links)
         assert any(link.endswith("report.md") for link in links)
@@ -81,15 +85,32 @@ def test_each_scale_and_corpus_is_a_section_without_users_studies(tmp_path):
     assert all(sum(entry.folder is not None for entry in section.entries) == 1 for section in sections)
 
 
-def test_a_table_with_a_different_corpus_is_in_the_section_of_the_default(tmp_path):
+def extra_data(root: Path, place: str, corpus: str) -> None:
     points = toy_points().rename(columns={"inter_sentence": "data", "paper_inter_sentence": "paper_data"})
     points["data"] = points["paper_data"] = ["No additional data"] * 3 + ["With additional data"] * 3
-    points["corpus"] = "sotu-before-1900"
+    points["corpus"] = corpus
     named = {"data": ["none", "none", "nsp", "nsp", "sop", "sop"]}
-    folder = tmp_path / "smoke-sotu-before-1900" / "extra-data"
-    report_of(folder, points, toy_runs(points.assign(inter_sentence=named["data"])), "extra-data")
+    report_of(root / place / "extra-data", points, toy_runs(points.assign(inter_sentence=named["data"])), "extra-data")
+
+
+def test_a_table_with_a_different_corpus_is_in_the_section_of_the_default(tmp_path):
+    extra_data(tmp_path, "smoke-sotu-before-1900", "sotu-before-1900")
     (found,) = collection.read(tmp_path)
     assert (found.scale, found.corpus) == ("smoke", "sotu")
+
+
+def test_two_reports_of_a_table_on_different_text_are_both_on_the_page(tmp_path):
+    extra_data(tmp_path, "smoke-sotu-before-1900", "sotu-before-1900")
+    extra_data(tmp_path, "smoke-sotu", "sotu")
+    assert {found.corpus for found in collection.read(tmp_path)} == {"sotu", "sotu-before-1900"}
+
+
+def test_tables_on_the_corpus_of_one_of_them_are_one_section(tmp_path):
+    extra_data(tmp_path, "smoke-sotu-before-1900", "sotu-before-1900")
+    put(tmp_path, "smoke-sotu-before-1900", corpus="sotu-before-1900")
+    (found,) = collection.read(tmp_path)
+    assert found.corpus == "sotu-before-1900"
+    assert sum(entry.folder is not None for entry in found.entries) == 2
 
 
 def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
