@@ -54,7 +54,8 @@ def publish(
     replace: Annotated[
         bool,
         typer.Option(
-            "--replace", help="Replace a published report even if it has runs or fine-tunings that this one lacks."
+            "--replace",
+            help="Replace a published report even if it is damaged or has runs or fine-tunings that this one lacks.",
         ),
     ] = False,
 ) -> None:

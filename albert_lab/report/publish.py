@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from albert_lab import owners
-from albert_lab.errors import ConfigError
+from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.report import overview, report
 from albert_lab.storage import writing
 from albert_lab.studies import side_by_side, study
@@ -18,7 +18,7 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     Args:
         folder: the report.
         root: the folder of published reports; the report goes to `<root>/<scale>-<corpus>/<name>`.
-        replace: also replace a published report that has runs or fine-tunings which this one lacks.
+        replace: also replace a published report that is damaged, or has runs or fine-tunings which this one lacks.
 
     Raises:
         ConfigError: not a report, published runs would be removed, or the target is inside the report.
@@ -28,7 +28,8 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     if target.resolve() != folder.resolve():
         if target.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(f"{target} is inside the report itself: name a folder outside of {folder}")
-        if target.exists():
+        is_damaged = replace and _is_damaged(target)
+        if target.exists() and not is_damaged:
             here = {run.name: run.identities for run in found.runs}
             before = study.read(target).runs
             runs = sum(run.name not in here for run in before)
@@ -38,13 +39,22 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
                     f"{target} has {runs} runs and {tunings} fine-tunings that {folder} lacks; --replace publishes it"
                     " all the same"
                 )
-        throughput = side_by_side.read(target) if target.exists() and not side_by_side.read(folder) else None
+        throughput = None if is_damaged or side_by_side.read(folder) else side_by_side.read(target)
         _copy(folder, target)
         if throughput:
             side_by_side.write(target, throughput)
     written = report.rebuild(target)
     overview.write(root)
     return written
+
+
+def _is_damaged(folder: Path) -> bool:
+    try:
+        if folder.exists():
+            study.read(folder)
+    except DamagedFileError:
+        return True
+    return False
 
 
 def _copy(folder: Path, target: Path) -> None:

@@ -66,6 +66,15 @@ def test_published_fine_tunings_are_removed_only_on_request(tmp_path):
     assert not any(run.columns for run in reported.read_all(target))
 
 
+def test_a_damaged_published_report_is_replaced_only_on_request(folder, tmp_path):
+    target = publish(folder, tmp_path / "public").parent
+    (target / "study.json").write_text("{")
+    with pytest.raises(DamagedFileError):
+        publish(folder, tmp_path / "public")
+    publish(folder, tmp_path / "public", replace=True)
+    assert (target / "study.json").read_text() == (folder / "study.json").read_text()
+
+
 def test_a_published_measurement_of_throughput_is_kept_if_the_report_has_none(folder, tmp_path):
     row = {"run": "any", "training": [1.0], "inference": [1.0]}
     machine = {"processor": "any", "cores": 1, "device": "cpu", "precision": "fp32", "threads": 1}
