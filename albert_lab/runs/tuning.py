@@ -186,7 +186,8 @@ def ensemble_runs(
 
     task, found = load_task(name), [find_run(run) for run in names]
     task.file(paths.tasks_data(), split)
-    files = [file for run in found for file in _score_files(run, name, which if split == "dev" else split)]
+    different = {run.name: run for run in found}.values()
+    files = [file for run in different for file in _score_files(run, name, which if split == "dev" else split)]
     if not files:
         tasks = name if split == "dev" else f"{name} --predict {split}"
         raise MissingDataError(
@@ -198,6 +199,7 @@ def ensemble_runs(
     data = data_folder(task, config, say)
     made = ensemble(task, files, data, say, scale=config.scale.name, split=split, best=best)
     if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
         task.format.write_predictions(made.outcome.answers, output)  # pyright: ignore[reportArgumentType]
     members = {f"{file.parents[2].name}, {file.parent.name}": score for file, score in made.members.items()}
     return EnsembleScore(task.name, made.main, made.outcome.scores, members, str(output) if output else None)

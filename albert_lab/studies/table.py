@@ -146,7 +146,7 @@ def rows(experiment: Experiment, points: pd.DataFrame, results: pd.DataFrame) ->
         if point["run"] in runs:
             row.runs.append({"seed": int(point["seed"]), **runs[point["run"]]})
         else:
-            row.missing[point["run"]] = str(point["reason"])
+            row.missing[point["run"]] = str(point["reason"]) or "its record is not in this report"
     return list(found.values())
 
 
