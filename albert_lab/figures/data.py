@@ -8,7 +8,7 @@ import pandas as pd
 from albert_lab.figures.drawing import Line, Look, counted
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
-from albert_lab.studies.table import AXIS_NAMES, Row, axes_of, axis_labels
+from albert_lab.studies.table import AXIS_NAMES, Row, axes_of, axis_labels, is_bare
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class FigureData:
     def word(self, row: Row, axis: str, *, paper: bool = False) -> str:
         """The value of an axis in a row: ours, with the paper's value that it replaces, if any, or only the paper's."""
         label = row.labels[axis]
-        if not _is_number(label):
+        if not is_bare(label):
             return label
         (shown,) = [label] if paper else axis_labels(self.experiment, row, [axis])
         return f"{AXIS_NAMES.get(axis, axis)} = {shown}"
@@ -56,10 +56,6 @@ class FigureData:
             if parts:
                 found.append((look, over_seeds(self.name(row), parts, x, column)))
         return found
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit()
 
 
 def where(table: pd.DataFrame, column: str, value: str) -> pd.DataFrame:

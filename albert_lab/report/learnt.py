@@ -8,7 +8,7 @@ from albert_lab.report.markdown import decimal
 from albert_lab.report.table_scores import TableScores
 from albert_lab.score import NOT_ABOVE_BAGS, exceeds, wilson
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Column, Row, Run, axis_labels, intrinsic_columns
+from albert_lab.studies.table import Column, Row, Run, intrinsic_columns, named_labels
 
 
 def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> list[str]:
@@ -18,7 +18,7 @@ def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) ->
     sentences = []
     for row in table:
         if found := [_score(scores, row, column) for column in columns if row.having(column.key)]:
-            name = " ".join(axis_labels(experiment, row, axes))
+            name = ", ".join(named_labels(experiment, row, axes))
             sentences.append(f"{name + ' row: ' if name else ''}{'; '.join(found)}.")
     return sentences
 

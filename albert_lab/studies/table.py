@@ -180,6 +180,20 @@ def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[s
     return found
 
 
+def named_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:
+    """The labels as axis_labels() gives them; a number, true or false stands after the name of its axis."""
+    axes = list(axes)
+    return [
+        f"{AXIS_NAMES.get(axis, axis)} = {shown}" if is_bare(row.labels[axis]) else shown
+        for axis, shown in zip(axes, axis_labels(experiment, row, axes), strict=True)
+    ]
+
+
+def is_bare(label: str) -> bool:
+    """Whether a label says nothing without the name of its axis: a number, true or false."""
+    return label in ("true", "false") or label.replace(".", "", 1).isdigit()
+
+
 def _is_printed(experiment: Experiment, axis: str, label: str) -> bool:
     rows = experiment.paper.rows if experiment.paper else ()
     curves = experiment.paper_figure.curves if experiment.paper_figure else ()
