@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from albert_lab import paths
-from albert_lab.errors import MissingDataError
+from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts as figures
 from albert_lab.figures import drawing
 from albert_lab.figures.charts import draw_layers
@@ -119,8 +119,14 @@ def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
     Args:
         tables: one row per encoder (`run`, `corpus`), choice of tokens and layer.
         folder: the folder to write to.
+
+    Raises:
+        ConfigError: two encoders have one name.
     """
-    together = pd.concat(tables).drop_duplicates(["run", "corpus", "token", "layer"])
+    together = pd.concat(tables).drop_duplicates()
+    twice = together[together.duplicated(["run", "corpus", "token", "layer"])]
+    if len(twice):
+        raise ConfigError(f"two sources have the name {twice['run'].iloc[0]}: rename one of their folders")
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / LAYERS, csv_text(together))
     lines = {}

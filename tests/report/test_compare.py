@@ -4,14 +4,13 @@ from typing import Any
 import pytest
 from records import toy_column, toy_finetuning, toy_record
 from test_report import report_of, toy_points, toy_runs
-from toy_reports import toy_report
+from toy_reports import toy_report, with_rounds
 
 from albert_lab.errors import ConfigError
 from albert_lab.report import compare
 from albert_lab.runs.finetunings import AVERAGE, AVERAGED
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies import experiment, side_by_side, study
-from albert_lab.studies.side_by_side import SideBySide
+from albert_lab.studies import experiment
 
 
 def folder(place, points, runs):
@@ -44,14 +43,6 @@ def test_a_change_is_shown_with_the_interval_of_its_paired_difference(before, tm
     assert found.difference.value == pytest.approx(2.0)
     assert (found.difference.low, found.difference.high) == pytest.approx((-0.484, 4.484), abs=0.001)
     assert (found.a.value, found.b.value) == (pytest.approx(72.0), pytest.approx(74.0))
-
-
-def with_rounds(folder, *speeds: float):
-    rows = [{"run": each.name, "training": speeds, "inference": speeds} for each in study.read(folder).examples]
-    machine = {"processor": "any", "cores": 1, "device": "cpu", "precision": "fp32", "threads": 1}
-    measured = SideBySide.model_validate({**machine, "finished": "2026-01-01", "rows": rows})
-    side_by_side.write(folder, measured)
-    return folder
 
 
 def test_rounds_of_two_sessions_are_not_paired_and_never_compared_with_runs(before, tmp_path):
