@@ -78,25 +78,25 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
     from albert_lab.studies import study
 
     folders = list(dict.fromkeys(runs.find(source).resolve() for source in sources))
-    measured = [folder for folder in folders if (folder / study.STUDY).is_file() or (folder / runs.RUN_FILE).is_file()]
-    if settings and measured:
+    reports = [folder for folder in folders if (folder / study.STUDY).is_file()]
+    own = [folder for folder in folders if folder in reports or (folder / runs.RUN_FILE).is_file()]
+    if settings and own:
         words = "settings choose the text that models from other tools are measured on; runs and reports have their own"
-        if len(measured) == len(folders):
+        if len(own) == len(folders):
             raise ConfigError(f"{' '.join(settings)}: {words}")
         note(words)
-    if len(folders) == 1 and (folders[0] / study.STUDY).is_file():
-        found = draw(folders[0], LAYERS, out)
-        if not found:
-            raise ConfigError(f"{folders[0]} has no data for the figure {LAYERS}: its layers were not measured")
-        return found
+    found = {folder: study.read(folder).layers for folder in reports}
+    for folder in reports:
+        if found[folder].empty:
+            raise ConfigError(f"{folder} has no data for the figure {LAYERS}: its layers were not measured")
+    if reports and len(folders) == 1:
+        return draw(reports[0], LAYERS, out)
     config = load(settings)
     tables = []
     for folder in folders:
-        if (folder / study.STUDY).is_file():
-            tables.append(study.read(folder).layers)
-            if tables[-1].empty:
-                raise ConfigError(f"{folder} has no data for the figure {LAYERS}: its layers were not measured")
-        elif (folder / runs.RUN_FILE).is_file():
+        if folder in reports:
+            tables.append(found[folder])
+        elif folder in own:
             tables.append(layers.table([folder], note))
         else:
             tables.append(encoders.layers(folder, config, note))

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from albert_lab.config.compose import MAX_POINTS, axes, expand, load
@@ -96,13 +96,7 @@ class _Points:
         for axis in experiment.axes:
             more = experiment.beyond_paper.get(axis)
             printed = [*experiment.grid[axis], *(more.values if more and self._scale.name in more.scales else ())]
-            # Hydra's grammar writes True for true, and keeps the quotes of a text with spaces.
-            labels = {label.casefold(): label for label in known[axis]}
-            numbers = {_number(label): label for label in known[axis]} | {None: ""}  # words have no number in common
-            self.rows[axis] = [
-                labels.get(value.strip("'\"").casefold()) or numbers.get(_number(value)) or value
-                for value in given.get(axis, printed)
-            ]
+            self.rows[axis] = [_label(value, known[axis]) for value in given.get(axis, printed)]
             if len(set(self.rows[axis])) < len(self.rows[axis]):
                 raise ConfigError(f"{axis}={','.join(given.get(axis, printed))}: two of these values are the same")
         for key, values in given.items():
@@ -168,7 +162,8 @@ class _Points:
 
     def _refuse_machine_axes(self, found: Sequence[Point]) -> None:
         for axis, labels in self.rows.items():
-            if axis.startswith("machine.") and any(point.config.budget.unit != "seconds" for point in found):
+            is_shared = axis.startswith("machine.") and len(labels) > 1
+            if is_shared and any(point.config.budget.unit != "seconds" for point in found):
                 raise ConfigError(
                     f"{axis}={','.join(labels)}: machine settings are no part of a run whose budget is not in seconds,"
                     " so these rows would be the same runs; `albert-lab speed` measures their throughput"
@@ -230,6 +225,16 @@ class _Points:
 
 def _scale(fixed: Mapping[str, str]) -> ScaleConfig:
     return load([f"{key}={value}" for key, value in fixed.items() if re.match(r"scale\b", key)]).scale
+
+
+def _label(value: str, known: Collection[str]) -> str:
+    """The label that a value names, written alike or as the same number; the value itself if there is none."""
+    # Hydra's grammar writes True for true, and keeps the quotes of a text with spaces.
+    word = value.strip("'\"").casefold()
+    number = _number(word)
+    alike = [label for label in known if label.casefold() == word]
+    equal = [label for label in known if number is not None and _number(label) == number]
+    return next(iter(alike + equal), value)
 
 
 def _number(text: str) -> float | None:
