@@ -57,6 +57,6 @@ def _parts(found: Sequence[Line]) -> list[str]:
     body = []
     for line in found:
         single, together = (json.loads(line[f"{which}_scores"]) for which in ("single", "ensemble"))
-        for name in sorted(together.keys() - set(line["metric"].split(" and "))):
+        for name in sorted(single.keys() - set(line["metric"].split(" and "))):
             body.append([line["title"], name.replace("_", " "), f"{single[name]:.1f}", f"{together[name]:.1f}"])
     return [as_table(["task", "part", "single %", "ensemble %"], body)] if body else []

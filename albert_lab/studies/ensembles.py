@@ -62,5 +62,5 @@ def _line(
         "single_scores": json.dumps(single),
         "members": json.dumps(list(made.members.values())),
         "ensemble": made.main,
-        "ensemble_scores": json.dumps(made.outcome.scores),
+        "ensemble_scores": json.dumps({name: made.outcome.scores[name] for name in single}),
     }

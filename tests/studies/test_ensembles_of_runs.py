@@ -7,9 +7,10 @@ from toy_tasks import toy_task
 from albert_lab.errors import MissingDataError
 from albert_lab.report import ensembles as section
 from albert_lab.studies import collect, ensembles, planning, sweep
-from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.experiment import Experiment, files, read
 from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.records import output_folder, read_record
+from albert_lab.tasks.task import task_names
 
 CONTENT = {
     "name": "toy",
@@ -58,6 +59,26 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     (output_folder(item.run.folder, "mnli", best[0]) / "best.npz").unlink()
     with pytest.raises(MissingDataError, match=r"best\.npz does not exist"):
         ensembles.table(planned, 2, print)
+
+
+def test_every_task_that_a_table_ensembles_can_be_reported(corpus, own_home, monkeypatch, runs_here):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
+    tables = [table for table in map(read, files()) if table.ensemble]
+    tasks = [column for table in tables for column in table.columns if column in task_names()]
+    for task in tasks:
+        toy_task(task, own_home / "data")
+    content = CONTENT | {"columns": tasks, "finetuning_seeds": ["0"]}
+    experiment = Experiment.model_validate(content)
+    planned = planning.with_available_tasks(planning.plan(experiment, toy_overrides(corpus, "budget.value=1")))
+    assert sweep.execute(planned, sweep.Options()).code == 0
+    lines = ensembles.table(planned, 2, print)
+    assert [line["task"] for line in lines] == tasks
+    for line in lines:
+        single, together = json.loads(line["single_scores"]), json.loads(line["ensemble_scores"])
+        assert single == pytest.approx(together), "an ensemble of one fine-tuning has its scores, and no others"
+    text = "\n".join(section.sections(experiment, lines))
+    assert "HasAns f1" in text
+    assert "total" not in text
 
 
 def test_an_experiment_without_ensembles_has_no_section():
