@@ -20,6 +20,7 @@ LAYERS = [
     ["cost"],
     ["runs"],
     ["studies"],
+    ["analysis"],
     ["figures"],
     ["report", "interop"],
     ["cli"],
@@ -50,12 +51,12 @@ def test_a_module_imports_only_from_its_own_room_and_lower_layers(module):
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_no_module_imports_click_and_text_and_tables_need_no_torch(module):
-    banned = {"click", "torch"} if module.parts[0] in ("data", "figures", "report") else {"click"}
+    banned = {"click", "torch"} if module.parts[0] in ("data", "analysis", "figures", "report") else {"click"}
     assert not banned & {name.split(".")[0] for name in imports(module)}
 
 
 @pytest.mark.parametrize(
-    ("rooms", "unloaded"), [(("data", "figures", "report"), {"torch"}), (("cli",), {"torch", "pandas"})]
+    ("rooms", "unloaded"), [(("data", "analysis", "figures", "report"), {"torch"}), (("cli",), {"torch", "pandas"})]
 )
 def test_importing_rooms_does_not_load_packages_that_they_must_not_need(rooms, unloaded):
     names = [".".join(["albert_lab", *module.with_suffix("").parts]) for module in MODULES if module.parts[0] in rooms]

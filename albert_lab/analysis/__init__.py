@@ -1,0 +1,1 @@
+"""From a study to its analysis: estimates, tests and verdicts as values, without text."""

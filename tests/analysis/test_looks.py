@@ -1,0 +1,90 @@
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from albert_lab.analysis.looks import chance_to_exceed, levels
+from albert_lab.report.statistics import PooledSpread, holm
+
+PLAN = (3, 5, 8)
+PAIRS = ((0, 1), (2, 3), (4, 5), (0, 5))
+SPENDING = ("pocock", "obrien-fleming")
+
+
+def generator(key: int = 0) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=key))
+
+
+def test_bounds_are_those_of_the_literature():
+    # Of z at five equal looks, as R's package ldbounds prints them for Lan and DeMets' function.
+    printed = (2.4380, 2.4268, 2.4101, 2.3966, 2.3859)
+    found = [norm.isf(level / 2) for level in levels((1, 2, 3, 4, 5), "pocock", 0.05)]
+    assert found == pytest.approx(printed, abs=2e-3)
+
+
+def test_obrien_and_flemings_function_leaves_little_for_the_first_look_and_most_for_the_last():
+    assert levels(PLAN, "obrien-fleming", 0.05) == pytest.approx((0.00137, 0.01264, 0.04493), abs=2e-5)
+
+
+def test_a_single_look_has_the_whole_level():
+    assert levels((8,), "pocock", 0.05, 4) == pytest.approx((0.05,))
+
+
+@pytest.mark.parametrize("spending", SPENDING)
+def test_all_looks_together_reject_a_true_hypothesis_at_the_level(spending):
+    draws = 200_000
+    sums = generator().normal(size=(draws, PLAN[-1])).cumsum(axis=1)
+    z = np.abs(sums[:, [n - 1 for n in PLAN]] / np.sqrt(PLAN))
+    bounds = [norm.isf(level / 2) for level in levels(PLAN, spending, 0.05)]
+    assert (z > bounds).any(axis=1).mean() == pytest.approx(0.05, abs=0.002)
+
+
+@pytest.mark.parametrize("spending", SPENDING)
+def test_levels_of_many_claims_stay_below_those_that_holm_needs_for_fewer(spending):
+    of_claims = [levels(PLAN, spending, 0.05, claims) for claims in (1, 2, 4, 8, 16)]
+    for fewer, more in pairwise(of_claims):
+        assert sum(more) < sum(fewer)
+        assert more[0] <= fewer[0] + 1e-9
+
+
+@pytest.mark.parametrize("rows", [2, 6])
+def test_a_table_of_equal_rows_decides_a_claim_at_any_look_in_at_most_one_table_of_twenty(rows):
+    tables, rng = 150, generator(rows)
+    pairs = [pair for pair in PAIRS if max(pair) < rows]
+    needed = levels(PLAN, "pocock", 0.05, len(pairs))
+    wrong = 0
+    for drawn in rng.normal(size=(tables, 1, 8)) + rng.normal(size=(tables, rows, 8)):
+        wrong += any(min(_holm(drawn[:, :n], pairs)) < level for n, level in zip(PLAN, needed, strict=True))
+    assert wrong <= binom.ppf(0.999, tables, 0.05)
+
+
+def _holm(drawn: np.ndarray, pairs: list[tuple[int, int]]) -> list[float]:
+    spread = PooledSpread([dict(enumerate(row)) for row in drawn])
+    estimates = [spread.estimate({first: 1.0, second: -1.0}) for first, second in pairs]
+    return holm([min(1.0, 2 * min(each.above(0), each.below(0))) for each in estimates])
+
+
+def _chance(distance: float, n: int, *, error: float = 1.0, fixed: float = 0.0) -> float:
+    return chance_to_exceed(distance, error, 1e6, fixed_error=fixed, n=n, last=8, alpha=0.05)
+
+
+def test_the_chance_of_a_decision_is_that_of_drawn_seeds_to_come():
+    n, last, value = 3, 8, 1.5
+    rng = generator()
+    true = value + rng.normal(size=100_000)  # in standard errors of the mean of n seeds
+    to_come = true + rng.normal(size=true.size) * math.sqrt(n / (last - n))
+    at_last = (n * value + (last - n) * to_come) / last
+    decided = (at_last > norm.isf(0.025) * math.sqrt(n / last)).mean()
+    assert _chance(value, n) == pytest.approx(decided, abs=0.005)
+
+
+def test_no_seeds_to_come_change_nothing():
+    assert _chance(1.0, 8) == 0.0
+
+
+def test_noise_that_seeds_do_not_reduce_leaves_the_decision_as_it_is():
+    assert _chance(1.0, 3, fixed=1.0) == 0.0
+    assert _chance(3.0, 3, fixed=1.0) == 1.0
+    assert _chance(1.9, 3, fixed=0.9) < _chance(1.9, 3)
