@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-smoke test browser-test kill-test slurm-test golden check format clean
+.PHONY: help demo paper-smoke test benchmark browser-test kill-test slurm-test golden check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ paper-smoke: $(INSTALLED) ## install, then run every table and figure at smoke s
 
 test: $(INSTALLED_DEV) ## install, then run the test suite
 	$(BIN)/pytest --numprocesses logical --dist worksteal
+
+benchmark: $(INSTALLED_DEV) ## run benchmarks/NAME.py with ARGS, such as NAME=growth ARGS=scale=laptop
+	$(BIN)/python benchmarks/$(NAME).py $(ARGS)
 
 browser-test: $(INSTALLED_DEV) ## open reports in a headless Chromium, at the width of a phone and of a desktop
 	$(BIN)/pytest tests/browser

@@ -100,7 +100,7 @@ def test_every_command_shows_two_examples(command):
         (["export", "nowhere", "out"], "nowhere is neither a folder nor a run in"),
         (["export", str(Path(__file__).parent), "out"], "is no run folder: it has no run.yaml"),
         (["plot", "learning-curves", "--out", __file__], f"--out {__file__} is a file; a folder is needed"),
-        (["growth", "--out", f"{__file__}/below"], f"--out {__file__}/below cannot be written: Not a directory"),
+        (["plot", "learning-curves", "--out", f"{__file__}/below"], "/below cannot be written: Not a directory"),
         (["data", "make-tasks", "scale=smoke"], "scale=smoke is a setting, not a folder"),
         (["data", "make-tasks", f"{__file__}/below"], f"FOLDER {__file__}/below cannot be written: Not a directory"),
         (["data", "fetch", "glu"], "glu cannot be fetched"),
@@ -275,7 +275,7 @@ def test_speed_measures_the_rows_of_a_report_and_rebuilds_it(tmp_path, monkeypat
     report = toy_report(tmp_path / "sharing", experiment.named("sharing"), seeds=1)
     turns = tuple(rounds.Measurement(training=100.0 + each, inference=300.0, matrix_products=1e9) for each in range(3))
     one = rounds.Measured("cpu", "cpu", "fp32", 1, turns=turns)
-    monkeypatch.setattr(rounds, "measure", lambda candidates, **_: [one] * len(candidates))
+    monkeypatch.setattr(rounds, "measure", lambda configs, **_: [one] * len(configs))
     done = here("speed", "--report", str(report))
     assert (done.returncode, done.stdout) == (0, f"{report / 'report.md'}\n"), done.stderr
     text = (report / "report.md").read_text()

@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import MODELS, Json, Overrides, examples, figure_folder, note
+from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
 
 app = typer.Typer()
 config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
@@ -35,7 +35,7 @@ def params(
     rich_help_panel=MODELS,
     epilog=examples(
         "albert-lab speed",
-        "albert-lab speed scale=laptop model=small --against transformers",
+        "albert-lab speed scale=laptop model=small sharing=all-shared,not-shared",
         "albert-lab speed --report lab/reports/overnight-sotu/sharing",
     ),
 )
@@ -46,14 +46,6 @@ def speed(
         float, typer.Option("--seconds", min=0.01, help="Seconds of training and of inference per round.")
     ] = 0.5,
     memory: Annotated[str, typer.Option("--memory", help="Memory for the largest batch: 12GB, 11GiB.")] = "12GB",
-    against: Annotated[
-        Literal["transformers"] | None,
-        typer.Option(
-            "--against",
-            metavar="transformers",
-            help="Also measure stock transformers: at its default, and compiled in our precision.",
-        ),
-    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -78,8 +70,8 @@ def speed(
     from albert_lab.studies.compared import configurations
 
     if report:
-        if overrides or against or as_json:
-            raise typer.BadParameter("--report takes neither settings nor --against nor --json")
+        if overrides or as_json:
+            raise typer.BadParameter("--report takes neither settings nor --json")
         _measure_report(report, rounds, seconds)
         return
     found = benchmark.run(
@@ -88,7 +80,6 @@ def speed(
         number=rounds,
         seconds=seconds,
         say=note,
-        against=("transformers", "transformers at its best") if against else (),
     )
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
     if found.num_failed:
@@ -108,59 +99,6 @@ def _measure_report(folder: Path, number: int, seconds: float) -> None:
         raise ConfigError(f"{folder} has no finished run: nothing to measure")
     side_by_side.write(folder, side_by_side.measure(records, number=number, seconds=seconds, say=note))
     print(rebuild(folder))
-
-
-@app.command(
-    rich_help_panel=MODELS,
-    epilog=examples(
-        "albert-lab growth",
-        "albert-lab growth scale=gpu --size model.hidden_size --size batch_size",
-        "albert-lab growth scale=smoke --size runs",
-    ),
-)
-def growth(
-    overrides: Overrides = None,
-    size: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--size",
-            metavar="KEY",
-            help="Vary this setting; may be repeated. By default: the six settings. `runs`: whole studies.",
-        ),
-    ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each value.")] = 5,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="Seconds of training per round.")] = 0.3,
-    out: Annotated[Path | None, figure_folder("Draw into this folder; by default lab/figures/.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Measure how the time of a step grows with batch, length, layers, hidden size, embedding size and vocabulary.
-
-    Prints a table and draws a figure, both next to the growth of the FLOPs. At least half of the values are larger than
-    the configured ones: start from a small configuration. With `--size runs`, the time of a study against the number of
-    its runs, one and two at a time: they are trained in full, so start from scale=smoke.
-    """
-    from functools import partial
-
-    from albert_lab import paths
-    from albert_lab.cost import growth as measuring
-    from albert_lab.figures import drawing
-    from albert_lab.figures import growth as figure
-    from albert_lab.studies import growth as studies
-    from albert_lab.studies import sweep
-
-    chosen = size or list(measuring.SIZES)
-    sizes = [each for each in chosen if each != "runs"]
-    steps = measuring.measure(overrides or [], sizes=sizes, number=rounds, seconds=seconds, say=note)
-    parts: list[tuple[Any, Any, str]] = [(steps, figure.draw, "growth")] if sizes else []
-    if "runs" in chosen:
-        parts.append((studies.measure(overrides or [], say=note), figure.draw_studies, "growth-runs"))
-    content = {key: value for found, *_ in parts for key, value in found.as_dict().items()}
-    print(json.dumps(content, indent=2) if as_json else "\n\n".join(found.as_text() for found, *_ in parts))
-    for found, draw, name in parts:
-        for file in drawing.write(partial(draw, found), out or paths.figures(), name):
-            note(f"figure: {file}")
-    if steps.num_failed:
-        raise typer.Exit(sweep.SOME_FAILED if steps.num_failed < len(steps.points) else 1)
 
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))

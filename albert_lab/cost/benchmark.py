@@ -10,7 +10,7 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost import parameters, rounds
 from albert_lab.cost.listing import Listing
-from albert_lab.cost.rounds import Candidate, Library, Measured
+from albert_lab.cost.rounds import Measured
 from albert_lab.errors import ConfigError
 
 
@@ -98,20 +98,10 @@ class Benchmark:
             f"Computed with: {'; '.join(sorted(used)) or 'nothing'}.",
             "Training: whole optimizer steps on random ids at full length, masked as configured. Inference: encoder and"
             " heads, without gradients.",
-            *self._about_stock(),
             "Utilisation: FLOPs of training over those of torch.matmul, in the same precision, threads and round.",
             "Memory of training: estimated is what tensors take by formula; measured is the peak of the process"
             " beyond Python and torch.",
             f"Largest batch: sequences a forward and backward pass for which the estimate stays within {self.memory}.",
-        ]
-
-    def _about_stock(self) -> list[str]:
-        if not any(" in transformers" in line.configuration for line in self.lines):
-            return []
-        return [
-            "Transformers: its model and losses with torch's default AdamW. Its default is float32 and eager, its best"
-            " the precision of albert-lab and torch.compile, which needs a C++ compiler on a CPU. Only albert-lab's"
-            " processes have the settings of the memory allocator that its runs have."
         ]
 
 
@@ -122,7 +112,6 @@ def run(
     number: int,
     seconds: float,
     say: Callable[[str], None],
-    against: Sequence[Library] = (),
 ) -> Benchmark:
     """The cost and speed of each configuration; the measurements are interleaved.
 
@@ -132,19 +121,15 @@ def run(
         number: of rounds.
         seconds: the approximate duration of measuring training and inference in each round.
         say: receives progress lines.
-        against: other libraries in which each configuration is also measured, as separate lines.
 
     Raises:
         ConfigError: an invalid configuration or size.
     """
     size = _bytes(memory)
-    candidates = {label: Candidate(config) for label, config in configs.items()}
-    for label, config in configs.items():
-        candidates |= {f"{label} in {library}": Candidate(config, library) for library in against}
-    measured = rounds.measure(list(candidates.values()), rounds=number, seconds=seconds, say=say)
+    measured = rounds.measure(list(configs.values()), rounds=number, seconds=seconds, say=say)
     lines = [
-        _line(label, candidate.config, found, measured[0], size)
-        for (label, candidate), found in zip(candidates.items(), measured, strict=True)
+        _line(label, config, found, measured[0], size)
+        for (label, config), found in zip(configs.items(), measured, strict=True)
     ]
     return Benchmark(tuple(lines), memory, number)
 

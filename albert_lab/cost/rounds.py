@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -49,38 +49,25 @@ class ChildError(Exception):
     """A configuration cannot be measured; the message is the reason."""
 
 
-Library = Literal["albert-lab", "transformers", "transformers at its best"]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A configuration to measure, in albert-lab or in stock transformers (see stock.py)."""
-
-    config: RunConfig
-    library: Library = "albert-lab"
-
-
-def measure(
-    candidates: Sequence[Candidate], *, rounds: int, seconds: float, say: Callable[[str], None]
-) -> list[Measured]:
-    """Measure every candidate once per round, one at a time, in a new random order each round.
+def measure(configs: Sequence[RunConfig], *, rounds: int, seconds: float, say: Callable[[str], None]) -> list[Measured]:
+    """Measure every configuration once per round, one at a time, in a new random order each round.
 
     Each has a child process, which separates their memory, and all children run for all rounds. So a temporary load of
-    the machine slows all candidates equally.
+    the machine slows all configurations equally.
 
     Args:
-        candidates: the configurations to measure.
+        configs: the configurations to measure.
         rounds: the number of rounds.
         seconds: the approximate duration of measuring training and inference in each round.
         say: receives progress lines.
     """
-    with _children(candidates) as children:
-        found = [_first(children[place], candidate, seconds, say) for place, candidate in enumerate(candidates)]
-        turns: list[list[Measurement]] = [[] for _ in candidates]
+    with _children(configs) as children:
+        found = [_first(children[place], config, seconds, say) for place, config in enumerate(configs)]
+        turns: list[list[Measurement]] = [[] for _ in configs]
         failures = [one.failure for one in found]
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
-            for place in np.random.Generator(np.random.Philox(key=number)).permutation(len(candidates)):
+            for place in np.random.Generator(np.random.Philox(key=number)).permutation(len(configs)):
                 if not failures[place]:
                     try:
                         turns[place].append(Measurement(**children[place].ask({})))
@@ -92,14 +79,12 @@ def measure(
     return measured
 
 
-def _first(child: "_Child", candidate: Candidate, seconds: float, say: Callable[[str], None]) -> Measured:
-    config = candidate.config
-    shape = f"{config.model.name} E={config.embedding_size} {config.sharing.name} in {candidate.library}"
+def _first(child: "_Child", config: RunConfig, seconds: float, say: Callable[[str], None]) -> Measured:
+    shape = f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
     say(f"warming up {shape}, batches of {config.batch_size} sequences of {config.max_sequence_length}")
     try:
         capacity.check_training(config)
-        asked = {"config": config.model_dump(mode="json"), "library": candidate.library, "seconds": seconds}
-        return Measured(**child.ask(asked))
+        return Measured(**child.ask({"config": config.model_dump(mode="json"), "seconds": seconds}))
     except (ConfigError, ChildError) as error:
         return Measured(failure=str(error))
 
@@ -107,13 +92,11 @@ def _first(child: "_Child", candidate: Candidate, seconds: float, say: Callable[
 class _Child:
     """The process of one configuration, which answers each line of JSON with another."""
 
-    def __init__(self, candidate: Candidate) -> None:
-        threads = candidate.config.machine.threads or cores()
-        # Runs have these settings of the memory allocator; another library has the default ones.
-        own = allocator.environment() if candidate.library == "albert-lab" else {}
+    def __init__(self, config: RunConfig) -> None:
+        threads = config.machine.threads or cores()
         self.process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(threads)],
-            env=os.environ | own | {"OMP_NUM_THREADS": str(threads)},
+            env=os.environ | allocator.environment() | {"OMP_NUM_THREADS": str(threads)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -149,11 +132,11 @@ class _Child:
 
 
 @contextmanager
-def _children(candidates: Sequence[Candidate]) -> Iterator[list[_Child]]:
+def _children(configs: Sequence[RunConfig]) -> Iterator[list[_Child]]:
     started: list[_Child] = []
     try:
-        for candidate in candidates:
-            started.append(_Child(candidate))
+        for config in configs:
+            started.append(_Child(config))
         yield started
     finally:
         for child in started:
@@ -169,7 +152,6 @@ def main(threads: int) -> None:
 
     import torch
 
-    from albert_lab.cost.stock import StockBench
     from albert_lab.cost.throughput import Bench
     from albert_lab.training.device import device_name
 
@@ -179,9 +161,7 @@ def main(threads: int) -> None:
         question = json.loads(line)
         try:
             if bench is None:
-                config, library, seconds = validate(question["config"]), question["library"], question["seconds"]
-                is_ours, is_best = library == "albert-lab", library == "transformers at its best"
-                bench = Bench(config, seconds) if is_ours else StockBench(config, seconds, is_best)
+                bench = Bench(validate(question["config"]), question["seconds"])
                 computed = {"device": bench.device.type, "device_name": device_name(bench.device)}
                 computed |= {"precision": bench.precision, "threads": threads}
                 computed |= {"micro_batch_size": bench.micro_batch_size}

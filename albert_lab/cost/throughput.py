@@ -3,11 +3,9 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import nn
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
@@ -44,28 +42,6 @@ def synthetic_batch(config: RunConfig, num_sequences: int) -> Batch:
         masked_labels=rng.integers(config.tokenizer.vocab_size, size=num_sequences * masked),
         pair_labels=rng.integers(num_labels, size=num_sequences) if num_labels else np.full(num_sequences, -1),
     )
-
-
-class MeasuredStep(Protocol):
-    """A training step that can be measured: ours, or one of another library."""
-
-    @property
-    def config(self) -> RunConfig:
-        """The configuration that is measured."""
-        ...
-
-    @property
-    def model(self) -> nn.Module:
-        """The trained model."""
-        ...
-
-    def take(self, forward: Callable[..., Any], batch: Batch) -> object:
-        """Update the weights with one batch."""
-        ...
-
-    def compiled(self, batch: Batch) -> Callable[..., Any]:
-        """The compiled model."""
-        ...
 
 
 class Bench:
@@ -119,7 +95,7 @@ class Bench:
         matrix = self._matrix
         return self._products * 2 * len(matrix) ** 3 / self._timed(lambda: matrix @ matrix, self._products)
 
-    def _step_of(self, config: RunConfig) -> MeasuredStep:
+    def _step_of(self, config: RunConfig) -> Step:
         model = PretrainingModel.from_config(config).to(self.device)
         # A rate of 0 changes neither the weights nor the amount of work.
         optimizer = build_optimizer(model, config.optimizer, 0.0)

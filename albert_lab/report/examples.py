@@ -1,11 +1,9 @@
-"""The noise of dev examples in a comparison of rows, next to that of seeds; and the Multi-Bootstrap of both."""
+"""The noise of dev examples in a comparison of rows, next to that of seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -61,37 +59,3 @@ def _residual(scores: np.ndarray) -> float:
         return 0.0
     rest = scores - scores.mean(axis=0) - scores.mean(axis=1, keepdims=True) + scores.mean()
     return float((rest**2).sum()) / ((seeds - 1) * (examples - 1)) / seeds
-
-
-def multi_bootstrap(
-    rows: Sequence[ExampleScores], weights: Sequence[float], rng: np.random.Generator, resamples: int = 1_000
-) -> tuple[float, float]:
-    """The 95 % percentile interval of a weighted sum of row means by the Multi-Bootstrap.
-
-    Seeds and examples are both drawn with replacement; rows with the same seeds, or the same examples, draw them
-    together (paired), others separately. Too narrow with few seeds, so no verdict uses it.
-
-    Source: Sellam et al., The MultiBERTs (ICLR 2022, arXiv 2106.16163), section 3.
-
-    Args:
-        rows: one per weight.
-        weights: of the row means.
-        rng: the random generator.
-        resamples: their number.
-    """
-    drawn_seeds: Mapping[tuple[int, ...], np.ndarray] = {
-        seeds: _draw(rng, resamples, len(seeds)) for seeds in dict.fromkeys(row.seeds for row in rows)
-    }
-    sizes = {row.examples: row.scores.shape[1] for row in rows}
-    drawn_examples = {examples: _draw(rng, resamples, size) for examples, size in sizes.items()}
-    means = sum(
-        weight * ((drawn_seeds[row.seeds] @ row.scores) * drawn_examples[row.examples]).sum(axis=1)
-        for weight, row in zip(weights, rows, strict=True)
-    )
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-def _draw(rng: np.random.Generator, resamples: int, n: int) -> np.ndarray:
-    """Shares of n things, each drawn n times with replacement. [resamples, n]"""
-    return rng.multinomial(n, np.full(n, 1 / n), size=resamples) / n

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from albert_lab import files
 from albert_lab.cost import rounds
-from albert_lab.cost.rounds import Candidate
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores, cpu_model
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, RunRecord
@@ -97,7 +96,7 @@ def measure(records: Sequence[RunRecord], *, number: int, seconds: float, say: C
     """
     machine = records[0].config.machine
     configs = [record.config.model_copy(update={"machine": machine}) for record in records]
-    measured = rounds.measure([Candidate(config) for config in configs], rounds=number, seconds=seconds, say=say)
+    measured = rounds.measure(configs, rounds=number, seconds=seconds, say=say)
     for record, found in zip(records, measured, strict=True):
         if found.failure:
             raise ConfigError(f"{record.name} was not measured: {found.failure}")

@@ -1,17 +1,14 @@
 import pytest
 from toy import toy_config
 
-from albert_lab.cost import rounds, stock
-from albert_lab.errors import ConfigError
+from albert_lab.cost import rounds
 
 
 def test_every_configuration_is_measured_each_round_or_has_a_reason(tmp_path):
     config = toy_config(tmp_path)
     other = config.model_copy(update={"optimizer": config.optimizer.model_copy(update={"name": "shampoo"})})
     said: list[str] = []
-    found, failed = rounds.measure(
-        [rounds.Candidate(config), rounds.Candidate(other)], rounds=2, seconds=0.01, say=said.append
-    )
+    found, failed = rounds.measure([config, other], rounds=2, seconds=0.01, say=said.append)
     assert (found.device, found.precision, found.threads) == ("cpu", "fp32", 1)
     assert len(found.turns) == 2
     assert all(min(turn.training, turn.inference, turn.matrix_products) > 0 for turn in found.turns)
@@ -24,28 +21,13 @@ def test_every_configuration_is_measured_each_round_or_has_a_reason(tmp_path):
 
 def test_a_configuration_that_exceeds_memory_is_not_started(tmp_path):
     config = toy_config(tmp_path, "model.hidden_size=400000000")
-    (failed,) = rounds.measure([rounds.Candidate(config)], rounds=1, seconds=0.01, say=lambda _line: None)
+    (failed,) = rounds.measure([config], rounds=1, seconds=0.01, say=lambda _line: None)
     assert "GiB, and this machine has" in failed.failure
 
 
 def test_a_killed_child_is_reported_and_no_child_is_left_running(tmp_path):
-    with rounds._children([rounds.Candidate(toy_config(tmp_path))] * 2) as children:
+    with rounds._children([toy_config(tmp_path)] * 2) as children:
         children[0].process.kill()
         with pytest.raises(rounds.ChildError, match="signal 9"):
             children[0].ask({})
     assert all(child.process.poll() is not None for child in children)
-
-
-def test_stock_transformers_is_measured(tmp_path):
-    pytest.importorskip("transformers", reason="transformers is an extra of development")
-    candidate = rounds.Candidate(toy_config(tmp_path), "transformers")
-    (found,) = rounds.measure([candidate], rounds=1, seconds=0.01, say=lambda _line: None)
-    assert found.precision == "fp32"
-    assert found.turns[0].training > 0
-
-
-def test_a_shape_that_transformers_has_no_model_for_is_refused(tmp_path):
-    pytest.importorskip("transformers", reason="transformers is an extra of development")
-    config = toy_config(tmp_path, "sharing.ffn_groups=2")
-    with pytest.raises(ConfigError, match="transformers has no model with sharing"):
-        stock.build(config)

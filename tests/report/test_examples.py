@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from albert_lab.report.examples import ExampleScores, example_variance, multi_bootstrap
+from albert_lab.report.examples import ExampleScores, example_variance
 
 SEEDS = (0, 1, 2, 3)
 
@@ -38,22 +38,3 @@ def test_difficulty_common_to_all_rows_cancels_in_their_difference():
     unpaired, _ = example_variance([a, other], [1, -1])
     assert paired < 1e-4
     assert unpaired == pytest.approx(2 * hard.var() / 300, rel=0.05)
-
-
-@pytest.mark.parametrize("same", [True, False])
-def test_the_multi_bootstrap_finds_the_error_of_a_crossed_layout_with_many_seeds(same):
-    rng = np.random.default_rng(3)
-    drawn = [crossed(rng, 40, 300, of_seed=0.3, of_example=1.0) for _ in range(2)]
-    rows = [scores(each, range(40) if same or not place else range(40, 80)) for place, each in enumerate(drawn)]
-    low, high = multi_bootstrap(rows, [1, -1], rng, 4_000)
-    assert (high - low) / 2 == pytest.approx(1.96 * (2 * 0.09 / 40 + 2 / 300) ** 0.5, rel=0.15)
-    assert low < drawn[0].mean() - drawn[1].mean() < high
-
-
-def test_the_multi_bootstrap_draws_shared_seeds_and_examples_together():
-    rng = np.random.default_rng(4)
-    row = crossed(rng, of_seed=1.0, of_example=1.0)
-    paired = multi_bootstrap([scores(row), scores(row)], [1, -1], rng)
-    apart = multi_bootstrap([scores(row), scores(row, seeds=(5, 6, 7, 8))], [1, -1], rng)
-    assert paired == pytest.approx((0.0, 0.0), abs=1e-12)
-    assert apart[0] < -0.1 < 0.1 < apart[1]

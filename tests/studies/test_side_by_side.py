@@ -24,7 +24,7 @@ def measured_rows(folder, monkeypatch, factor: float = 10.0) -> SideBySide:
     """Measure all rows: the row at each place has ten more tokens/s than the one before."""
     found = study.read(folder).examples
     answers = [toy_measured(100 + factor * place, 110 + factor * place) for place in range(len(found))]
-    monkeypatch.setattr(rounds, "measure", lambda candidates, **_: answers[: len(candidates)])
+    monkeypatch.setattr(rounds, "measure", lambda configs, **_: answers[: len(configs)])
     return side_by_side.measure(found, number=2, seconds=0.1, say=lambda line: None)
 
 
@@ -52,20 +52,20 @@ def test_all_rows_are_measured_with_the_machine_settings_of_the_first(folder, mo
     records[0] = records[0].model_copy(update={"config": records[0].config.model_copy(update={"machine": machine})})
     asked = []
 
-    def answer(candidates, **_given):
-        asked.extend(candidates)
-        return [toy_measured(1.0)] * len(candidates)
+    def answer(configs, **_given):
+        asked.extend(configs)
+        return [toy_measured(1.0)] * len(configs)
 
     monkeypatch.setattr(rounds, "measure", answer)
     side_by_side.measure(records, number=1, seconds=0.1, say=lambda line: None)
     assert len(asked) == len(records)
-    assert {candidate.config.machine.threads for candidate in asked} == {7}
+    assert {config.machine.threads for config in asked} == {7}
 
 
 def test_nothing_is_kept_if_a_row_cannot_be_measured(folder, monkeypatch):
     records = study.read(folder).examples
     answers = [toy_measured(1.0)] * (len(records) - 1) + [Measured(failure="no memory")]
-    monkeypatch.setattr(rounds, "measure", lambda candidates, **_: answers)
+    monkeypatch.setattr(rounds, "measure", lambda configs, **_: answers)
     with pytest.raises(ConfigError, match=f"{records[-1].name} was not measured: no memory"):
         side_by_side.measure(records, number=1, seconds=0.1, say=lambda line: None)
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from power import EXAMPLE_NOISES, NOISES, false_difference, false_support, multi_bootstrap, power
 from scipy.stats import binom
 
-from albert_lab.report import simulation
-from albert_lab.report.simulation import EXAMPLE_NOISES, NOISES, false_difference, false_support, power
+from albert_lab.report.examples import ExampleScores
 
 TABLES = 120
 
@@ -44,11 +44,10 @@ def test_tests_by_seeds_only_and_the_bootstrap_with_few_seeds_find_false_differe
     assert false_difference("seeds that differ", 3, 100, generator(), resamples=200).multi_bootstrap > most(0.05, 100)
 
 
-def test_the_text_has_every_simulation(monkeypatch):
-    monkeypatch.setattr(simulation, "false_support", lambda *_: simulation.ErrorRates(1.0, 2.0))
-    monkeypatch.setattr(simulation, "power", lambda *_: simulation.ErrorRates(3.0, 4.0))
-    monkeypatch.setattr(simulation, "false_difference", lambda *_: simulation.ExampleRates(5.0, 6.0, 7.0))
-    text = simulation.as_markdown(10)
-    assert text.count("1.0 / 2.0") == 4 * len(NOISES)
-    assert text.count("3.0 / 4.0") == 8
-    assert all(name in text for name in (*NOISES, *EXAMPLE_NOISES))
+def test_the_multi_bootstrap_draws_shared_seeds_and_examples_together():
+    scores = generator(4).normal(0, 1, (4, 300))
+    row = ExampleScores((0, 1, 2, 3), scores, "dev")
+    other = ExampleScores((5, 6, 7, 8), scores, "dev")
+    assert multi_bootstrap([row, row], [1, -1], generator()) == pytest.approx((0.0, 0.0), abs=1e-12)
+    low, high = multi_bootstrap([row, other], [1, -1], generator())
+    assert low < -0.01 < 0.01 < high

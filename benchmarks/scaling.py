@@ -1,4 +1,8 @@
-"""The measurements: synthetic batches and synthetic text, each number from a process of its own."""
+"""Pre-training by several processes against one, and resuming against the amount of text, as three tables in Markdown.
+
+`python benchmarks/scaling.py [TOKENS]...`: synthetic batches and text, each number from a process of its own. It
+prints the load of the machine too, since other work makes all times longer.
+"""
 
 import multiprocessing
 import os
@@ -14,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.format import open_memmap
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from toy_training import CPU, in_processes, train
 
@@ -145,3 +149,7 @@ def in_child(work, *arguments):
     """The result of a function in a new process, whose memory is its own: a fork begins with its parent's peak."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, arguments)
+
+
+if __name__ == "__main__":
+    main([int(word) for word in sys.argv[1:]] or [5_000_000, 50_000_000])
