@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.batches import Batches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
+from albert_lab.data.stages import StagedBatches
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.rank import Rank
@@ -44,7 +44,7 @@ def pretrainer(config: RunConfig, folder, is_stopped=lambda: False, processes: P
         config,
         run_name="toy",
         folder=folder,
-        batches=Batches(train, tokenizer, config),
+        batches=StagedBatches(train, tokenizer, config),
         evaluator=evaluator,
         log=MetricsLog(folder, lambda line: None) if processes.leads else NoLog(),
         is_stopped=is_stopped,

@@ -1,6 +1,7 @@
 """The schema of a configuration: frozen pydantic models, strict and without defaults."""
 
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -30,6 +31,7 @@ MIN_CHARACTER_COVERAGE = 0.98
 # More than any memory holds; the arithmetic of the sampling fails above 2**53.
 MAX_TRAINING_SENTENCES = 10**12
 MAX_LAYERS = 10_000
+MIN_SEQUENCE_LENGTH = 8
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
 
@@ -250,6 +252,26 @@ class BudgetConfig(Section):
         return self
 
 
+class LengthStage(Section):
+    """A part of the budget in sequences of a fraction of max_sequence_length, and as many more of them in a batch."""
+
+    share: float = Field(gt=0, le=1)
+    fraction: float = Field(gt=0, lt=1)
+
+
+class LengthScheduleConfig(Section):
+    """The stages of shorter sequences at the start of a run; the rest of its budget has the full length."""
+
+    name: Name
+    stages: tuple[LengthStage, ...]
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> "LengthScheduleConfig":
+        if (total := sum(stage.share for stage in self.stages)) > 1 + 1e-9:
+            raise ValueError(f"the shares of the stages sum to {total:g}, more than 1")
+        return self
+
+
 class EvaluationConfig(Section):
     """Intrinsic evaluation on held-out documents; sizes count segment pairs."""
 
@@ -320,6 +342,21 @@ class ScaleConfig(Section):
     roles: dict[str, dict[str, str | int]]
 
 
+def _check_stage(stage: LengthStage, length: int, batch_size: int) -> None:
+    """Refuse a stage whose sequences are no whole number of tokens, or of which no whole number fills a batch."""
+    tokens, sequences = stage.fraction * length, batch_size / stage.fraction
+    if abs(tokens - round(tokens)) > 1e-6 or tokens < MIN_SEQUENCE_LENGTH:
+        raise ValueError(
+            f"length_schedule: fraction={stage.fraction:g} of max_sequence_length={length} is {tokens:g} tokens;"
+            f" a whole number from {MIN_SEQUENCE_LENGTH} is needed"
+        )
+    if abs(sequences - round(sequences)) > 1e-6:
+        raise ValueError(
+            f"length_schedule: batch_size={batch_size} over fraction={stage.fraction:g} is {sequences:g} sequences;"
+            " a whole number is needed"
+        )
+
+
 class RunConfig(Section):
     """One run, resolved."""
 
@@ -333,9 +370,10 @@ class RunConfig(Section):
     masking: MaskingConfig
     optimizer: OptimizerConfig
     budget: BudgetConfig
+    length_schedule: LengthScheduleConfig = LengthScheduleConfig(name="constant", stages=())  # of runs without the key
     embedding_size: int = PositiveInt
     projection: Literal["auto", "always"]
-    max_sequence_length: int = Field(ge=8)
+    max_sequence_length: int = Field(ge=MIN_SEQUENCE_LENGTH)
     short_sequence_probability: float = Share
     batch_size: int = PositiveInt
     dropout: float = Field(ge=0, lt=1)
@@ -360,7 +398,31 @@ class RunConfig(Section):
             raise ValueError(f"machine.micro_batch_size={micro} does not divide batch_size={self.batch_size}")
         if self.batch_size % self.machine.processes:
             raise ValueError(f"machine.processes={self.machine.processes} does not divide batch_size={self.batch_size}")
+        for stage in self.length_schedule.stages:
+            _check_stage(stage, self.max_sequence_length, self.batch_size)
         return self
+
+    def at_stage(self, number: int) -> "RunConfig":
+        """The configuration of a stage of the length schedule: its length, and its number of sequences a batch.
+
+        The last stage, number len(length_schedule.stages), has the full length.
+        """
+        if number == len(self.length_schedule.stages):
+            return self
+        length = round(self.length_schedule.stages[number].fraction * self.max_sequence_length)
+        sequences = self.batch_size * self.max_sequence_length // length
+        return self.model_copy(update={"max_sequence_length": length, "batch_size": sequences})
+
+    @property
+    def stage_starts(self) -> tuple[float, ...]:
+        """The share of the budget at which each stage of the length schedule begins, the last one included."""
+        starts = itertools.accumulate((stage.share for stage in self.length_schedule.stages), initial=0.0)
+        return tuple(starts)
+
+    @property
+    def stage_shares(self) -> tuple[float, ...]:
+        """The share of the budget of each stage of the length schedule, the last one included."""
+        return tuple(end - start for start, end in itertools.pairwise((*self.stage_starts, 1.0)))
 
     @property
     def learning_rate(self) -> float:
@@ -378,6 +440,8 @@ class RunConfig(Section):
         """
         content = self.model_dump(mode="json")
         del content["scale"]
+        if not self.length_schedule.stages:  # as in names from before there were stages
+            del content["length_schedule"]
         if self.budget.unit != "seconds":
             del content["machine"]
         else:

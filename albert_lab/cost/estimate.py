@@ -110,7 +110,7 @@ def price(config: RunConfig, speed: float, share: float = 1.0, fill: float = 1.0
     if config.budget.unit == "seconds":
         seconds = config.budget.value * share
         return Price(seconds * speed * fill, seconds, disk)
-    flops = _tokens(config, fill) * share * parameters.count_flops(config).training
+    flops = _tokens(config, fill) * share * parameters.count_training_flops(config)
     return Price(flops, flops / fill / speed, disk)
 
 

@@ -130,6 +130,13 @@ def count_flops(config: RunConfig) -> Flops:
     )
 
 
+def count_training_flops(config: RunConfig) -> float:
+    """FLOPs of training per token, over the whole budget: the mean over the stages of the length schedule."""
+    return sum(
+        share * count_flops(config.at_stage(number)).training for number, share in enumerate(config.stage_shares)
+    )
+
+
 def estimate_training_memory(config: RunConfig) -> Memory:
     """Peak bytes of a process in training, at the start of the backward pass, when all its inputs are in memory.
 
@@ -146,11 +153,14 @@ def estimate_training_memory(config: RunConfig) -> Memory:
     asked = config.machine.micro_batch_size
     batch = 1 if asked == "auto" else min(asked or share, share)
     parameters = count_parameters(config).total
+    stages = [config.at_stage(number) for number, share in enumerate(config.stage_shares) if share > 0]
+    # A stage of shorter sequences has more of them: as many tokens, but rounding may predict more of these.
+    activations = max(stage.batch_size * _activations_per_sequence(stage) for stage in stages) // config.batch_size
     return Memory(
         weights=(FLOAT32_BYTES + copies) * parameters,
         gradients=FLOAT32_BYTES * parameters,
         moments=2 * FLOAT32_BYTES * parameters,
-        activations=batch * _activations_per_sequence(config),
+        activations=batch * activations,
     )
 
 

@@ -71,7 +71,7 @@ class Bench:
         self._step = self._step_of(config)
         self._model = self._step.model
         self._batch = synthetic_batch(config, config.batch_size)
-        self._forward = self._step.compiled(self._batch) if config.machine.compile else self._model
+        self._forward = self._step.compiled([self._batch]) if config.machine.compile else self._model
         times = [self._timed(self._train_once, 1) for _ in range(WARM_UP)]
         self.peak_memory_bytes = peak_memory_bytes(self.device) - before
         self._training_passes = _passes(seconds, times[-1])

@@ -60,10 +60,19 @@ class Batch:
         return int(np.count_nonzero(self.attention_mask))
 
 
-class Batches:
-    """The batches of one run. The examples are those of epoch 0 in their order, then those of epoch 1, and so on."""
+# Epochs of a stage of the length schedule are numbered from a multiple of this, so that no two stages share draws.
+_EPOCHS_OF_A_STAGE = 1 << 32
 
-    def __init__(self, shards: Shards, vocabulary: Vocabulary, config: RunConfig) -> None:
+
+class Batches:
+    """The batches of one length. The examples are those of epoch 0 in their order, then those of epoch 1, and so on."""
+
+    def __init__(
+        self, shards: Shards, vocabulary: Vocabulary, config: RunConfig, *, first_step: int = 0, stage: int = 0
+    ) -> None:
+        """first_step is the step of the first batch; stage is the number of the stage in the length schedule."""
+        self._first_step = first_step
+        self._first_epoch = stage * _EPOCHS_OF_A_STAGE
         self._shards = shards
         self._vocabulary = vocabulary
         self._config = config
@@ -80,7 +89,7 @@ class Batches:
             ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
         """
         config = self._config
-        first = step * config.batch_size
+        first = (step - self._first_step) * config.batch_size
         rng = generator(Stream.MASKING, config.seed, step)
         return _collate(
             self._shards,
@@ -135,7 +144,7 @@ class Batches:
             "seed": config.seed,
             "version": RESULTS_VERSION,
         }
-        return digest(content)
+        return digest(content | ({"first_epoch": self._first_epoch} if self._first_epoch else {}))
 
     def _examples(self, first: int, end: int) -> Pairs:
         """The run's pairs number first to end - 1 [end - first]."""
@@ -192,7 +201,7 @@ class Batches:
             max_sequence_length=config.max_sequence_length,
             short_sequence_probability=config.short_sequence_probability,
             seed=config.seed,
-            epoch=epoch,
+            epoch=self._first_epoch + epoch,
         )
         return plans.find_or_make(self._plan_name(epoch), make) if plans.is_large(self._shards) else make()
 

@@ -218,7 +218,7 @@ def make_pairs(
         for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng):
             parts.append(_truncate(segments, label, kind, limit, counts, rng))
     pairs = Pairs.join(parts)
-    _check_labels(spec, pairs, counts)
+    _check_labels(spec, pairs, counts, limit)
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
     return replace(pairs.take(order), stats=_stats(spec, pairs, counts, shards, limit))
 
@@ -407,11 +407,11 @@ def _check_sources(spec: InterSentenceConfig, num_sources: int) -> None:
         )
 
 
-def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str]) -> None:
+def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], limit: int) -> None:
     if not len(pairs):
         raise ConfigError(
             f"inter_sentence={spec.name}: no segment pair can be made, since none of the {counts['chunks']} chunks of"
-            " the corpus has two sentences"
+            f" the corpus has two sentences (sequences of {limit + SPECIAL_TOKENS} tokens)"
         )
     for label, entry in enumerate(spec.labels):
         if not np.any(pairs.label == label):

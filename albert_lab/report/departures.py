@@ -57,6 +57,9 @@ def departures(scale: str, runs: Sequence[Run]) -> list[str]:
             f" {100 * RELEASED_SHORT_SHARE:.0f} % are. Chunks of a single sentence are dropped, with"
             f" {mean_percent(runs, 'dropped_text_share')} of the text."
         )
+    if staged := {run["length_schedule"]: run for run in runs if run.get("short_stages")}:
+        schedules = "; ".join(f"`{name}`: {run['short_stages']}" for name, run in staged.items())
+        notes.append(f"Short sequences first, with as many positions a step; the paper has one length. {schedules}.")
     return [*notes, _ALWAYS]
 
 

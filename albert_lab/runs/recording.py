@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from albert_lab import __version__
 from albert_lab.config.schema import RESULTS_VERSION
-from albert_lab.cost.parameters import count_flops, count_parameters
-from albert_lab.data.batches import Batches
+from albert_lab.cost.parameters import count_parameters, count_training_flops
 from albert_lab.data.shards import Shards
+from albert_lab.data.stages import StageData
 from albert_lab.machine import cores, cpu_model
 from albert_lab.runs import results
 from albert_lab.runs.run import Run
@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # it loads torch, and the thread count must be set before tha
 def make_record(
     run: Run,
     trained: "Pretraining",
-    batches: Batches,
     train: Shards,
     dev: Shards,
     provenance: results.Provenance,
@@ -33,13 +32,12 @@ def make_record(
     Args:
         run: the run.
         trained: the outcome of its pre-training.
-        batches: its training batches.
         train, dev: its prepared text.
         provenance: where, when and with which software and hardware it was made.
     """
     config = run.config
     counts = count_parameters(config)
-    shown, plan = trained.shown, batches.stats()
+    shown, plan = trained.shown, trained.stages[-1].stats
     kinds = [label.kind for label in config.inter_sentence.labels]
     return results.RunRecord(
         name=run.name,
@@ -49,7 +47,7 @@ def make_record(
         start_from=asdict(run.start_from) if run.start_from else None,
         evaluation_set=run.evaluation_set,
         parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
-        train_flops_per_token=count_flops(config).training,
+        train_flops_per_token=count_training_flops(config),
         scores=trained.scores,
         training=results.Training(
             steps=trained.steps,
@@ -71,12 +69,26 @@ def make_record(
             dropped_text_share=plan["dropped_text_share"],
             document_start_share=plan["document_start_share"],
             median_document_sequences=plan["median_document_sequences"],
-            epochs=trained.steps * config.batch_size / plan["pairs"],
+            epochs=sum(stage.epochs for stage in trained.stages),
             train_documents=len(train.document_offsets) - 1,
             dev_documents=len(dev.document_offsets) - 1,
+            stages=tuple(map(_stage, trained.stages)) if config.length_schedule.stages else (),
         ),
         alarms=trained.alarms,
         provenance=provenance,
+    )
+
+
+def _stage(stage: StageData) -> results.Stage:
+    return results.Stage(
+        max_sequence_length=stage.max_sequence_length,
+        batch_size=stage.batch_size,
+        first_step=stage.first_step,
+        steps=stage.steps,
+        epochs=stage.epochs,
+        dropped_chunk_share=stage.stats["dropped_chunks"] / stage.stats["chunks"],
+        dropped_text_share=stage.stats["dropped_text_share"],
+        truncated_text_share=stage.stats["truncated_text_share"],
     )
 
 

@@ -1,5 +1,6 @@
 """The regime of a run: dimensionless numbers next to the paper's, which show what a small re-run can answer."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -138,7 +139,15 @@ def _quantities(
             ALL_TABLES,
             "the schedule",
         ),
+        *_of_schedule(config),
     ]
+
+
+def _of_schedule(config: RunConfig) -> list[Quantity]:
+    if not config.length_schedule.stages:
+        return []
+    at_full_length = _of_one(config.stage_shares[-1])
+    return [Quantity("share of the budget at full length", at_full_length, (1.0, 1.0), ALL_TABLES, "long contexts")]
 
 
 def _of_one(value: float | None) -> Range | None:
@@ -147,8 +156,11 @@ def _of_one(value: float | None) -> Range | None:
 
 def together(runs: Sequence[list[Quantity]]) -> list[Quantity]:
     """The quantities of several runs as one list: each from its smallest to its largest."""
+    by_name: dict[str, list[Quantity]] = {}
+    for quantity in itertools.chain(*runs):
+        by_name.setdefault(quantity.name, []).append(quantity)
     found = []
-    for of_runs in zip(*runs, strict=True):
+    for of_runs in by_name.values():
         known = [quantity.here for quantity in of_runs if quantity.here]
         here = (min(low for low, _ in known), max(high for _, high in known)) if known else None
         found.append(replace(of_runs[0], here=here))

@@ -63,11 +63,27 @@ TRAINING_SPEED, INFERENCE_SPEED = "tokens_per_second", "inference_tokens_per_sec
 NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
 
 
+class Stage(_RecordPart):
+    """The training data of a stage of the length schedule; shares of chunks and of text (tokens) of its first epoch.
+
+    dropped: chunks of a single sentence; truncated: tokens of chunks that are longer than the stage's sequences.
+    """
+
+    max_sequence_length: int
+    batch_size: int
+    first_step: int
+    steps: int
+    epochs: float
+    dropped_chunk_share: float
+    dropped_text_share: float
+    truncated_text_share: float
+
+
 class Data(_RecordPart):
     """The training data: rates over the training batches; shares of text, pairs and chunks of epoch 0.
 
     document_start_share is the share of chunks that begin a document; median_document_sequences is the length of the
-    median document in full sequences.
+    median document in full sequences. With a length schedule, shares are those of its last stage, and stages has all.
     """
 
     mask_rate: float
@@ -81,6 +97,7 @@ class Data(_RecordPart):
     epochs: float
     train_documents: int
     dev_documents: int
+    stages: tuple[Stage, ...] = ()
 
 
 class Provenance(_RecordPart):

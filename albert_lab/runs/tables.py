@@ -40,6 +40,7 @@ def of_record(record: RunRecord) -> dict[str, Any]:
     row |= record.training.model_dump()
     data = record.data.model_dump()
     data["label_shares"] = json.dumps(data["label_shares"], sort_keys=True)
+    del data["stages"]
     row |= data
     config = record.config
     row |= {
@@ -64,6 +65,13 @@ def of_record(record: RunRecord) -> dict[str, Any]:
         "results_version": record.results_version,
         "alarms": "; ".join(record.alarms),
     }
+    if record.data.stages:  # at a constant length the table has no such columns
+        row["length_schedule"] = config.length_schedule.name
+        row["short_stages"] = "; ".join(
+            f"{stage.max_sequence_length} tokens for {stage.steps:,} steps,"
+            f" {100 * stage.dropped_text_share:.0f} % of the text in dropped single sentences"
+            for stage in record.data.stages[:-1]
+        )
     provenance = record.provenance
     packages = " ".join(f"{name} {version}" for name, version in sorted(provenance.packages.items()))
     row |= {

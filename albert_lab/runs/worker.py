@@ -153,8 +153,8 @@ def _pretrain(
 
     import torch
 
-    from albert_lab.data.batches import Batches
     from albert_lab.data.lexical_floor import find_or_fit
+    from albert_lab.data.stages import StagedBatches
     from albert_lab.training.device import autocast, choose_precision
     from albert_lab.training.evaluate import PAIR_OPTIONS, Evaluator, make_sets
     from albert_lab.training.fitting import usable_memory_bytes
@@ -167,7 +167,7 @@ def _pretrain(
         if processes is None:
             return False
         precision = choose_precision(config.machine.precision, device)
-        batches = Batches(train, tokenizer, config)
+        batches = StagedBatches(train, tokenizer, config)
         pretrainer = Pretrainer(
             config,
             run_name=run.name,
@@ -195,7 +195,7 @@ def _pretrain(
             return False
         if processes.leads:
             made_with = provenance(device.type, precision, threads, processes.places, trained, code)
-            results.write(folder, make_record(run, trained, batches, train, dev, made_with))
+            results.write(folder, make_record(run, trained, train, dev, made_with))
         batches.drop_plans()
     return True
 

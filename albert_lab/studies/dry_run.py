@@ -64,7 +64,7 @@ def costs(planned: Sequence[PlannedPoint], on: str | None = None) -> Listing:
                 "seed": config.seed,
                 "state": item.state,
                 "parameters": parameters.count_parameters(config).total,
-                "FLOPs/token": round(parameters.count_flops(config).training),
+                "FLOPs/token": round(parameters.count_training_flops(config)),
                 "FLOPs": f"{cost.flops:.1e}" if config.budget.unit != "seconds" else None,
                 "training time": duration(cost.seconds),
                 "disk MiB": cost.disk_bytes / 2**20,

@@ -9,7 +9,7 @@ from albert_lab import paths
 from albert_lab.config.schema import MachineConfig, RunConfig
 from albert_lab.cost import capacity, devices
 from albert_lab.cost.estimate import MEASURED_UTILISATION, matrix_product_flops_per_second
-from albert_lab.cost.parameters import count_flops
+from albert_lab.cost.parameters import count_training_flops
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 
@@ -146,7 +146,7 @@ def _speed(record: results.RunRecord) -> float:
 
 
 def _step_flops(config: RunConfig) -> float:
-    return count_flops(config).training * config.batch_size * config.max_sequence_length
+    return count_training_flops(config) * config.batch_size * config.max_sequence_length
 
 
 def _text(config: RunConfig) -> tuple[object, ...]:

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.batches import Batch, Batches
+from albert_lab.data.batches import Batch
+from albert_lab.data.stages import StageData, StagedBatches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.score import Score, loss_name, shortfall
 from albert_lab.training import checkpoint
@@ -56,8 +57,8 @@ class Pretraining:
     inference_tokens_per_second is measured in the final evaluation on the set for masked language modelling.
     peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the
     training seconds in which the loop waited for a batch. final_loss is the mean training loss of the last FINAL_STEPS
-    steps. processes has the number of processes by the step from which it applies. micro_batch_size is that of the
-    last step.
+    steps. stages has the training data of each stage of the length schedule. processes has the number of processes by
+    the step from which it applies. micro_batch_size is that of the last step, at full length.
     """
 
     model: PretrainingModel
@@ -72,6 +73,7 @@ class Pretraining:
     final_loss: float
     alarms: tuple[str, ...]
     shown: DataCounts
+    stages: tuple[StageData, ...]
     processes: dict[int, int]
     micro_batch_size: int
 
@@ -117,7 +119,7 @@ class Pretrainer:
         *,
         run_name: str,
         folder: Path,
-        batches: Batches,
+        batches: StagedBatches,
         evaluator: Evaluator,
         log: MetricsLog,
         is_stopped: Callable[[], bool],
@@ -192,6 +194,7 @@ class Pretrainer:
             final_loss=statistics.fmean(self.last_losses),
             alarms=tuple(self.alarms),
             shown=self.shown,
+            stages=self.batches.stages(self.steps),
             processes=self.process_counts,
             micro_batch_size=self.step.micro_batch_size,
         )
@@ -251,12 +254,12 @@ class Pretrainer:
     def _train(self) -> None:
         self.model.train()
         if self.config.machine.micro_batch_size == "auto":
-            first = self.batches.batch(self.steps)
-            self.step = replace(self.step, fitted=fit(self.step, first, self.tried_first or len(first), self.say))
+            longest = self._samples()[-1]
+            self.step = replace(self.step, fitted=fit(self.step, longest, self.tried_first or len(longest), self.say))
         # Compilation happens before the clock starts.
-        forward = self.step.compiled(self.batches.batch(self.steps)) if self.config.machine.compile else self.model
+        forward = self.step.compiled(self._samples()) if self.config.machine.compile else self.model
         save_at = time.perf_counter() + self.config.machine.checkpoint_seconds
-        with closing(self.batches.prefetch(self.steps)) as stream:
+        with closing(self.batches.prefetch(self.steps, lambda: self.share)) as stream:
             while True:
                 word = self._word(save_at)
                 if word.is_stopped:
@@ -284,6 +287,10 @@ class Pretrainer:
                         if is_due or self.share >= self.budget.stop_at:
                             break
                 self._end_interval(interval)
+
+    def _samples(self) -> list[Batch]:
+        """The next batch, and one of each later stage of the length schedule."""
+        return [self.batches.batch(self.steps, self.share), *self.batches.later(self.share)]
 
     def _word(self, save_at: float) -> Word:
         """The common decision of all processes until the next call; each process calls it at the same places."""

@@ -1,6 +1,6 @@
 """One optimizer step: forward, losses, backward, clipping, update."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -96,7 +96,8 @@ class Step:
             LostProcessError: another process ended.
         """
         sums: dict[str, torch.Tensor] = {}
-        parts = self.processes.deal(list(enumerate(micro_batches(batch, self.micro_batch_size))))
+        times = len(batch) // self.config.batch_size  # in a stage of shorter sequences there are more of them
+        parts = self.processes.deal(list(enumerate(micro_batches(batch, times * self.micro_batch_size))))
         tensors = ahead((part for _, part in parts), self.device)
         for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
@@ -113,15 +114,17 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         return sums | {"gradient_norm": norm.detach()}
 
-    def compiled(self, batch: Batch) -> Callable[..., PretrainingOutput]:
-        """The compiled model; passes over a batch trigger the compilation without changing weights."""
+    def compiled(self, batches: Sequence[Batch]) -> Callable[..., PretrainingOutput]:
+        """The compiled model; passes over a batch of each length trigger the compilation without changing weights."""
         forward = torch.compile(self.model, dynamic=True)
-        part = next(micro_batches(batch, self.micro_batch_size))
-        inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
-        self._backward(forward, inputs, labels, batch)
-        if self.device.type != "cpu":  # batches have a mask or none
-            other = tensor_on(part.attention_mask, self.device) if inputs["attention_mask"] is None else None
-            self._backward(forward, inputs | {"attention_mask": other}, labels, batch)
+        for batch in batches:
+            times = len(batch) // self.config.batch_size
+            part = next(micro_batches(batch, times * self.micro_batch_size))
+            inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
+            self._backward(forward, inputs, labels, batch)
+            if self.device.type != "cpu":  # batches have a mask or none
+                other = tensor_on(part.attention_mask, self.device) if inputs["attention_mask"] is None else None
+                self._backward(forward, inputs | {"attention_mask": other}, labels, batch)
         self.optimizer.zero_grad(set_to_none=True)
         return forward
 

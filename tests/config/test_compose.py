@@ -246,6 +246,7 @@ def test_a_run_allows_one_value_per_key():
 
 # Another allowed value of each key for which neither twice nor half its value is allowed.
 OTHER_VALUES = {
+    "length_schedule.stages": [],
     "model.hidden_act": "relu",
     "inter_sentence.labels": [{"kind": "consecutive", "share": 0.25}, {"kind": "swapped", "share": 0.75}],
     "inter_sentence.single_sentence_chunks": "other-document",
@@ -305,7 +306,9 @@ def with_other_value(resolved, key):
     return config.validate(content)
 
 
-LAPTOP, IN_TOKENS, TIMED = (config.load([f"budget={budget}"]) for budget in ("steps", "tokens", "wall-clock"))
+LAPTOP, IN_TOKENS, TIMED = (
+    config.load(["length_schedule=short-first", f"budget={budget}"]) for budget in ("steps", "tokens", "wall-clock")
+)
 LEAVES = list(leaves(LAPTOP.model_dump()))
 IN_THE_NAME = [key for key in LEAVES if not key.startswith(NOT_PART_OF_THE_NAME)]
 OF_THE_MACHINE = [key for key in LEAVES if key.startswith("machine.")]
@@ -321,6 +324,14 @@ def test_the_machine_is_part_of_the_name_only_with_a_wall_clock_budget(key):
     for counted in (LAPTOP, IN_TOKENS):
         assert run_id(with_other_value(counted, key)) == run_id(counted)
     assert run_id(with_other_value(TIMED, key)) != run_id(TIMED)
+
+
+def test_a_constant_length_is_no_part_of_the_name_as_before_there_were_stages():
+    constant = config.load(["length_schedule=constant"])
+    assert "length_schedule" not in constant.identity()
+    saved = json.loads(constant.model_dump_json())
+    del saved["length_schedule"]
+    assert run_id(config.validate(saved)) == run_id(constant) != run_id(LAPTOP)
 
 
 def test_a_scale_and_its_explicit_values_are_the_same_run():

@@ -40,13 +40,15 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
         torch.testing.assert_close(gradient, parts_gradients[name], rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(corpus, tmp_path, dropout):
-    config = toy_config(corpus, f"dropout={dropout}", "budget.value=9")
+@pytest.mark.parametrize(
+    "settings", ["dropout=0.0", "dropout=0.1", "length_schedule.stages=[{share: 0.5, fraction: 0.5}]"]
+)
+def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(corpus, tmp_path, settings):
+    config = toy_config(corpus, settings, "budget.value=9")
     straight = pretrainer(config, tmp_path / "straight")
     never_stopped = straight.run()
     assert never_stopped is not None
-    for stop_after in (2, 5):
+    for stop_after in (2, 5):  # inside the first stage, and where the second begins
         polls = iter([False] * stop_after)
         stopped = pretrainer(config, tmp_path / "stopped", is_stopped=lambda polls=polls: next(polls, True))
         assert stopped.run() is None

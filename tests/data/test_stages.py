@@ -1,0 +1,127 @@
+import itertools
+
+import numpy as np
+import pytest
+from test_batches import VOCAB, VOCABULARY, configure, same
+from toy_shards import make_prose
+
+from albert_lab.config.schema import RunConfig
+from albert_lab.data.batches import Batch, Batches
+from albert_lab.data.stages import StagedBatches
+from albert_lab.errors import ConfigError
+
+# Lengths 8, 16 and 32 in steps 0 to 3, 4 to 9, and 10 to 19.
+STAGED = ("length_schedule=short-first", "budget.value=20")
+
+
+@pytest.fixture(scope="module")
+def shards():
+    return make_prose(30, sentences=20, tokens=8, vocab_size=VOCAB)
+
+
+def read(batches: StagedBatches, config: RunConfig, first: int, end: int) -> list[Batch]:
+    """The batches of these steps of a budget in steps, as the training loop reads them."""
+    step = first
+    found = []
+    stream = batches.prefetch(first, lambda: step / config.budget.value)
+    for batch in itertools.islice(stream, end - first):
+        found.append(batch)
+        step += 1
+    stream.close()
+    return found
+
+
+def test_a_constant_length_gives_the_batches_of_one_stage(shards):
+    config = configure()
+    staged = read(StagedBatches(shards, VOCABULARY, config), config, 0, 5)
+    plain = Batches(shards, VOCABULARY, config)
+    assert all(same(batch, plain.batch(step)) for step, batch in enumerate(staged))
+
+
+def test_each_stage_has_its_length_and_as_many_positions_a_step(shards):
+    config = configure(*STAGED)
+    shapes = [batch.input_ids.shape for batch in read(StagedBatches(shards, VOCABULARY, config), config, 0, 20)]
+    assert shapes == [(64, 8)] * 4 + [(32, 16)] * 6 + [(16, 32)] * 10
+
+
+@pytest.mark.parametrize("step", [0, 3, 4, 7, 10, 19])
+def test_a_batch_of_a_budget_in_steps_depends_on_its_step_only(shards, step):
+    config = configure(*STAGED)
+    through = read(StagedBatches(shards, VOCABULARY, config), config, 0, 20)[step]
+    assert same(through, StagedBatches(shards, VOCABULARY, config).batch(step, step / 20))
+
+
+@pytest.mark.parametrize("stopped_at", [2, 4, 6, 10, 15])
+def test_a_restored_state_continues_with_the_same_batches(shards, stopped_at):
+    """The budget is in tokens: the first step of a stage follows from the batches before it, not from the settings."""
+    config = configure("length_schedule=short-first", "budget=tokens", "budget.value=8000")
+
+    def through(batches: StagedBatches, step: int, tokens: int, end: int) -> tuple[list[Batch], int]:
+        found = []
+        used = tokens
+        stream = batches.prefetch(step, lambda: used / config.budget.value)
+        for batch in itertools.islice(stream, end - step):
+            found.append(batch)
+            used += batch.num_tokens
+        stream.close()
+        return found, used
+
+    whole, _ = through(StagedBatches(shards, VOCABULARY, config), 0, 0, 20)
+    assert len({batch.input_ids.shape for batch in whole}) == 3
+    first = StagedBatches(shards, VOCABULARY, config)
+    before, tokens = through(first, 0, 0, stopped_at)
+    second = StagedBatches(shards, VOCABULARY, config)
+    second.load_state_dict(first.state_dict())
+    after, _ = through(second, stopped_at, tokens, 20)
+    assert all(same(one, other) for one, other in zip([*before, *after], whole, strict=True))
+
+
+def test_a_state_of_another_schedule_or_an_older_version_is_no_error(shards):
+    config = configure(*STAGED)
+    other = StagedBatches(shards, VOCABULARY, configure("budget.value=20"))
+    read(other, config, 0, 3)
+    batches = StagedBatches(shards, VOCABULARY, config)
+    batches.load_state_dict(other.state_dict())
+    assert batches.batch(12, 0.6).input_ids.shape == (16, 32)
+    plain = Batches(shards, VOCABULARY, configure("budget.value=20"))
+    plain.batch(0)
+    constant = StagedBatches(shards, VOCABULARY, configure("budget.value=20"))
+    constant.load_state_dict(plain.state_dict())  # as checkpoints had it before there were stages
+    assert same(constant.batch(3, 0.15), plain.batch(3))
+
+
+def test_stages_of_one_length_do_not_repeat_their_examples(shards):
+    config = configure("length_schedule.stages=[{share: 0.2, fraction: 0.5}, {share: 0.3, fraction: 0.5}]")
+    first, second = (
+        StagedBatches(shards, VOCABULARY, config).later(0.0)[0],
+        StagedBatches(shards, VOCABULARY, config).batch(0),
+    )
+    assert not np.array_equal(first.input_ids, second.input_ids)
+
+
+def test_the_data_of_each_stage_say_its_steps_and_the_text_that_short_chunks_drop(shards):
+    config = configure(*STAGED)
+    batches = StagedBatches(shards, VOCABULARY, config)
+    read(batches, config, 0, 20)
+    stages = batches.stages(20)
+    assert [(stage.first_step, stage.steps) for stage in stages] == [(0, 4), (4, 6), (10, 10)]
+    dropped = [stage.stats["dropped_text_share"] for stage in stages]
+    assert dropped[0] > dropped[1] >= dropped[2], "sentences have 8 tokens: most chunks of 5 are single sentences"
+    assert [stage.epochs for stage in stages] == [
+        stage.steps * stage.batch_size / stage.stats["pairs"] for stage in stages
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        ("[{share: 0.2, fraction: 0.3}]", "is 9.6 tokens; a whole number from 8 is needed"),
+        ("[{share: 0.2, fraction: 0.125}]", "is 4 tokens; a whole number from 8 is needed"),
+        ("[{share: 0.7, fraction: 0.5}, {share: 0.7, fraction: 0.5}]", "sum to 1.4, more than 1"),
+        ("[{share: 0, fraction: 0.5}]", "greater than 0"),
+        ("[{share: 0.5, fraction: 1}]", "less than 1"),
+    ],
+)
+def test_a_stage_that_cannot_be_made_is_refused(stages, message):
+    with pytest.raises(ConfigError, match=message):
+        configure(f"length_schedule.stages={stages}")
