@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,8 @@ def regime_of(planned: Sequence[PlannedPoint]) -> Listing:
             # Cut documents leave an unknown part of the text out of a pass.
             text[key] = None if config.corpus.document_tokens else describe(config)["num_tokens"]
         found.append(regime.of_config(config, text[key]))
-    return regime.listing(regime.together(found))
+    listing = regime.listing(regime.together(found))
+    return replace(listing, notes=[*listing.notes, *regime.too_small(item.point.config for item in planned)])
 
 
 def finetuning_seconds(planned: Sequence[PlannedPoint], known: Rates) -> dict[tuple[str, str, int], float]:

@@ -9,7 +9,7 @@ from albert_lab import errors
 from albert_lab.config.launcher import LOCAL, LauncherConfig, LocalLauncher, SlurmLauncher
 from albert_lab.machine import jobs_at_once
 from albert_lab.messages import to_stderr
-from albert_lab.runs import job, preparing, states
+from albert_lab.runs import job, preparing, regime, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import graph, launchers, selection, workload
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
@@ -56,6 +56,8 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
     outcome = Outcome(failures=selected.failures)
     todo = selected.todo
     if todo:
+        for warning in regime.too_small(item.run.config for item in todo):
+            to_stderr(warning)
         if options.is_here:
             selection.check_here(todo)
         if options.prepares_here:

@@ -53,3 +53,10 @@ def test_several_runs_are_a_range_judged_by_its_farther_end():
     together = by_name(regime.together(runs))["passes over the text"]
     assert together.here == tuple(here(by_name(run)[together.name])[0] for run in runs)
     assert together.times_off == by_name(runs[0])[together.name].times_off
+
+
+def test_an_embedding_size_that_was_not_seen_to_learn_is_warned_of():
+    small, enough, toy = (load([*words]) for words in (["embedding_size=6"], ["embedding_size=12"], ["scale=smoke"]))
+    (warning,) = regime.too_small([small, enough, toy])
+    assert "embedding_size=6:" in warning
+    assert not regime.too_small([enough, toy])

@@ -207,12 +207,12 @@ def test_links_and_rows_must_name_axes(changes, message):
         toy(**changes)
 
 
-def test_embedding_sizes_scale_with_the_hidden_size():
+def test_embedding_sizes_are_those_that_the_scale_names_and_the_hidden_size():
     points = grid_points.points(experiment.named("embedding-size"), ["scale=paper", "sharing=all-shared"])
     assert [point.config.embedding_size for point in points] == [64, 128, 256, 768]
     points = grid_points.points(experiment.named("embedding-size"), ["scale=laptop", "sharing=all-shared", "seed=0"])
-    hidden_size = points[0].config.model.hidden_size
-    assert [point.config.embedding_size for point in points] == [hidden_size // part for part in (12, 6, 3, 1)]
+    roles, hidden_size = points[0].config.scale.roles["embedding_size"], points[0].config.model.hidden_size
+    assert [point.config.embedding_size for point in points] == [*roles.values(), hidden_size]
 
 
 def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
