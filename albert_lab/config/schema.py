@@ -221,8 +221,20 @@ def _two_numbers(value: Any) -> Any:
     return tuple(value)
 
 
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+# An option that not every optimizer has. Without it, a run keeps the name that it had before the option existed.
+_Optional = Field(default=None, exclude_if=_is_none)
+
+
 class OptimizerConfig(Section):
-    """Optimizer and schedule. warmup is a share of the budget."""
+    """Optimizer and schedule. warmup is a share of the budget.
+
+    Rates of groups of parameters, over the learning rate: muon_ratio, of the attention and FFN matrices;
+    embedding_ratio, of the embeddings and other matrices outside of the blocks.
+    """
 
     name: Name
     learning_rate: float | None = Field(gt=0)
@@ -231,6 +243,18 @@ class OptimizerConfig(Section):
     weight_decay: float = Field(ge=0)
     warmup: float = Share
     max_grad_norm: float = Field(gt=0)
+    muon_ratio: Annotated[float, Field(gt=0)] | None = _Optional
+    momentum: _Decay | None = _Optional
+    newton_schulz_steps: Annotated[int, Field(gt=0, lt=100)] | None = _Optional
+    embedding_ratio: Annotated[float, Field(gt=0)] | None = _Optional
+
+    @model_validator(mode="after")
+    def _options_of_muon(self) -> "OptimizerConfig":
+        for key in ("muon_ratio", "momentum", "newton_schulz_steps"):
+            if (getattr(self, key) is None) == (self.name == "muon"):
+                verb = "needs" if self.name == "muon" else "does not have"
+                raise ValueError(f"optimizer={self.name} {verb} {key}")
+        return self
 
 
 class BudgetConfig(Section):

@@ -106,6 +106,14 @@ def _layers(shape: EncoderShape) -> int:
     return shape.inner_group_num * (shape.attention_groups * attention + shape.ffn_groups * ffn)
 
 
+def _parameters_of_muon(config: RunConfig) -> int:
+    if config.optimizer.name != "muon":
+        return 0
+    shape = EncoderShape.from_config(config)
+    attention, ffn = 4 * shape.hidden_size**2, 2 * shape.hidden_size * shape.intermediate_size
+    return shape.inner_group_num * (shape.attention_groups * attention + shape.ffn_groups * ffn)
+
+
 def count_flops(config: RunConfig) -> Flops:
     """FLOPs of the matrix products; activations, softmax and LayerNorm are not counted, as is usual.
 
@@ -140,10 +148,11 @@ def count_training_flops(config: RunConfig) -> float:
 def estimate_training_memory(config: RunConfig) -> Memory:
     """Peak bytes of a process in training, at the start of the backward pass, when all its inputs are in memory.
 
-    Gradients count in full, as for accumulation over micro-batches. Weights, gradients and two moments are counted, and
-    for each token and layer: the inputs of the linear maps (under autocast query, key and value have one copy each),
-    query, key, value, the context, the FFN before and after its activation and, in float32, the inputs of both
-    LayerNorms; for each masked position, over the vocabulary: logits, log-probabilities and the gradients of both.
+    Gradients count in full, as for accumulation over micro-batches. Weights, gradients and two moments (one for the
+    matrices of Muon) are counted, and for each token and layer: the inputs of the linear maps (under autocast query,
+    key and value have one copy each), query, key, value, the context, the FFN before and after its activation and, in
+    float32, the inputs of both LayerNorms; for each masked position, over the vocabulary: logits, log-probabilities
+    and the gradients of both.
     Fused attention is assumed to store no probabilities; with dropout and machine.device=cpu attention is not fused,
     and they are counted. machine.precision=auto counts as bf16 except with machine.device=cpu. The temporaries of the
     optimizer come later and are smaller. With machine.micro_batch_size=auto one sequence is counted, the minimum.
@@ -159,7 +168,7 @@ def estimate_training_memory(config: RunConfig) -> Memory:
     return Memory(
         weights=(FLOAT32_BYTES + copies) * parameters,
         gradients=FLOAT32_BYTES * parameters,
-        moments=2 * FLOAT32_BYTES * parameters,
+        moments=FLOAT32_BYTES * (2 * parameters - _parameters_of_muon(config)),
         activations=batch * activations,
     )
 

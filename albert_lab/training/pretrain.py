@@ -22,7 +22,7 @@ from albert_lab.training.evaluate import PAIR_ACCURACIES, DivergedError, Evaluat
 from albert_lab.training.fitting import fit
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.memory import peak_memory_bytes
-from albert_lab.training.optimizer import build_optimizer
+from albert_lab.training.optimizer import build_optimizer, set_learning_rate
 from albert_lab.training.processes import Processes, Word
 from albert_lab.training.schedule import Budget, learning_rate_factor
 from albert_lab.training.start import Inherited
@@ -308,9 +308,8 @@ class Pretrainer:
 
     def _step(self, forward: Callable[..., PretrainingOutput], batch: Batch) -> dict[str, torch.Tensor]:
         config = self.config
-        learning_rate = config.learning_rate * learning_rate_factor(self.share, config.optimizer.warmup)
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
+        factor = learning_rate_factor(self.share, config.optimizer.warmup)
+        set_learning_rate(self.optimizer, config.learning_rate * factor)
         return self.step.take(forward, batch, self.steps)
 
     def _end_interval(self, interval: _Interval) -> None:
@@ -325,7 +324,7 @@ class Pretrainer:
                 "step": self.steps,
                 "share": min(self.share, 1.0),
                 **means,
-                "learning_rate": self.optimizer.param_groups[0]["lr"],
+                "learning_rate": self.optimizer.param_groups[-1]["lr"],
                 "tokens": self.tokens,
                 "tokens_per_second": self.tokens / max(seconds, 1e-9),
                 "training_seconds": seconds,

@@ -14,6 +14,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.training.clock import synchronize
+from albert_lab.training.optimizer import num_moments
 from albert_lab.training.processes import Processes
 from albert_lab.training.transfer import Tensors, ahead, inputs_of, labels_of, tensor_on
 
@@ -133,7 +134,8 @@ class Step:
 
         The peak is in the second micro-batch, with the gradients of the first and the optimizer's moments.
         """
-        moments = [] if self.optimizer.state else [torch.empty_like(p) for p in self.model.parameters() for _ in "mv"]
+        groups = [] if self.optimizer.state else self.optimizer.param_groups
+        moments = [torch.empty_like(p) for group in groups for p in group["params"] for _ in range(num_moments(group))]
         try:
             for inputs, labels in ahead(islice(micro_batches(batch, size), 2), self.device):
                 self._backward(self.model, inputs, labels, batch)

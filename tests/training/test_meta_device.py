@@ -34,7 +34,9 @@ def on_meta(config):
     return Step(config, model, build_optimizer(model, config.optimizer, 0.01), META, nullcontext)
 
 
-@pytest.mark.parametrize("overrides", [["optimizer=lamb"], ["optimizer=adamw"], ["inter_sentence=none", "dropout=0.1"]])
+@pytest.mark.parametrize(
+    "overrides", [["optimizer=lamb"], ["optimizer=adamw"], ["optimizer=muon"], ["inter_sentence=none", "dropout=0.1"]]
+)
 def test_a_training_step_never_waits_and_mixes_no_devices(corpus, tmp_path, overrides):
     config = toy_config(corpus, "machine.micro_batch_size=4", *overrides)
     batch = pretrainer(config, tmp_path).batches.batch(0)

@@ -1,19 +1,21 @@
 import re
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from albert_lab.config.compose import load
 from albert_lab.config.schema import OptimizerConfig
 from albert_lab.errors import ConfigError
+from albert_lab.model.heads import PretrainingModel
 from albert_lab.training.lamb import Lamb
-from albert_lab.training.optimizer import build_optimizer, split_parameters
+from albert_lab.training.optimizer import build_optimizer, set_learning_rate, split_parameters
 
 
-def configure(name: str) -> OptimizerConfig:
-    return OptimizerConfig(
-        name=name, learning_rate=None, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01, warmup=0.1, max_grad_norm=1.0
-    )
+def configure(name: str, **options: Any) -> OptimizerConfig:
+    common = {"learning_rate": None, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01}
+    return OptimizerConfig(name=name, warmup=0.1, max_grad_norm=1.0, **common, **options)
 
 
 class Toy(nn.Module):
@@ -56,11 +58,25 @@ def test_a_frozen_parameter_is_left_out():
 def test_excluded_parameters_have_no_decay_and_no_trust_ratio(name: str, kind: type):
     optimizer = build_optimizer(Toy(), configure(name), learning_rate=0.5)
     assert type(optimizer) is kind
-    adapted, excluded = optimizer.param_groups
-    assert (adapted["weight_decay"], excluded["weight_decay"]) == (0.01, 0.0)
-    assert adapted["lr"] == excluded["lr"] == 0.5
+    *adapted, excluded = optimizer.param_groups
+    assert [group["weight_decay"] for group in adapted] == [0.01, 0.01]
+    assert excluded["weight_decay"] == 0.0
+    assert {group["lr"] for group in optimizer.param_groups} == {0.5}
     if kind is Lamb:
-        assert (adapted["trust_ratio"], excluded["trust_ratio"]) == (True, False)
+        assert [group["trust_ratio"] for group in optimizer.param_groups] == [True, True, False]
+
+
+@pytest.mark.parametrize("name", ["lamb", "adamw"])
+def test_embeddings_and_heads_can_have_a_rate_of_their_own(name: str):
+    model = PretrainingModel.from_config(load(["scale=smoke"]))
+    optimizer = build_optimizer(model, configure(name, embedding_ratio=3.0), learning_rate=0.5)
+    set_learning_rate(optimizer, 0.1)
+    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    by_name = {name: rates[id(parameter)] for name, parameter in model.named_parameters()}
+    assert len(by_name) == len(rates)
+    fast = {name for name, rate in by_name.items() if rate == pytest.approx(0.3)}
+    assert fast == {n for n in by_name if "_blocks." not in n and n.endswith("weight") and "layer_norm" not in n}
+    assert {rate for name, rate in by_name.items() if name not in fast} == {0.1}
 
 
 @pytest.mark.parametrize("name", ["lamb", "adamw"])
@@ -75,5 +91,5 @@ def test_every_trainable_parameter_changes(name: str):
 
 
 def test_an_unknown_optimizer_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match=re.escape("optimizer=sgd is unknown (allowed: adamw, lamb)")):
+    with pytest.raises(ConfigError, match=re.escape("optimizer=sgd is unknown (allowed: adamw, lamb, muon)")):
         build_optimizer(Toy(), configure("sgd"), learning_rate=0.1)

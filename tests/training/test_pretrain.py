@@ -41,7 +41,7 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "settings", ["dropout=0.0", "dropout=0.1", "length_schedule.stages=[{share: 0.5, fraction: 0.5}]"]
+    "settings", ["dropout=0.0", "dropout=0.1", "optimizer=muon", "length_schedule.stages=[{share: 0.5, fraction: 0.5}]"]
 )
 def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(corpus, tmp_path, settings):
     config = toy_config(corpus, settings, "budget.value=9")

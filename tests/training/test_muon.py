@@ -1,0 +1,112 @@
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from albert_lab.config.compose import load
+from albert_lab.cost.parameters import estimate_training_memory
+from albert_lab.errors import ConfigError
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.training import muon
+from albert_lab.training.muon import orthogonalized
+from albert_lab.training.optimizer import build_optimizer
+
+MUON = ["scale=smoke", "optimizer=muon", "optimizer.muon_ratio=2", "sharing=not-shared"]
+RATE = 0.01
+
+
+@pytest.fixture(params=["bf16", "fp32"])
+def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The precision that the device is taken to have."""
+    monkeypatch.setattr(muon, "choose_precision", lambda name, device: request.param)
+    return request.param
+
+
+def step(model: torch.nn.Module, take: Callable[[], object], seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator)
+    take()
+
+
+def test_steps_equal_those_of_muon_and_adamw_of_torch(precision: str):
+    config = load([*MUON, "optimizer.weight_decay=0.5"])
+    model = PretrainingModel.from_config(config)
+    torchs, start = copy.deepcopy(model), copy.deepcopy(model)
+    ours = build_optimizer(model, config.optimizer, RATE)
+
+    named = dict(torchs.named_parameters())
+    matrices = [p for name, p in named.items() if "_blocks." in name and p.ndim == 2]
+    decayed = [p for name, p in named.items() if "_blocks." not in name and p.ndim == 2]
+    rest = [p for p in named.values() if p.ndim < 2]
+    options = {"lr": 2 * RATE, "momentum": 0.95, "ns_steps": 5, "weight_decay": 0.5}
+    of_matrices = torch.optim.Muon(matrices, adjust_lr_fn="match_rms_adamw", **options)
+    of_others = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.5}, {"params": rest, "weight_decay": 0}], lr=RATE, eps=1e-6
+    )
+    for seed in range(4):
+        step(model, ours.step, seed)
+        step(torchs, lambda: (of_matrices.step(), of_others.step()), seed)
+    assert len(matrices) == 2 * 6
+    ids = {id(p) for p in matrices}
+    for (name, other), mine, before in zip(named.items(), model.parameters(), start.parameters(), strict=True):
+        error = (mine - other).norm() / (other - before).norm()
+        # torch's own iteration computes in bf16, which has eight bits.
+        assert error < (0.02 if id(other) in ids else 1e-5), name
+
+
+def test_a_matrix_becomes_roughly_orthogonal_whatever_its_size():
+    generator = torch.Generator().manual_seed(0)
+    matrices = torch.randn(3, 12, 40, generator=generator) * torch.tensor([1e-4, 1.0, 1e4])[:, None, None]
+    values = torch.linalg.svdvals(orthogonalized(matrices, 5))
+    assert ((values > 0.6) & (values < 1.25)).all()
+
+
+def test_a_gradient_of_zero_leaves_a_matrix_as_it_is(precision: str):
+    config = load([*MUON, "optimizer.weight_decay=0"])
+    model = PretrainingModel.from_config(config)
+    before = copy.deepcopy(model.state_dict())
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    build_optimizer(model, config.optimizer, RATE).step()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_an_update_is_as_large_as_one_of_adamw(precision: str):
+    config = load([*MUON, "optimizer.muon_ratio=1", "optimizer.weight_decay=0"])
+    model = PretrainingModel.from_config(config)
+    before = copy.deepcopy(dict(model.named_parameters()))
+    step(model, build_optimizer(model, config.optimizer, RATE).step, 0)
+    for name, parameter in model.named_parameters():
+        if "_blocks." in name and parameter.ndim == 2:
+            size = (parameter - before[name]).detach().square().mean().sqrt().item()
+            assert 0.14 * RATE < size < 0.25 * RATE, name
+
+
+def test_its_matrices_have_one_moment_in_the_estimate_and_in_a_checkpoint():
+    config = load(MUON)
+    model = PretrainingModel.from_config(config)
+    optimizer = build_optimizer(model, config.optimizer, RATE)
+    step(model, optimizer.step, 0)
+    kept = sum(t.nbytes for entry in optimizer.state.values() for t in entry.values() if t.ndim)
+    assert estimate_training_memory(config).moments == kept
+    assert kept < estimate_training_memory(load([*MUON[:1], "optimizer=adamw", MUON[-1]])).moments
+
+
+def test_its_options_belong_to_it_alone():
+    with pytest.raises(ConfigError, match="optimizer=muon needs momentum"):
+        load([*MUON, "optimizer.momentum=null"])
+    with pytest.raises(ConfigError, match="optimizer=adamw does not have muon_ratio"):
+        load(["optimizer=adamw", "+optimizer.muon_ratio=2"])
+
+
+def test_an_option_that_an_optimizer_does_not_have_is_no_part_of_the_identity_of_a_run():
+    keys = {"name", "learning_rate", "betas", "eps", "weight_decay", "warmup", "max_grad_norm"}
+    assert set(load(["optimizer=adamw"]).identity()["optimizer"]) == keys
+    assert set(load(["optimizer=muon"]).identity()["optimizer"]) == keys | {
+        "muon_ratio",
+        "momentum",
+        "newton_schulz_steps",
+    }
+    assert "embedding_ratio" in load(["optimizer=adamw", "optimizer.embedding_ratio=2"]).identity()["optimizer"]
