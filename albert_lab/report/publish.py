@@ -21,7 +21,7 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
         replace: also replace a published report that is damaged, or has runs or fine-tunings which this one lacks.
 
     Raises:
-        ConfigError: not a report, published runs would be removed, or the target is inside the report.
+        ConfigError: not a report, a link in it, published runs would be removed, or the target is inside the report.
     """
     found = study.read(folder)
     target = root / f"{found.scale}-{found.corpus}" / folder.resolve().name
@@ -40,6 +40,7 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
                     " all the same"
                 )
         throughput = None if is_damaged or side_by_side.read(folder) else side_by_side.read(target)
+        _refuse_links(folder)
         _copy(folder, target)
         if throughput:
             side_by_side.write(target, throughput)
@@ -55,6 +56,13 @@ def _is_damaged(folder: Path) -> bool:
     except DamagedFileError:
         return True
     return False
+
+
+def _refuse_links(folder: Path) -> None:
+    """Check that a copy of a folder has its own files alone, none of another place that a link leads to."""
+    for file in folder.rglob("*"):
+        if file.is_symlink() or not (file.is_file() or file.is_dir()):
+            raise ConfigError(f"{file} is a link or no ordinary file: remove it, or replace it by a copy of the file")
 
 
 def _copy(folder: Path, target: Path) -> None:

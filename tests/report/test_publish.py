@@ -1,4 +1,5 @@
 import errno
+import os
 import shutil
 
 import pytest
@@ -84,3 +85,11 @@ def test_a_published_measurement_of_throughput_is_kept_if_the_report_has_none(fo
     publish(folder, tmp_path / "public")
     assert side_by_side.read(target) == measured
     assert side_by_side.read(folder) is None
+
+
+@pytest.mark.parametrize("make", [lambda file: file.symlink_to("/etc/hostname"), os.mkfifo])
+def test_a_report_with_a_link_or_no_ordinary_file_is_refused(folder, tmp_path, make):
+    make(folder / "runs" / "figure.svg")
+    with pytest.raises(ConfigError, match=r"figure\.svg is a link or no ordinary file"):
+        publish(folder, tmp_path / "public")
+    assert not (tmp_path / "public").exists()
