@@ -15,6 +15,7 @@ PROBE_NOTE = (
     "† By a linear probe, which is fitted on training pairs of the same task. The other rows use their own head as"
     " trained: do not compare the two."
 )
+_CODE_OR_TAG = re.compile(r"(`[^`\n|]+`)|(?<!\\)<(?=[a-zA-Z/!?])")
 _NUMBER = re.compile(r"[-+±]?\d")  # also with a suffix: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
 
 
@@ -31,9 +32,17 @@ def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     )
 
 
+def escape_tags(text: str) -> str:
+    """A Markdown text whose HTML tags, such as one in a title, are shown as they are written."""
+    return _CODE_OR_TAG.sub(lambda found: found[1] or "\\<", text)
+
+
 def fold(text: str, headings: Collection[str]) -> str:
-    """A text in which the sections of these second-level headings are folded, as code hosts show them."""
-    opening, *sections = text.split("\n## ")
+    """A text in which the sections of these second-level headings are folded, as code hosts show them.
+
+    This is its only HTML: its own tags are escaped.
+    """
+    opening, *sections = escape_tags(text).split("\n## ")
     parts = [opening.rstrip()]
     for section in sections:
         heading, _, body = section.partition("\n")

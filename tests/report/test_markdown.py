@@ -1,4 +1,4 @@
-from albert_lab.report.markdown import fold, scores_table
+from albert_lab.report.markdown import escape_tags, fold, scores_table
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Column, Row
 
@@ -7,6 +7,14 @@ def test_sections_are_folded_by_heading_and_others_are_unchanged():
     text = "# Title\n\nOpening.\n\n## Scores\n\n| a |\n\n## Cost\n\n| b |\n\n## Notes\n\n1. c\n"
     details = "<details>\n<summary>Cost</summary>\n\n| b |\n\n</details>"
     assert fold(text, ["Cost", "Absent"]) == text.replace("## Cost\n\n| b |", details)
+
+
+def test_tags_are_escaped_outside_of_code_and_other_signs_are_unchanged():
+    assert (
+        escape_tags("# <script>a</script> `<b>` 1 < 2 <= 3 -> <!-- c")
+        == r"# \<script>a\</script> `<b>` 1 < 2 <= 3 -> \<!-- c"
+    )
+    assert fold("# <details>\n", []) == "# \\<details>\n"
 
 
 def test_the_seeds_of_a_row_are_those_that_have_its_scores():
