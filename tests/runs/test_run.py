@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ class Child:
         self.pid = self._process.pid
 
     def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        with suppress(ProcessLookupError):  # it may have ended
+            os.kill(self.pid, number)
 
     def wait(self, timeout: float | None = None) -> int | None:
         self._process.join(timeout)
@@ -190,7 +192,7 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_weights(corpus, own_home
     while kills < 3 and states.state(folder) != "done":
         child = Child(folder)
         time.sleep(draw.uniform(0.3, 0.9) * seconds)
-        os.kill(child.pid, signal.SIGKILL)
+        child.send_signal(signal.SIGKILL)
         kills += child.wait() == -signal.SIGKILL
     assert Child(folder).wait() == 0
     assert_same_weights(folder, other)
