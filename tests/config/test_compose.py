@@ -307,7 +307,8 @@ def with_other_value(resolved, key):
 
 
 LAPTOP, IN_TOKENS, TIMED = (
-    config.load(["length_schedule=short-first", f"budget={budget}"]) for budget in ("steps", "tokens", "wall-clock")
+    config.load(["length_schedule=short-first", "optimizer=adamw", f"budget={budget}"])
+    for budget in ("steps", "tokens", "wall-clock")
 )
 LEAVES = list(leaves(LAPTOP.model_dump()))
 IN_THE_NAME = [key for key in LEAVES if not key.startswith(NOT_PART_OF_THE_NAME)]
@@ -319,6 +320,15 @@ def test_a_run_with_another_value_of_any_key_has_another_name(key):
     assert run_id(with_other_value(LAPTOP, key)) != run_id(LAPTOP)
 
 
+@pytest.mark.parametrize("key", ["muon_ratio", "momentum", "newton_schulz_steps", "embedding_ratio"])
+def test_a_run_with_another_value_of_an_option_of_muon_has_another_name(key):
+    muon = config.load(["optimizer=muon", "optimizer.embedding_ratio=1"])
+    value = {"momentum": 0.9}.get(key, 2)
+    assert run_id(config.load(["optimizer=muon", "optimizer.embedding_ratio=1", f"optimizer.{key}={value}"])) != run_id(
+        muon
+    )
+
+
 @pytest.mark.parametrize("key", OF_THE_MACHINE)
 def test_the_machine_is_part_of_the_name_only_with_a_wall_clock_budget(key):
     for counted in (LAPTOP, IN_TOKENS):
@@ -327,7 +337,7 @@ def test_the_machine_is_part_of_the_name_only_with_a_wall_clock_budget(key):
 
 
 def test_a_constant_length_is_no_part_of_the_name_as_before_there_were_stages():
-    constant = config.load(["length_schedule=constant"])
+    constant = config.load(["length_schedule=constant", "optimizer=adamw"])
     assert "length_schedule" not in constant.identity()
     saved = json.loads(constant.model_dump_json())
     del saved["length_schedule"]
