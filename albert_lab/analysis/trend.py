@@ -1,0 +1,324 @@
+"""The trend of an effect over compute: a line with scatter between rungs, its predictions, and how well they hold."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+from scipy.stats import t as student
+
+LEVEL = 0.95
+# Few rungs cannot tell scatter from noise: at least this share of the variance around the line counts as scatter in
+# predictions. With 0, predictions of the next rung hold in 92 % of simulated ladders (benchmarks/trend_simulation.py).
+LEAST_SCATTER = 1 / 3
+FEWEST_RUNGS = 3  # of a line with an error
+
+Direction = Literal["grows", "shrinks", "changes sign"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def sign(self) -> int:
+        """The sign of the whole interval; 0 if it has both."""
+        return 1 if self.low > 0 else -1 if self.high < 0 else 0
+
+    def covers(self, value: float) -> bool:
+        """Whether a value is within the interval."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect that was measured at one rung: the mean difference of two rows, paired by seed.
+
+    Attributes:
+        log_flops: log10 of the training FLOPs of a run.
+        value: the mean difference over seeds.
+        n: the number of seeds.
+        error: the standard error over seeds, with a spread pooled over the rungs; 0 if no rung has two seeds.
+        df: the degrees of freedom of that spread.
+    """
+
+    log_flops: float
+    value: float
+    n: int
+    error: float
+    df: int
+
+    @property
+    def interval(self) -> Interval:
+        """The interval over seeds; of no width if the spread is not known."""
+        reach = _t(self.df) * self.error if self.df else 0.0
+        return Interval(self.value, self.value - reach, self.value + reach)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """effect = level + slope * (log10(FLOPs) - centre) + u, with u ~ N(0, tau^2) at each rung.
+
+    Attributes:
+        effects: of the rungs, lowest compute first.
+        centre: the mean of their log10(FLOPs).
+        level: the effect in the middle of the ladder.
+        slope: the change of the effect per tenfold compute.
+        p: of the slope being 0, two-sided.
+        tau: the standard deviation of the scatter between rungs beyond the noise of seeds.
+        scatter: the variance of the scatter in predictions: at least a share of the variance around the line.
+        covariance: of level and slope.
+    """
+
+    effects: tuple[Effect, ...]
+    centre: float
+    level: Interval
+    slope: Interval
+    p: float
+    tau: float
+    scatter: float
+    covariance: tuple[tuple[float, float], tuple[float, float]]
+
+    @property
+    def share_of_one_sign(self) -> float:
+        """The share of rungs whose effect has the sign that most of them have."""
+        above = sum(effect.value > 0 for effect in self.effects)
+        return max(above, len(self.effects) - above) / len(self.effects)
+
+    def line(self, log_flops: float) -> Interval:
+        """The line, without the scatter of a rung around it."""
+        return self._at(log_flops, 0.0)
+
+    def predict(self, log_flops: float) -> Interval:
+        """The effect at a compute with its prediction interval: that of the line, and the scatter of a rung."""
+        return self._at(log_flops, self.scatter)
+
+    def direction(self, p: float | None = None, alpha: float = 1 - LEVEL) -> Direction | None:
+        """The way in which the effect changes with compute; None if the slope is not shown to differ from 0.
+
+        Args:
+            p: of the slope, corrected for several tests.
+            alpha: the level of the test.
+        """
+        if (self.p if p is None else p) > alpha:
+            return None
+        ends = [self.line(self.effects[place].log_flops).value for place in (0, -1)]
+        if ends[0] * ends[1] <= 0:
+            return "changes sign"
+        return "grows" if abs(ends[1]) > abs(ends[0]) else "shrinks"
+
+    def _at(self, log_flops: float, more: float) -> Interval:
+        (of_level, joint), (_, of_slope) = self.covariance
+        distance = log_flops - self.centre
+        value = self.level.value + self.slope.value * distance
+        variance = of_level + 2 * joint * distance + of_slope * distance**2 + more
+        reach = _t(len(self.effects) - 2) * math.sqrt(max(variance, 0.0))
+        return Interval(value, value - reach, value + reach)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The effect at the top rung as predicted from the lower rungs, and as measured there.
+
+    predicted is an interval for what the top rung's seeds measure, so it includes their noise.
+    """
+
+    predicted: Interval
+    measured: Effect
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured effect is within the prediction interval."""
+        return self.predicted.covers(self.measured.value)
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of some contrasts have the sign at the top rung that was predicted."""
+
+    right: int
+    of: int
+
+    @property
+    def interval(self) -> Interval:
+        """The share with Wilson's interval, as of independent contrasts."""
+        from statsmodels.stats.proportion import proportion_confint
+
+        limits: Any = proportion_confint(self.right, self.of, 1 - LEVEL, method="wilson")
+        low, high = limits
+        return Interval(self.right / self.of, float(low), float(high))
+
+
+@dataclass(frozen=True)
+class DecisionAccuracy:
+    """The share of contrasts whose sign at the top rung is predicted by all lower rungs, and by the lowest alone.
+
+    Source: Magnusson et al., DataDecide (arXiv 2504.11393), section 2.
+    """
+
+    ladder: Share
+    lowest: Share
+
+
+def effects(differences: Sequence[Mapping[int, float]], flops: Sequence[float]) -> tuple[Effect, ...]:
+    """The effect at each rung, lowest compute first, with one spread over seeds pooled over all rungs.
+
+    Not a spread of each rung: with three seeds its error is so uncertain, and so tied to the rung's weight in the line,
+    that 95 % intervals of the slope hold in 90 % of cases (benchmarks/trend_simulation.py).
+
+    Args:
+        differences: the difference of two rows by seed, at each rung.
+        flops: the training FLOPs of a run at each rung.
+    """
+    assert all(differences)
+    samples = [list(by_seed.values()) for by_seed in differences]
+    df = sum(len(sample) - 1 for sample in samples)
+    squares = sum((value - fmean(sample)) ** 2 for sample in samples for value in sample)
+    sd = math.sqrt(squares / df) if df else 0.0
+    found = [
+        Effect(math.log10(compute), fmean(sample), len(sample), sd / math.sqrt(len(sample)), df)
+        for sample, compute in zip(samples, flops, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda effect: effect.log_flops))
+
+
+def fit(found: Sequence[Effect]) -> Trend | None:
+    """The trend of effects by restricted maximum likelihood, with Hartung and Knapp's intervals.
+
+    Their variances are multiplied by the weighted mean square around the line, and Student's t has two degrees of
+    freedom fewer than there are rungs. So intervals hold even if the noise of seeds is not known well.
+
+    Returns:
+        None if there are fewer than three rungs.
+
+    Source: Knapp and Hartung, Statistics in Medicine 22 (2003); Viechtbauer, J. Educ. Behav. Stat. 30 (2005).
+    """
+    from statsmodels.regression.linear_model import WLS
+
+    if len(found) < FEWEST_RUNGS:
+        return None
+    x, y = _columns(found)
+    errors = np.array([effect.error**2 for effect in found])
+    centre = float(x.mean())
+    design = np.column_stack([np.ones(len(x)), x - centre])
+    around = _mean_square(design, y)
+    tau_squared = restricted_maximum(design, y, errors) if errors.any() else around
+    variances = errors + tau_squared
+    weights = 1 / variances if variances.all() else np.ones(len(x))
+    model: Any = WLS  # its stubs take one weight for all
+    fitted = model(y, design, weights=weights).fit()
+    (low, high), (slope_low, slope_high) = fitted.conf_int(1 - LEVEL)
+    level, slope = map(float, fitted.params)
+    (first, joint), (_, last) = fitted.cov_params()
+    error = math.sqrt(last)
+    t = abs(slope) / error if error else math.inf if slope else 0.0
+    return Trend(
+        tuple(found),
+        centre,
+        Interval(level, float(low), float(high)),
+        Interval(slope, float(slope_low), float(slope_high)),
+        float(2 * student.sf(t, len(found) - 2)),
+        math.sqrt(tau_squared),
+        max(tau_squared, LEAST_SCATTER * around),
+        ((float(first), float(joint)), (float(joint), float(last))),
+    )
+
+
+def restricted_maximum(design: np.ndarray, y: np.ndarray, variances: np.ndarray) -> float:
+    """The variance between rungs with the greatest restricted likelihood; 0 is allowed.
+
+    Args:
+        design: of the line. [rungs, coefficients]
+        y: the effects. [rungs]
+        variances: their squared standard errors, above 0. [rungs]
+    """
+
+    def criterion(candidates: np.ndarray) -> np.ndarray:
+        """Minus twice the restricted log-likelihood of each candidate, without constants. [candidates]"""
+        weights = 1 / (variances + candidates[:, None])
+        cross = np.einsum("ri,cr,rj->cij", design, weights, design)
+        coefficients = np.linalg.solve(cross, (design.T @ (weights * y).T).T[:, :, None])[:, :, 0]
+        rest = y - coefficients @ design.T
+        return -np.log(weights).sum(1) + np.linalg.slogdet(cross)[1] + (weights * rest**2).sum(1)
+
+    # It can have several minima, so all of the range is searched, then finer around the best.
+    most = _mean_square(design, y) * len(y) + float(variances.max())
+    candidates = np.concatenate([[0.0], most * np.geomspace(1e-6, 1.0, 40)])
+    for _ in range(6):
+        best = int(np.argmin(criterion(candidates)))
+        low, high = candidates[max(best - 1, 0)], candidates[min(best + 1, len(candidates) - 1)]
+        candidates = np.concatenate([[candidates[best]], np.linspace(low, high, 20)])
+        candidates.sort()
+    return float(candidates[np.argmin(criterion(candidates))])
+
+
+def validate(found: Sequence[Effect]) -> Validation | None:
+    """The top rung predicted from the lower ones; None if these are fewer than three.
+
+    The interval joins two errors of different degrees of freedom: that of the prediction and that of the top rung's
+    seeds, by the root of the sum of squared limits. [Zou and Donner 2008]
+    """
+    lower = fit(found[:-1])
+    if lower is None:
+        return None
+    top = found[-1]
+    predicted = lower.predict(top.log_flops)
+    reach = math.hypot(predicted.high - predicted.value, top.interval.high - top.value)
+    return Validation(Interval(predicted.value, predicted.value - reach, predicted.value + reach), top)
+
+
+def decision_accuracy(ladders: Sequence[Sequence[Effect]]) -> DecisionAccuracy | None:
+    """The decision accuracy over contrasts with at least three rungs; None if there is none.
+
+    An effect of exactly 0 at the top agrees with no prediction.
+    """
+    judged = [found for found in ladders if len(found) >= FEWEST_RUNGS]
+    if not judged:
+        return None
+    by_ladder = sum(_predicted(found[:-1], found[-1].log_flops) * found[-1].value > 0 for found in judged)
+    by_lowest = sum(found[0].value * found[-1].value > 0 for found in judged)
+    return DecisionAccuracy(Share(by_ladder, len(judged)), Share(by_lowest, len(judged)))
+
+
+def expected_reach(log_flops: Sequence[float], seeds: Sequence[int], sd: float, tau: float = 0.0) -> float | None:
+    """The expected half width of the slope's interval; None with fewer than three rungs.
+
+    Args:
+        log_flops: of the rungs.
+        seeds: how many each has.
+        sd: the standard deviation of the difference over seeds.
+        tau: that of the scatter between rungs.
+    """
+    if len(log_flops) < FEWEST_RUNGS:
+        return None
+    weights = 1 / (sd**2 / np.array(seeds) + tau**2)
+    centred = np.array(log_flops) - np.average(log_flops, weights=weights)
+    return _t(len(log_flops) - 2) / math.sqrt(weights @ centred**2)
+
+
+def _predicted(lower: Sequence[Effect], log_flops: float) -> float:
+    trend = fit(lower)
+    if trend:
+        return trend.line(log_flops).value
+    (x0, x1), (y0, y1) = _columns(lower)
+    return float(y0 + (y1 - y0) / (x1 - x0) * (log_flops - x0))
+
+
+def _columns(found: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([effect.log_flops for effect in found]), np.array([effect.value for effect in found])
+
+
+def _mean_square(design: np.ndarray, y: np.ndarray) -> float:
+    """The mean square around the line of ordinary least squares."""
+    rest = y - design @ np.linalg.lstsq(design, y)[0]
+    return float(rest @ rest) / (len(y) - design.shape[1])
+
+
+def _t(df: int) -> float:
+    return float(student.ppf((1 + LEVEL) / 2, df))
