@@ -1,7 +1,7 @@
 """A score, from evaluation to the cell of a table: percent, with n, interval, floors and method."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -37,8 +37,9 @@ class Score(BaseModel):
 
 
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
-# Text of an alarm about a score between chance and its lexical floor.
-NOT_ABOVE_BAGS = "not above bags of tokens"
+Floor = Literal["chance", "bags of tokens"]
+CHANCE: Floor = "chance"
+BAGS: Floor = "bags of tokens"
 # Headings of the cells of `printed`.
 PRINTED = ("%", "95 % interval", "n", "constant answer %", "bags of tokens %", "loss (nats)")
 
@@ -51,13 +52,34 @@ def printed(score: Score) -> list[str]:
     return [f"{score.value:.1f}", interval, f"{score.n:,}", f"{score.floor:.1f}", lexical, loss]
 
 
-def shortfall(score: Score) -> str:
-    """Text about the first floor that is not below the whole interval of a score; empty if both floors are."""
-    if score.low is None or score.low <= score.floor:
-        return f"not above chance ({score.floor:.1f} %)"
-    if score.lexical_floor is not None and score.low <= score.lexical_floor:
-        return f"above chance ({score.floor:.1f} %), {NOT_ABOVE_BAGS} ({score.lexical_floor:.1f} %)"
-    return ""
+class Alarm(BaseModel):
+    """A score of a finished run that is not above a floor; all in percent.
+
+    Attributes:
+        metric: the name of the score.
+        floor: the first floor that is not below the whole interval of the score.
+        bound: the score of that floor.
+        value, n: the score and its number of answers.
+        steps: the steps that the run was trained for.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    metric: str
+    floor: Floor
+    bound: float
+    value: float
+    n: int
+    steps: int
+
+
+def alarm(metric: str, score: Score, steps: int) -> Alarm | None:
+    """The alarm of a score after these steps of training; None if its whole interval is above both floors."""
+    floors: tuple[tuple[Floor, float | None], ...] = ((CHANCE, score.floor), (BAGS, score.lexical_floor))
+    for floor, bound in floors:
+        if bound is not None and (score.low is None or score.low <= bound):
+            return Alarm(metric=metric, floor=floor, bound=bound, value=score.value, n=score.n, steps=steps)
+    return None
 
 
 def exceeds(value: float, low: float, floor: float, n: int) -> bool:

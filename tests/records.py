@@ -5,9 +5,10 @@ from functools import cache
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.runs.reported import FilledColumn, filled_column
+from albert_lab.runs.layer_numbers import Layer
+from albert_lab.runs.reported import CurvePoint, FilledColumn, ReportedRun, filled_column
 from albert_lab.runs.results import Data, Provenance, RunRecord, Training
-from albert_lab.score import Score
+from albert_lab.score import Alarm, Score
 from albert_lab.tasks.records import Attempt, Evaluation, ExampleSet, FinetuningRecord
 from albert_lab.tasks.task import load_task
 
@@ -33,12 +34,13 @@ def toy_record(
     sop: float = 60,
     by: str = "head",
     evaluation_set: str = "set",
-    alarms: tuple[str, ...] = (),
+    alarms: tuple[Alarm, ...] = (),
+    seed: int = 0,
 ) -> RunRecord:
     return RunRecord(
         name=name,
         results_version=1,
-        config=config or _smoke(),
+        config=(config or _smoke()).model_copy(update={"seed": seed}),
         fingerprints={"corpus": "c0ffee", "tokenizer": "bead"},
         evaluation_set=evaluation_set,
         parameters={"total": 31_000, "encoder": 30_000, "with_pooler": 30_500},
@@ -86,6 +88,60 @@ def toy_record(
             finished="2026-11-21",
         ),
     )
+
+
+SOP_ALARM = Alarm(metric="sop_accuracy", floor="chance", bound=50.0, value=50.2, n=4_096, steps=2_000)
+BAGS_ALARM = SOP_ALARM.model_copy(update={"floor": "bags of tokens", "bound": 64.0, "value": 60.0})
+
+
+def toy_curve_point(step: int, **numbers: float | None) -> CurvePoint:
+    return CurvePoint.model_validate({"step": step, "training_seconds": step / 50, **numbers})
+
+
+def toy_layer(layer: int, token: str, **numbers: float) -> Layer:
+    """What one layer changes, over 1,200 tokens."""
+    rest = dict.fromkeys(("l2_distance", "l2_distance_sd", "cosine_similarity", "degrees", "degrees_sd"), 1.0)
+    return Layer.model_validate({"corpus": "sotu", "layer": layer, "token": token, "n": 1200} | rest | numbers)
+
+
+def scored(value: float, floor: float = 50.0, n: int = 2_000, **more) -> Score:
+    """A score without an interval of its own, unless more has one."""
+    return Score.model_validate(
+        {"value": value, "floor": floor, "n": n, "low": None, "high": None, "by": "head", **more}
+    )
+
+
+def toy_run(
+    name: str,
+    seed: int,
+    numbers: Mapping[str, float | Score],
+    columns: tuple[FilledColumn, ...] = (),
+    alarms: tuple[Alarm, ...] = (),
+    **provenance,
+) -> ReportedRun:
+    """A run that has these numbers alone, of which scores also have what belongs to them."""
+    base = _base()
+    changed: dict[str, object] = {
+        "name": name,
+        "config": base.config.model_copy(update={"seed": seed}),
+        "scores": {key: each for key, each in numbers.items() if isinstance(each, Score)},
+        "alarms": alarms,
+        "provenance": base.provenance.model_copy(update=provenance),
+    }
+    run = ReportedRun(record=base.model_copy(update=changed), columns=columns)
+    # In place of what is computed from a whole record.
+    vars(run)["numbers"] = {key: each.value if isinstance(each, Score) else each for key, each in numbers.items()}
+    return run
+
+
+def with_numbers(run: ReportedRun, numbers: Mapping[str, float | Score]) -> ReportedRun:
+    """The toy run with these numbers besides its own."""
+    return toy_run(run.name, run.seed, run.numbers | run.scores | dict(numbers), run.columns, run.record.alarms)
+
+
+@cache
+def _base() -> RunRecord:
+    return toy_record()
 
 
 _task = cache(load_task)

@@ -29,7 +29,6 @@ from albert_lab.runs import run as runs
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment, recorded
 from albert_lab.studies import study as studies
-from albert_lab.studies.table import fitting
 from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
@@ -133,7 +132,7 @@ def test_the_layers_of_a_run_are_read_or_named(run_folder, data):
     file.write_bytes(data.draw(damaged(content.encode())))
     try:
         with refused_at_most(results.LAYERS):
-            layers.table([run_folder], print)
+            layers.of_run(run_folder, print)
     finally:
         file.unlink()
 
@@ -249,8 +248,7 @@ def test_a_damaged_record_of_a_report_is_named(whole_report, tuned_report, data,
     try:
         with refused_at_most(folder.name):
             report.as_json(folder)
-            with fitting(folder):
-                report.render(studies.read(folder), "")
+            report.render(studies.read(folder), "")
         recorded.read(run, [folder.parent], lambda _line: None)
     finally:
         file.write_bytes(before)

@@ -91,10 +91,8 @@ def _measure_report(folder: Path, number: int, seconds: float) -> None:
     from albert_lab.errors import ConfigError
     from albert_lab.report.report import rebuild
     from albert_lab.studies import side_by_side, study
-    from albert_lab.studies.table import fitting
 
-    with fitting(folder):
-        records = study.read(folder).examples
+    records = study.read(folder).examples
     if not records:
         raise ConfigError(f"{folder} has no finished run: nothing to measure")
     side_by_side.write(folder, side_by_side.measure(records, number=number, seconds=seconds, say=note))

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from albert_lab import paths
 from albert_lab.cli.options import STUDIES, Jobs, examples, figure_folder, note
 from albert_lab.studies.figure import FIGURES
+
+if TYPE_CHECKING:  # it loads pydantic, which the help does not need
+    from albert_lab.runs.layer_numbers import Layer
 
 LAYERS = "layer-similarity"
 MOST_RUNS = 4
@@ -85,22 +88,22 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
         if len(own) == len(folders):
             raise ConfigError(f"{' '.join(settings)}: {words}")
         note(words)
-    found = {folder: study.read(folder).layers for folder in reports}
+    found = {folder: study.read(folder).runs for folder in reports}
     for folder in reports:
-        if found[folder].empty:
+        if not any(run.layers for run in found[folder]):
             raise ConfigError(f"{folder} has no data for the figure {LAYERS}: its layers were not measured")
     if reports and len(folders) == 1:
         return draw(reports[0], LAYERS, out)
     config = load(settings)
-    tables = []
+    measured: list[tuple[str, Sequence[Layer]]] = []
     for folder in folders:
         if folder in reports:
-            tables.append(found[folder])
+            measured += [(run.name, run.layers) for run in found[folder] if run.layers]
         elif folder in own:
-            tables.append(layers.table([folder], note))
+            measured.append((folder.name, layers.of_run(folder, note)))
         else:
-            tables.append(encoders.layers(folder, config, note))
-    return compare_layers(tables, out or paths.figures())
+            measured.append(encoders.layers(folder, config, note))
+    return compare_layers(measured, out or paths.figures())
 
 
 def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
@@ -121,7 +124,8 @@ def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
         return files.draw(folder, LAYERS, out or paths.figures())
     if found := layers.measurable(paths.runs(), most=MOST_RUNS):
         note(f"no report has layers; drawing the newest finished runs: {', '.join(run.name for run in found)}")
-        return files.compare_layers([layers.table(found, note)], out or paths.figures())
+        measured = [(run.name, layers.of_run(run, note)) for run in found]
+        return files.compare_layers(measured, out or paths.figures())
     command = " ".join(["albert-lab", LAYERS, *settings])
     raise MissingDataError(
         f"no report and no finished run has layers to draw. `{command}` makes ALBERT and BERT and their report:"

@@ -7,13 +7,13 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from albert_lab.figures import drawing
-from albert_lab.figures.data import FigureData, over_seeds, parts_of, where
+from albert_lab.figures.data import FigureData, over_seeds
 from albert_lab.figures.drawing import READ_OFF, Line
+from albert_lab.runs.layer_numbers import Layer
 from albert_lab.runs.results import TRAINING_SPEED
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.studies.table import Row, Spread, paper_cells
@@ -34,7 +34,7 @@ PAPERS_SCORE = "average of five tasks (%)"
 
 def learning_curves(data: FigureData) -> Figure | None:
     """Held-out accuracy during training, one panel per column of the experiment."""
-    columns = [column for column in data.experiment.columns if column in data.curves]
+    columns = [column for column in data.experiment.columns if data.lines("step", column)]
     if not columns:
         return None
     figure, (panels,) = drawing.sheet(1, len(columns))
@@ -46,7 +46,7 @@ def learning_curves(data: FigureData) -> Figure | None:
 
 def arms(data: FigureData) -> Figure | None:
     """Held-out MLM accuracy during training, next to the paper's curves (Figures 2a and 2b)."""
-    if not data.lines(data.curves, "step", "mlm_accuracy"):
+    if not data.lines("step", "mlm_accuracy"):
         return None
     paper = data.experiment.paper_figure
     figure, (panels,) = drawing.sheet(1, 2 if paper else 1)
@@ -66,8 +66,7 @@ extra_data = dropout = arms
 
 def _parting(data: FigureData) -> float | None:
     """The last x at which all rows have the same curve, the trunk's; None if they never separate or never coincide."""
-    tables = [table for row in data.rows if (table := parts_of(data.curves, [run["run"] for run in row.runs]))]
-    first, *others = [over_seeds("", parts, along(data), "mlm_accuracy") for parts in tables]
+    first, *others = [line for _, line in data.lines(along(data), "mlm_accuracy")]
     shared = list(zip(first.x, first.mean, strict=True))
     for line in others:
         equal = [a == b for a, b in zip(shared, zip(line.x, line.mean, strict=True), strict=False)]
@@ -76,17 +75,23 @@ def _parting(data: FigureData) -> float | None:
 
 
 def _draw_curves(data: FigureData, panel: Axes, column: str) -> None:
-    lines = data.lines(data.curves, along(data), column)
+    lines = data.lines(along(data), column)
     for look, line in lines:
         drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
-    if column != "mlm_accuracy":
-        drawing.draw_constant(panel, statistics.fmean(data.results[f"{column}_floor"]))
+    if column != "mlm_accuracy" and (floor := constant(data, column)) is not None:
+        drawing.draw_constant(panel, floor)
     panel.set(xlabel=ALONG[along(data)], ylabel=AXES[column])
 
 
 def along(data: FigureData) -> str:
     """The horizontal axis of curves: seconds for a budget in seconds, else steps."""
-    return "training_seconds" if data.results["budget"].str.endswith(" seconds").any() else "step"
+    return "training_seconds" if any(run.record.config.budget.unit == "seconds" for run in data.runs) else "step"
+
+
+def constant(data: FigureData, column: str) -> float | None:
+    """The mean score of constant answers in a column of held-out scores; None if no run has it."""
+    floors = [run.scores[column].floor for run in data.runs if column in run.scores]
+    return statistics.fmean(floors) if floors else None
 
 
 def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) -> None:
@@ -97,16 +102,18 @@ def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) ->
 
 def layer_similarity(data: FigureData) -> Figure | None:
     """The change by each layer, next to the paper's Figure 1."""
-    lines = {data.name(row): parts_of(data.layers, [run["run"] for run in row.runs]) for row in data.rows}
+    lines = {data.name(row): [run.layers for run in row.runs if run.layers] for row in data.rows}
     lines = {name: parts for name, parts in lines.items() if parts}
     return draw_layers(lines, data.experiment.paper_figure, unit="seed") if lines else None
 
 
-def draw_layers(lines: Mapping[str, Sequence[pd.DataFrame]], paper: PaperFigure | None, *, unit: str | None) -> Figure:
+def draw_layers(
+    lines: Mapping[str, Sequence[Sequence[Layer]]], paper: PaperFigure | None, *, unit: str | None
+) -> Figure:
     """L2 distance and angle by layer, for [CLS] and for the mean over tokens, with the paper's in separate panels.
 
     Args:
-        lines: the tables of layers of each line's runs, one per seed.
+        lines: the layers of each line's runs, one sequence per seed.
         paper: the paper's curves.
         unit: the unit of n in labels; None if labels are complete. Then no line is a row of the paper.
     """
@@ -115,8 +122,10 @@ def draw_layers(lines: Mapping[str, Sequence[pd.DataFrame]], paper: PaperFigure 
         mean.sharey(cls)
         for panel, (token, title) in zip((cls, mean), TOKENS.items(), strict=True):
             for index, (name, parts) in enumerate(lines.items()):
-                chosen = [where(part, "token", token) for part in parts]
-                drawing.draw_line(panel, over_seeds(name, chosen, "layer", column, unit=unit), index)
+                chosen = [
+                    [(each.layer, getattr(each, column)) for each in part if each.token == token] for part in parts
+                ]
+                drawing.draw_line(panel, over_seeds(name, chosen, unit=unit), index)
             panel.set(title=title, xlabel="layer", ylabel=AXES[column])
         for panel in rest:
             assert paper is not None

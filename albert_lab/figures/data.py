@@ -3,28 +3,33 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pandas as pd
+import numpy as np
 
 from albert_lab.figures.drawing import Line, Look, counted
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
-from albert_lab.studies.table import AXIS_NAMES, Row, axes_of, axis_labels, is_bare
+from albert_lab.studies.table import AXIS_NAMES, Row, axis_labels, is_bare
+
+Place = tuple[float, float]  # x and y
 
 
 @dataclass(frozen=True)
 class FigureData:
-    """The experiment and the tables of a study; layers is empty if none were measured."""
+    """The experiment of a study, the axes of its table, and its rows that have a finished run."""
 
     experiment: Experiment
-    points: pd.DataFrame
-    rows: list[Row]  # those that have a finished run
-    results: pd.DataFrame
-    curves: pd.DataFrame
-    layers: pd.DataFrame
+    axes: list[str]
+    rows: list[Row]
+
+    @property
+    def runs(self) -> list[ReportedRun]:
+        """The finished runs, each once, in the order of the table."""
+        return list({run.name: run for row in self.rows for run in row.runs}.values())
 
     def name(self, row: Row) -> str:
         """The label of a row: the value of each axis."""
-        return ", ".join(self.word(row, axis) for axis in axes_of(self.experiment, self.points))
+        return ", ".join(self.word(row, axis) for axis in self.axes)
 
     def word(self, row: Row, axis: str, *, paper: bool = False) -> str:
         """The value of an axis in a row: ours, with the paper's value that it replaces, if any, or only the paper's."""
@@ -37,8 +42,7 @@ class FigureData:
     @property
     def looks(self) -> list[Look]:
         """The look of each row: if the table has two axes, colour shows one and the line style the other."""
-        rows = self.rows
-        axes = axes_of(self.experiment, self.points)
+        rows, axes = self.rows, self.axes
         if len(axes) != 2:
             return [(number, number) for number in range(len(rows))]
         labels = [list(dict.fromkeys(row.labels[axis] for row in rows)) for axis in axes]
@@ -48,38 +52,36 @@ class FigureData:
             for row in rows
         ]
 
-    def lines(self, table: pd.DataFrame, x: str, column: str) -> list[tuple[Look, Line]]:
-        """Look and line of each row of a table: a column against x over its seeds."""
+    def lines(self, x: str, column: str) -> list[tuple[Look, Line]]:
+        """Look and line of each row that has a column in its learning curves, against x and over its seeds."""
         found = []
         for look, row in zip(self.looks, self.rows, strict=True):
-            parts = parts_of(table, [run["run"] for run in row.runs])
-            if parts:
-                found.append((look, over_seeds(self.name(row), parts, x, column)))
+            if parts := curves_of(row, x, column):
+                found.append((look, over_seeds(self.name(row), parts)))
         return found
 
 
-def where(table: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
-    """The rows of a table that have a value in a column."""
-    return table.loc[table[column] == value, :]
+def curve_of(run: ReportedRun, x: str, column: str) -> list[Place]:
+    """The points of a learning curve that have both numbers."""
+    pairs = ((point.value(x), point.value(column)) for point in run.curve)
+    return [(at, value) for at, value in pairs if at is not None and value is not None]
 
 
-def parts_of(table: pd.DataFrame, runs: Sequence[str]) -> list[pd.DataFrame]:
-    """The rows of a table for each run in it."""
-    if "run" not in table:
-        return []
-    return [part for run in runs if len(part := where(table, "run", run))]
+def curves_of(row: Row, x: str, column: str) -> list[list[Place]]:
+    """The learning curves of a row's runs; those without the numbers are left out."""
+    return [points for run in row.runs if (points := curve_of(run, x, column))]
 
 
-def over_seeds(label: str, parts: Sequence[pd.DataFrame], x: str, column: str, unit: str | None = "seed") -> Line:
+def over_seeds(label: str, parts: Sequence[Sequence[Place]], unit: str | None = "seed") -> Line:
     """Mean and standard deviation over runs, point by point, up to the end of the shortest; unit is the unit of n."""
     length = min(len(part) for part in parts)
-    values = pd.DataFrame([part[column].to_numpy()[:length] for part in parts])
-    at = pd.DataFrame([part[x].to_numpy()[:length] for part in parts]).mean()
-    sd = values.std(ddof=1).tolist() if len(parts) > 1 else None
-    return Line(label, at.tolist(), values.mean().tolist(), sd, counted([len(parts)], unit) if unit else "")
+    together = np.array([part[:length] for part in parts], dtype=float)  # [runs, points, x and y]
+    mean = together.mean(axis=0)
+    sd = together[:, :, 1].std(axis=0, ddof=1).tolist() if len(parts) > 1 else None
+    of = counted([len(parts)], unit) if unit else ""
+    return Line(label, mean[:, 0].tolist(), mean[:, 1].tolist(), sd, of)
 
 
 def figure_data(study: Study) -> FigureData:
     """The data of a study for figures."""
-    rows = [row for row in study.rows if row.runs]
-    return FigureData(study.experiment, study.points, rows, study.results, study.curves, study.layers)
+    return FigureData(study.experiment, study.axes, [row for row in study.rows if row.runs])

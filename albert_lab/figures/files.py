@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
 from matplotlib.figure import Figure
 
 from albert_lab import paths
@@ -13,17 +12,17 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts as figures
 from albert_lab.figures import drawing
 from albert_lab.figures.charts import draw_layers
-from albert_lab.figures.data import FigureData, figure_data, where
+from albert_lab.figures.data import FigureData, figure_data
 from albert_lab.figures.drawing import READ_OFF
-from albert_lab.files import csv_text
+from albert_lab.runs.layer_numbers import TOKEN, Layer
 from albert_lab.runs.results import LAYERS
 from albert_lab.score import wilson
-from albert_lab.storage import write_atomically
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies import study as studies
 from albert_lab.studies.figure import FIGURES
+from albert_lab.studies.spreadsheets import write_layers
 from albert_lab.studies.study import Study
-from albert_lab.studies.table import fitting, intrinsic_columns
+from albert_lab.studies.table import intrinsic_columns
 
 
 def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
@@ -37,8 +36,7 @@ def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
     Raises:
         ConfigError: the folder is not a report.
     """
-    with fitting(folder):
-        return drawing.write(partial(_function(name), figure_data(studies.read(folder))), out or folder, name)
+    return drawing.write(partial(_function(name), figure_data(studies.read(folder))), out or folder, name)
 
 
 def _function(name: str) -> Callable[[FigureData], Figure | None]:
@@ -69,9 +67,13 @@ def _errors(found: FigureData) -> list[str]:
     """The error of learning curves due to their few answers; empty if their number was not recorded."""
     errors = []
     for column in intrinsic_columns(found.experiment):
-        if (count := f"{column.key}_n") in found.curves:
-            n, all_n = (int(min(table[count].tolist())) for table in (found.curves, found.results))
-            low, high = wilson(statistics.fmean(found.curves[column.key].tolist()) / 100 * n, n)
+        points = [point for run in found.runs for point in run.curve]
+        counts = [count for point in points if (count := point.value(f"{column.key}_n")) is not None]
+        if counts:
+            n = int(min(counts))
+            all_n = min((run.scores[column.key].n for run in found.runs if column.key in run.scores), default=n)
+            values = [value for point in points if (value := point.value(column.key)) is not None]
+            low, high = wilson(statistics.fmean(values) / 100 * n, n)
             if n == all_n:
                 continue
             errors.append(f"{column.heading} ± {(high - low) / 2:.1f} (n = {n:,}; in the table {all_n:,})")
@@ -113,26 +115,24 @@ def newest_with_layers(place: str = "*") -> Path | None:
     return None
 
 
-def compare_layers(tables: Sequence[pd.DataFrame], folder: Path) -> list[Path]:
+def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], folder: Path) -> list[Path]:
     """Layers of any encoders in one figure, with their table: layers.csv, PNG and SVG.
 
     Args:
-        tables: one row per encoder (`run`, `corpus`), choice of tokens and layer.
+        sources: the name of each encoder, and the change by each layer for each choice of tokens.
         folder: the folder to write to.
 
     Raises:
         ConfigError: two encoders have one name.
     """
-    together = pd.concat(tables).drop_duplicates()
-    twice = together[together.duplicated(["run", "corpus", "token", "layer"])]
-    if len(twice):
-        raise ConfigError(f"two sources have the name {twice['run'].iloc[0]}: rename one of their folders")
+    lines: dict[str, list[Sequence[Layer]]] = {}
+    different = {(name, tuple(layers)): layers for name, layers in sources}
+    for number, ((name, _), layers) in enumerate(different.items()):
+        if name in [other for other, _ in [*different][:number]]:
+            raise ConfigError(f"two sources have the name {name}: rename one of their folders")
+        mean = next(each for each in layers if each.token == TOKEN)
+        lines[f"{name}: n = {mean.n:,} tokens of {mean.corpus}"] = [layers]
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / LAYERS, csv_text(together))
-    lines = {}
-    for run in together["run"].unique():
-        part = where(together, "run", run)
-        corpus, tokens = part["corpus"].iloc[0], where(part, "token", "mean")["n"].iloc[0]
-        lines[f"{run}: n = {tokens:,} tokens of {corpus}"] = [part]
+    write_layers(folder / LAYERS, [({"run": name}, layers) for (name, _), layers in different.items()])
     paper = experiments.named("layer-similarity").paper_figure
     return [folder / LAYERS, *drawing.write(lambda: draw_layers(lines, paper, unit=None), folder, "layer-similarity")]

@@ -73,7 +73,11 @@ def _usage(model_class: str | None) -> str:
 def _scores(record: RunRecord) -> str:
     body = [[name, *printed(score), score.by] for name, score in record.scores.items()]
     header = ["score", *PRINTED, "by"]
-    alarms = [f"Alarm: {alarm}" for alarm in record.alarms]
+    alarms = [
+        f"Alarm: {each.metric} {each.value:.1f} % (n = {each.n:,}) is not above {each.floor} ({each.bound:.1f} %) after"
+        f" {each.steps:,} steps"
+        for each in record.alarms
+    ]
     table = tabulate(body, headers=header, tablefmt="github", disable_numparse=True)
     held_out = (
         f"On held-out documents of the corpus `{record.config.corpus.name}`; the interval is over answers, not seeds."

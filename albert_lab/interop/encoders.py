@@ -13,15 +13,14 @@ from albert_lab.data import corpus as texts
 from albert_lab.data.tokenizer.train import sample
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say, with_progress
+from albert_lab.runs.layer_numbers import Layer
 
-if TYPE_CHECKING:  # they load pandas and torch, which the command line must not load at its start
-    import pandas as pd
-
+if TYPE_CHECKING:  # it loads torch, which the command line must not load at its start
     from albert_lab.training.layer_similarity import HiddenStates
 
 
-def layers(folder: Path, config: RunConfig, say: Say) -> "pd.DataFrame":
-    """The layers of an encoder folder: one row per token choice and layer, with its corpus, and its label in `run`.
+def layers(folder: Path, config: RunConfig, say: Say) -> tuple[str, tuple[Layer, ...]]:
+    """The label of an encoder folder, and the change by each of its layers for each choice of tokens.
 
     The uncleaned text of held-out documents is encoded by the folder's tokenizer, in windows of at most
     max_sequence_length tokens, of which evaluation.num_pairs are measured. Nothing is downloaded, and no code of the
@@ -31,8 +30,6 @@ def layers(folder: Path, config: RunConfig, say: Say) -> "pd.DataFrame":
         MissingDataError: transformers is not installed, or the text does not exist.
         ConfigError: the folder has no encoder and tokenizer that transformers can load.
     """
-    import pandas as pd
-
     from albert_lab.training.layer_similarity import measure
 
     encoder, tokenizer = _load(folder)
@@ -42,10 +39,8 @@ def layers(folder: Path, config: RunConfig, say: Say) -> "pd.DataFrame":
     number = -(-len(windows) // config.evaluation.batch_size)
     changes = measure(with_progress(batches, number, f"layers of {folder}: {{}} of {{}} batches", say))
     place = "/".join(folder.resolve().parts[-2:])
-    found = pd.DataFrame(asdict(change) for change in changes)
-    found.insert(0, "run", f"{place} ({sizes.model_type}, {sizes.num_hidden_layers} layers, H = {sizes.hidden_size})")
-    found.insert(1, "corpus", config.corpus.name)
-    return found
+    name = f"{place} ({sizes.model_type}, {sizes.num_hidden_layers} layers, H = {sizes.hidden_size})"
+    return name, tuple(Layer.model_validate({"corpus": config.corpus.name} | asdict(change)) for change in changes)
 
 
 def _load(folder: Path) -> tuple[Any, Any]:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import pandas as pd
-
 from albert_lab.report.claims import FEWEST_SEEDS, printed
 from albert_lab.report.table_scores import TableScores
 from albert_lab.score import LINEAR_PROBE
@@ -41,7 +39,7 @@ class Agreement:
         )
 
 
-def agreement(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> Agreement:
+def agreement(experiment: Experiment, table: Sequence[Row]) -> Agreement:
     """The agreement of a table with the paper's, over all pairs of its rows in every score that the paper prints.
 
     The average is left out, since it repeats its tasks, and so is a linear probe next to a trained head. Equal means
@@ -50,12 +48,11 @@ def agreement(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFram
     Args:
         experiment: the paper's cells.
         table: the rows of its table.
-        tunings: one line per fine-tuning, as in TableScores.
     """
     if experiment.paper is None:
         return Agreement()
     found = Agreement()
-    here = TableScores(table, tunings)
+    here = TableScores(table)
     for metric in experiment.paper.columns:
         if metric in scores() and metric != AVERAGE:
             found += _of_column(experiment, here, metric)
@@ -73,7 +70,7 @@ def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Agreem
     for first, second in combinations(cells, 2):
         theirs = cells[first] - cells[second]
         rows = here.table[first], here.table[second]
-        if not theirs or {run["run"] for run in rows[0].runs} & {run["run"] for run in rows[1].runs}:
+        if not theirs or {run.name for run in rows[0].runs} & {run.name for run in rows[1].runs}:
             continue
         if _is_probed(rows[0], column) != _is_probed(rows[1], column):
             continue
@@ -92,7 +89,7 @@ def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Agreem
 
 
 def _is_probed(row: Row, column: str) -> bool:
-    return any(run.get(f"{column}_by") == LINEAR_PROBE for run in row.runs)
+    return any(score.by == LINEAR_PROBE for run in row.runs if (score := run.scores.get(column)))
 
 
 def as_text(found: Agreement) -> str:

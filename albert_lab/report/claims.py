@@ -9,13 +9,12 @@ from functools import cached_property
 from statistics import mean
 from typing import Literal
 
-import pandas as pd
-
-from albert_lab.report import alarms
+from albert_lab.report.alarms import RowAlarm, held_out
 from albert_lab.report.speedups import are_of_different_hardware
 from albert_lab.report.statistics import Estimate, holm, seeds_needed
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
-from albert_lab.runs.results import INFERENCE_SPEED, LAYER_NUMBERS, TRAINING_SPEED
+from albert_lab.runs.layer_numbers import LAYER_NUMBERS
+from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
 from albert_lab.studies.checks import AtChance, Claim
 from albert_lab.studies.claim import Comparison, name
 from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment
@@ -76,7 +75,7 @@ class Verdict:
     seeds: int | None = None
     lack: str = ""
     reason: str = ""
-    alarms: tuple[str, ...] = ()
+    alarms: tuple[RowAlarm, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class _Evidence:
     claim: Claim
     findings: tuple[_Finding, ...]
     not_learnt: str
-    alarms: tuple[str, ...]
+    alarms: tuple[RowAlarm, ...]
     n_of: Samples
 
     @property
@@ -161,7 +160,7 @@ class _Evidence:
         return self.n >= FEWEST_SEEDS and (not self.not_learnt or can_deny)
 
 
-def decide(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> list[Verdict]:
+def decide(experiment: Experiment, table: Sequence[Row]) -> list[Verdict]:
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
     Supported: the claim's p-value is below ALPHA after the correction. Not supported: that of the opposite is.
@@ -173,12 +172,11 @@ def decide(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame |
     Args:
         experiment: its claims, and the paper's cells.
         table: the rows of the experiment's table.
-        tunings: one line per fine-tuning, as in TableScores.
     """
-    return _decide(experiment.claims, experiment, TableScores(table, tunings))
+    return _decide(experiment.claims, experiment, TableScores(table))
 
 
-def companions(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> list[Verdict]:
+def companions(experiment: Experiment, table: Sequence[Row]) -> list[Verdict]:
     """Verdicts on the claims about the downstream average by other measures of the same rows, as a separate family.
 
     None of them is the paper's metric: the average without tasks that no row has learnt, if there are any; minus the
@@ -187,7 +185,7 @@ def companions(experiment: Experiment, table: Sequence[Row], tunings: pd.DataFra
 
     Source: Magnusson et al., DataDecide (2025, arXiv 2504.11393): likelihoods are the most informative at small scales.
     """
-    scores = TableScores(table, tunings)
+    scores = TableScores(table)
     measures = [AVERAGE_LEARNT] if scores.unlearnt_tasks and scores.learnt_tasks else []
     measures += [MLM_LIKELIHOOD, AVERAGE_LIKELIHOOD]
     known = [measure for measure in measures if any(scores.sample(row, measure) for row in scores.table)]
@@ -224,7 +222,7 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
             return Verdict(claim, Decision.NOT_RUN, reason=f"no run with {name(labels)} has {column}")
         found[name(labels)] = rows[0]
     runs = [run for row in found.values() for run in row.runs]
-    if len({run["run"] for run in runs}) < len(runs):
+    if len({run.name for run in runs}) < len(runs):
         return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
     is_over_rounds = all(column in row.rounds for row in found.values())
     is_speed_of_runs = column in (TRAINING_SPEED, INFERENCE_SPEED) and not is_over_rounds
@@ -242,7 +240,7 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evide
             return Verdict(claim, Decision.UNDECIDED, reason=f"{column} is not positive: no ratio")
         estimate = scores.estimate(weights, column, is_log=comparison.is_log)
         findings.append(_Finding(comparison, estimate, all(id(row) not in at_floor for _, row in weights)))
-    raised = tuple(alarms.held_out(rows))
+    raised = tuple(held_out(rows))
     return _Evidence(claim, tuple(findings), not_learnt, raised, "round" if is_over_rounds else "seed")
 
 

@@ -18,15 +18,15 @@ def text(folder: Path) -> str:
         ConfigError: a file of the report is missing or cannot be read.
     """
     found = study.read(folder)
-    experiment, tunings, table, axes = found.experiment, found.finetunings, found.rows, found.axes
-    columns = [intrinsic_columns(experiment), task_columns(experiment, tunings)]
+    experiment, table, axes = found.experiment, found.rows, found.axes
+    columns = [intrinsic_columns(experiment), task_columns(experiment, table)]
     parts = [scores_table(experiment, axes, table, some) for some in columns if some]
     parts += _list("What the rows learnt:", learnt(experiment, axes, table))
     heading = "Claims of the paper:" if experiment.paper or experiment.paper_figure else "Claims:"
-    parts += _list(heading, [_claim(verdict) for verdict in verdicts.as_data(experiment, table, tunings)])
-    by_others = verdicts.decided_by_companions(experiment, table, tunings)
+    parts += _list(heading, [_claim(verdict) for verdict in verdicts.as_data(experiment, table)])
+    by_others = verdicts.decided_by_companions(experiment, table)
     parts += _list("By measures that are not the paper's:", by_others)
-    if raised := alarms.section(experiment, table, tunings):
+    if raised := alarms.section(experiment, table):
         parts.append(f"Alarms:\n{raised}")
     parts.append("\n".join(_places(folder, experiment.figures)))
     return "\n\n".join(parts)

@@ -7,18 +7,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from albert_lab.config.compose import load
 from albert_lab.report import report, verdicts
 from albert_lab.report.agreement import Agreement, agreement
 from albert_lab.report.claims import Decision, Verdict, decide
 from albert_lab.report.finetuning import absent_columns
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import paper
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
-from albert_lab.studies.table import Row, Run
+from albert_lab.studies.table import Row
 
 
 @dataclass(frozen=True)
@@ -35,24 +34,24 @@ class Entry:
         return self.study.rows if self.study else []
 
     @property
-    def finetunings(self) -> pd.DataFrame:
-        """One line per fine-tuning."""
-        return self.study.finetunings if self.study else pd.DataFrame()
+    def runs(self) -> list[ReportedRun]:
+        """Its finished runs, each once."""
+        return self.study.finished if self.study else []
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """A verdict for each of its claims."""
-        return decide(self.experiment, self.rows, self.finetunings)
+        return decide(self.experiment, self.rows)
 
     @cached_property
     def agreement(self) -> Agreement:
         """The agreement of the order of its rows with the paper's."""
-        return agreement(self.experiment, self.rows, self.finetunings)
+        return agreement(self.experiment, self.rows)
 
     @property
     def seeds(self) -> int:
         """The number of pre-training seeds asked for."""
-        return len(set(self.study.points["seed"])) if self.study else 0
+        return self.study.seeds if self.study else 0
 
     @property
     def missing(self) -> dict[str, str]:
@@ -60,10 +59,8 @@ class Entry:
         if self.study is None:
             return {self.experiment.name: f"no report; `albert-lab {self.experiment.name}` makes one"}
         found = {name: reason for row in self.rows for name, reason in row.missing.items()}
-        for point in self.study.points.to_dict("records"):
-            if point["failed_tasks"]:
-                found[f"{point['run']}, fine-tuning"] = point["failed_tasks"]
-        if absent := absent_columns(self.experiment, self.finetunings):
+        found |= {f"{point.run}, fine-tuning": point.failed_tasks for point in self.study.points if point.failed_tasks}
+        if absent := absent_columns(self.experiment, self.runs):
             found[f"{self.experiment.name}, columns"] = f"no scores of {', '.join(absent)}"
         return found
 
@@ -77,8 +74,8 @@ class Entry:
             "rows_with_runs": sum(bool(row.runs) for row in self.rows),
             "seeds": self.seeds,
             "missing": self.missing,
-            "verdicts": verdicts.as_data(self.experiment, self.rows, self.finetunings),
-            "companions": verdicts.companions_as_data(self.experiment, self.rows, self.finetunings),
+            "verdicts": verdicts.as_data(self.experiment, self.rows),
+            "companions": verdicts.companions_as_data(self.experiment, self.rows),
             "agreement": asdict(self.agreement),
         }
 
@@ -112,20 +109,22 @@ class Collection:
     @property
     def cost(self) -> Cost:
         """The total cost."""
-        runs: dict[str, Run] = {run["run"]: run for each in self.entries for row in each.rows for run in row.runs}
+        runs = {run.name: run.record for each in self.entries for run in each.runs}.values()
         tuned = {
-            (line["run"], line["task"], line["seed"]): line["total_seconds"]
+            (run.name, record.task, record.seed): record.total_seconds
             for each in self.entries
-            for line in each.finetunings.to_dict("records")
+            for run in each.runs
+            for column in run.columns
+            for record in column.finetunings
         }
         return Cost(
             runs=len(runs),
-            tokens=round(sum(run["tokens"] for run in runs.values())),
-            training_seconds=sum(run["training_seconds"] for run in runs.values()),
-            total_seconds=sum(run["total_seconds"] for run in runs.values()),
+            tokens=sum(run.training.tokens for run in runs),
+            training_seconds=sum(run.training.training_seconds for run in runs),
+            total_seconds=sum(run.training.total_seconds for run in runs),
             finetunings=len(tuned),
             finetuning_seconds=sum(tuned.values()),
-            machines=tuple(dict.fromkeys(f"{run['machine']}, {run['device']}" for run in runs.values())),
+            machines=tuple(dict.fromkeys(f"{run.provenance.machine}, {run.provenance.device}" for run in runs)),
         )
 
     @property

@@ -2,28 +2,45 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import pandas as pd
 
 from albert_lab.errors import ConfigError
 from albert_lab.report.markdown import MISSING, as_table
 from albert_lab.report.statistics import estimate
-from albert_lab.report.table_scores import TableScores, filled
+from albert_lab.report.table_scores import TableScores
+from albert_lab.runs.results import RunRecord
 from albert_lab.studies import study
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import AVERAGE
-from albert_lab.studies.table import Column, Row, fitting, intrinsic_columns, task_columns
+from albert_lab.studies.table import Column, Row, filled_columns, intrinsic_columns, task_columns
 
 SPEED = "tokens_per_second"
 # Settings in which two sets of results may differ.
-SETTINGS = (
-    *("corpus", "budget", "num_layers", "hidden_size", "vocab_size", "max_sequence_length", "batch_size", "masking"),
-    *("optimizer", "learning_rate", "corpus_fingerprint", "tokenizer_fingerprint", "evaluation_set"),
-    *("results_version", "albert_lab", "commit", "packages", "machine", "threads", "devices", "precision"),
-)
+SETTINGS: dict[str, Callable[[RunRecord], object]] = {
+    "corpus": lambda run: run.config.corpus.name,
+    "budget": lambda run: f"{run.config.budget.value:g} {run.config.budget.unit}",
+    "num_layers": lambda run: run.config.model.num_layers,
+    "hidden_size": lambda run: run.config.model.hidden_size,
+    "vocab_size": lambda run: run.config.tokenizer.vocab_size,
+    "max_sequence_length": lambda run: run.config.max_sequence_length,
+    "batch_size": lambda run: run.config.batch_size,
+    "masking": lambda run: run.config.masking.name,
+    "optimizer": lambda run: run.config.optimizer.name,
+    "learning_rate": lambda run: run.config.learning_rate,
+    "corpus_fingerprint": lambda run: run.fingerprints["corpus"],
+    "tokenizer_fingerprint": lambda run: run.fingerprints["tokenizer"],
+    "evaluation_set": lambda run: run.evaluation_set,
+    "results_version": lambda run: run.results_version,
+    "albert_lab": lambda run: run.provenance.albert_lab,
+    "commit": lambda run: run.provenance.code,
+    "packages": lambda run: run.provenance.software,
+    "machine": lambda run: run.provenance.machine,
+    "threads": lambda run: run.provenance.threads,
+    "devices": lambda run: run.provenance.device_names,
+    "precision": lambda run: run.provenance.precision,
+}
 
 
 @dataclass(frozen=True)
@@ -73,14 +90,7 @@ def compare(a: Path, b: Path) -> Sides:
     Raises:
         ConfigError: a folder is not a report, or the two have no row in common.
     """
-    with fitting(a):
-        left = _read(a)
-    with fitting(b):
-        right = _read(b)
-        return _beside(a, left, b, right)
-
-
-def _beside(a: Path, left: "_Side", b: Path, right: "_Side") -> Sides:
+    left, right = _read(a), _read(b)
     if not left.rows.keys() & right.rows.keys():
         had = [
             "; ".join(name(row.labels) or "one row without a label" for row in side.rows.values())
@@ -94,7 +104,11 @@ def _beside(a: Path, left: "_Side", b: Path, right: "_Side") -> Sides:
         for key, row in (left.rows | right.rows).items()
         for column, heading in headings.items()
     ]
-    differing = _differing(left.points, right.points, ["scale"]) | _differing(left.runs, right.runs, SETTINGS)
+    differing = {
+        key: (ours, theirs)
+        for key, ours, theirs in zip(left.settings, left.settings.values(), right.settings.values(), strict=True)
+        if ours != theirs
+    }
     if left.tasks != right.tasks and MISSING not in (left.tasks, right.tasks):
         differing["tasks"] = (left.tasks, right.tasks)
     return Sides(a, b, tuple(line for line in lines if line.a or line.b), differing)
@@ -104,39 +118,32 @@ def _beside(a: Path, left: "_Side", b: Path, right: "_Side") -> Sides:
 class _Side:
     rows: dict[frozenset[tuple[str, str]], Row]  # by their labels, in any order of the axes
     columns: list[Column]
-    points: pd.DataFrame
-    runs: pd.DataFrame
-    tunings: pd.DataFrame
-
-    @property
-    def tasks(self) -> str:
-        """The tasks that fill its downstream columns."""
-        return ", ".join(sorted(filled(self.tunings).values())) or MISSING
-
-    def scores(self, row: Row) -> TableScores:
-        """The scores of one of its rows."""
-        return TableScores([row], self.tunings)
+    settings: dict[str, str]
+    tasks: str  # that fill its downstream columns
 
 
 def _read(folder: Path) -> _Side:
     found = study.read(folder)
     table = {frozenset(row.labels.items()): row for row in found.rows}
-    columns = [*intrinsic_columns(found.experiment), *task_columns(found.experiment, found.finetunings)]
-    return _Side(table, columns, found.points, found.results, found.finetunings)
+    columns = [*intrinsic_columns(found.experiment), *task_columns(found.experiment, found.rows)]
+    settings = {"scale": found.scale}
+    settings |= {key: _values(map(of, (run.record for run in found.runs))) for key, of in SETTINGS.items()}
+    tasks = sorted(column.task for column in filled_columns(found.rows).values())
+    return _Side(table, columns, settings, ", ".join(tasks) or MISSING)
 
 
 def _line(
     label: str, column: str, heading: str, both: tuple["_Side", "_Side"], key: frozenset[tuple[str, str]]
 ) -> ComparedRow:
     a, b = (side.rows.get(key) for side in both)
-    left, right = (_cell(side, side.rows.get(key), column) for side in both)
+    left, right = (_cell(row, column) for row in (a, b))
     has_other_tasks = column == AVERAGE and both[0].tasks != both[1].tasks
     if a is None or b is None or left is None or right is None or has_other_tasks:
         return ComparedRow(label, column, heading, left, right, None, False)
     in_rounds = column in a.rounds, column in b.rounds
     if in_rounds[0] != in_rounds[1]:  # side by side in one report, during the runs in the other
         return ComparedRow(label, column, heading, left, right, None, False)
-    sides = [(both[1].scores(b), b), (both[0].scores(a), a)]
+    sides = [(TableScores([row]), row) for row in (b, a)]
     step = max(scores.resolution(row, column) for scores, row in sides)
     samples = [scores.sample(row, column) for scores, row in sides]
     if all(in_rounds):  # rounds of two sessions have the same numbers, but are not pairs
@@ -149,16 +156,14 @@ def _line(
     return ComparedRow(label, column, heading, left, right, _newcombe(left, right), False)
 
 
-def _cell(side: "_Side", row: Row | None, column: str) -> Cell | None:
-    if row is None or not (values := side.scores(row).sample(row, column)):
+def _cell(row: Row | None, column: str) -> Cell | None:
+    if row is None or not (values := TableScores([row]).sample(row, column)):
         return None
-    found = side.scores(row).estimate([(1.0, row)], column)
+    found = TableScores([row]).estimate([(1.0, row)], column)
     if found.interval:
         return Cell(found.value, found.n, *found.interval)
-    run = next(run for run in row.runs if run["seed"] in values)
-    if f"{column}_low" in run:
-        return Cell(found.value, found.n, run[f"{column}_low"], run[f"{column}_high"])
-    return Cell(found.value, found.n)
+    score = next(run for run in row.runs if run.seed in values).scores.get(column)
+    return Cell(found.value, found.n, score.low, score.high) if score else Cell(found.value, found.n)
 
 
 def _newcombe(a: Cell, b: Cell) -> Cell:
@@ -176,19 +181,8 @@ def _newcombe(a: Cell, b: Cell) -> Cell:
     return Cell(value, 1, low, high)
 
 
-def _differing(a: pd.DataFrame, b: pd.DataFrame, columns: Iterable[str]) -> dict[str, tuple[str, str]]:
-    found = {}
-    for column in columns:
-        sides = [_values(table, column) for table in (a, b)]
-        if sides[0] != sides[1]:
-            found[column] = (sides[0], sides[1])
-    return found
-
-
-def _values(table: pd.DataFrame, column: str) -> str:
-    if column not in table:
-        return MISSING
-    return ", ".join(sorted({MISSING if pd.isna(value) else str(value) for value in table[column]}))
+def _values(values: Iterable[object]) -> str:
+    return ", ".join(sorted({MISSING if value is None else str(value) for value in values})) or MISSING
 
 
 def as_text(sides: Sides) -> str:

@@ -2,11 +2,8 @@
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-from albert_lab.report.speedups import hardware
-
-Run = dict[str, Any]  # a run as runs.tables.row() returns it
+from albert_lab.runs.results import RunRecord, Stage
 
 PAPERS_SCALE = (
     "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
@@ -22,45 +19,64 @@ _ALWAYS = (
 )
 
 
-def departures(scale: str, runs: Sequence[Run]) -> list[str]:
+def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
     """The footnotes of a table; empty if no run is finished."""
     if not runs:
         return []
-
-    def values(column: str) -> str:
-        return distinct(runs, column)
-
-    epochs = dict.fromkeys(f"{read(run['epochs'] for run in runs):.1f}" for read in (min, max))
-    shape = f"{values('num_layers')} layers, H = {values('hidden_size')}, V = {values('vocab_size')}"
-    batches = f"length {values('max_sequence_length')}, batches of {values('batch_size')}, {_budgets(runs)}"
-    optimizer = f"{values('optimizer')} at a peak rate of {values('learning_rate')}"
+    configs = [run.config for run in runs]
+    passes = [run.data.epochs for run in runs]
+    epochs = dict.fromkeys(f"{value:.1f}" for value in (min(passes), max(passes)))
+    shape = (
+        f"{distinct(config.model.num_layers for config in configs)} layers,"
+        f" H = {distinct(config.model.hidden_size for config in configs)},"
+        f" V = {distinct(config.tokenizer.vocab_size for config in configs)}"
+    )
+    batches = (
+        f"length {distinct(config.max_sequence_length for config in configs)},"
+        f" batches of {distinct(config.batch_size for config in configs)},"
+        f" {distinct(f'{config.budget.value:,.12g} {config.budget.unit}' for config in configs)}"
+    )
+    optimizer = (
+        f"{distinct(config.optimizer.name for config in configs)} at a peak rate of"
+        f" {distinct(config.learning_rate for config in configs)}"
+    )
     notes = [
-        f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {values('train_documents')} documents read"
-        f" {' to '.join(epochs)} times. {PAPERS_SCALE}",
-        f"Held-out sets: {values('dev_documents')} documents of the same corpus, chosen by a hash of the raw text; the"
-        " paper takes the development texts of SQuAD and RACE.",
-        f"Masking `{values('masking')}`: {mean_percent(runs, 'mask_rate')} of the tokens were chosen for prediction.",
+        f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {distinct(run.data.train_documents for run in runs)}"
+        f" documents read {' to '.join(epochs)} times. {PAPERS_SCALE}",
+        f"Held-out sets: {distinct(run.data.dev_documents for run in runs)} documents of the same corpus, chosen by a"
+        " hash of the raw text; the paper takes the development texts of SQuAD and RACE.",
+        f"Masking `{distinct(config.masking.name for config in configs)}`:"
+        f" {mean_percent(run.data.mask_rate for run in runs)} of the tokens were chosen for prediction.",
     ]
-    if trained := [run for run in runs if _sentences(run)]:
-        most = max(int(_sentences(run)) for run in trained)
+    if trained := [config.tokenizer for config in configs if config.tokenizer.training_sentences]:
+        most = max(tokenizer.training_sentences or 0 for tokenizer in trained)
         fewer = "" if most >= RELEASED_SENTENCES else f", where the release took {RELEASED_SENTENCES:,}"
-        as_released = {run["digit_commas"] for run in trained} == {"split"}
+        as_released = {tokenizer.digit_commas for tokenizer in trained} == {"split"}
         commas = "split off, as in the release" if as_released else "kept, where the release splits them off"
         notes.append(
-            f"Tokenizer `{distinct(trained, 'tokenizer')}`: trained on at most {most:,} sentences of the corpus{fewer};"
-            f" commas after digits are {commas}."
+            f"Tokenizer `{distinct(tokenizer.name for tokenizer in trained)}`: trained on at most {most:,} sentences of"
+            f" the corpus{fewer}; commas after digits are {commas}."
         )
-    if {run["short_sequence_probability"] for run in runs} != {RELEASED_SHORT_SHARE}:
+    if {config.short_sequence_probability for config in configs} != {RELEASED_SHORT_SHARE}:
         notes.append(
-            f"Of the documents, {mean_percent(runs, 'short_sequence_probability')} are cut into chunks of a shorter"
-            " length that is drawn for each, in training and in the held-out sets alike; as released,"
-            f" {100 * RELEASED_SHORT_SHARE:.0f} % are. Chunks of a single sentence are dropped, with"
-            f" {mean_percent(runs, 'dropped_text_share')} of the text."
+            f"Of the documents, {mean_percent(config.short_sequence_probability for config in configs)} are cut into"
+            " chunks of a shorter length that is drawn for each, in training and in the held-out sets alike; as"
+            f" released, {100 * RELEASED_SHORT_SHARE:.0f} % are. Chunks of a single sentence are dropped, with"
+            f" {mean_percent(run.data.dropped_text_share for run in runs)} of the text."
         )
-    if staged := {run["length_schedule"]: run for run in runs if run.get("short_stages")}:
-        schedules = "; ".join(f"`{name}`: {run['short_stages']}" for name, run in staged.items())
+    if staged := {run.config.length_schedule.name: run.data.stages for run in runs if run.data.stages}:
+        schedules = "; ".join(f"`{name}`: {_short(stages)}" for name, stages in staged.items())
         notes.append(f"Short sequences first, with as many positions a step; the paper has one length. {schedules}.")
     return [*notes, _ALWAYS]
+
+
+def _short(stages: Sequence[Stage]) -> str:
+    """The stages of a length schedule before that of the full length."""
+    return "; ".join(
+        f"{stage.max_sequence_length} tokens for {stage.steps:,} steps, {100 * stage.dropped_text_share:.0f} % of the"
+        " text in dropped single sentences"
+        for stage in stages[:-1]
+    )
 
 
 def replaced(fixed: Sequence[str], commands: Iterable[str]) -> list[str]:
@@ -74,11 +90,11 @@ def replaced(fixed: Sequence[str], commands: Iterable[str]) -> list[str]:
     return [f"The command replaced settings of the experiment: {found}. A note that speaks of them does not hold."]
 
 
-def mixed(runs: Sequence[Run]) -> list[str]:
+def mixed(runs: Sequence[RunRecord]) -> list[str]:
     """A note if rows were computed on different hardware; otherwise empty."""
     values = {
-        "devices": {hardware(run) for run in runs},
-        "precisions": {run["precision"] for run in runs},
+        "devices": {run.provenance.hardware for run in runs},
+        "precisions": {run.provenance.precision for run in runs},
     }
     several = [f"{what}: {'; '.join(sorted(names))}" for what, names in values.items() if len(names) > 1]
     if not several:
@@ -94,23 +110,11 @@ def _settings(words: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield key, value
 
 
-def _budgets(runs: Sequence[Run]) -> str:
-    budgets = (run["budget"].split() for run in runs)
-    return "; ".join(dict.fromkeys(f"{float(value):,.12g} {unit}" for value, unit in budgets))
+def distinct(values: Iterable[object]) -> str:
+    """Different values, each once."""
+    return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in dict.fromkeys(values))
 
 
-def _sentences(run: Run) -> float:
-    """The maximum number of sentences for a run's tokenizer; 0 for a model file, and in older tables."""
-    found = run.get("tokenizer_sentences") or 0
-    return found if found == found else 0  # an empty cell is not a number
-
-
-def distinct(runs: Sequence[Run], column: str) -> str:
-    """The different values of a column."""
-    values = dict.fromkeys(run[column] for run in runs)
-    return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
-
-
-def mean_percent(runs: Sequence[Run], column: str) -> str:
-    """The mean of a column of shares, in percent."""
-    return f"{100 * statistics.fmean(run[column] for run in runs):.1f} %"
+def mean_percent(shares: Iterable[float]) -> str:
+    """The mean of shares, in percent."""
+    return f"{100 * statistics.fmean(shares):.1f} %"

@@ -1,39 +1,43 @@
 """The sections of a report on fine-tuning: the columns, every fine-tuning, and notes on how to read them."""
 
-import json
 from collections.abc import Sequence
-from typing import Any
-
-import pandas as pd
 
 from albert_lab.report.markdown import as_table, number
+from albert_lab.runs.reported import FilledColumn, ReportedRun
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.task import task_names
-
-Line = dict[str, Any]  # a fine-tuning as runs.tables.finetunings() returns it
 
 HEADINGS = ("The downstream tasks", "Every fine-tuning")
 
 
-def sections(tunings: pd.DataFrame) -> list[str]:
+def sections(runs: Sequence[ReportedRun]) -> list[str]:
     """Headings and tables; empty if nothing was fine-tuned."""
-    lines = tunings.to_dict("records")
-    if not lines:
+    if not any(run.columns for run in runs):
         return []
-    return [f"## {HEADINGS[0]}", _tasks(lines), f"## {HEADINGS[1]}", _tunings(lines)]
+    return [f"## {HEADINGS[0]}", _tasks(runs), f"## {HEADINGS[1]}", _tunings(runs)]
 
 
-def _tasks(lines: Sequence[Line]) -> str:
+def _by_task(runs: Sequence[ReportedRun]) -> dict[str, list[FilledColumn]]:
+    """The columns of runs by task, in the order in which they first occur."""
+    found: dict[str, list[FilledColumn]] = {}
+    for run in runs:
+        for column in run.columns:
+            found.setdefault(column.task, []).append(column)
+    return found
+
+
+def _tasks(runs: Sequence[ReportedRun]) -> str:
     header = ["task", "metric", "examples of dev", "of train", "steps", "batch", "rate", "length", "constant answers %"]
     body = []
-    for line in {line["task"]: line for line in lines}.values():
-        rates = sorted({each["learning_rate"] for each in lines if each["task"] == line["task"]})
+    for columns in _by_task(runs).values():
+        column, last = columns[-1], columns[-1].finetunings[-1]
+        rates = sorted({record.attempts[-1].learning_rate for each in columns for record in each.finetunings})
         # Wider models have smaller rates, and a fine-tuning that diverged is repeated with a smaller one.
         rate = f"{rates[0]:g}" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g}"
-        dev, train = _of(line["n"], line["dev_available"]), _of(line["train_used"], line["train_available"])
-        settings = [number(line["steps"]), str(line["batch_size"]), rate]
-        length = str(line["max_sequence_length"])
-        body.append([line["title"], line["metric"], dev, train, *settings, length, f"{line['baseline']:.1f}"])
+        main, settings = last.best.main, last.settings
+        examples = [_of(main.n, last.dev.available), _of(last.train.used, last.train.available)]
+        shown = [number(settings.steps), str(settings.batch_size), rate, str(settings.max_sequence_length)]
+        body.append([column.title, " and ".join(column.metrics), *examples, *shown, f"{main.floor:.1f}"])
     return as_table(header, body)
 
 
@@ -41,35 +45,34 @@ def _of(used: int, available: int) -> str:
     return number(used) if used == available else f"{used:,} of {available:,}"
 
 
-def _tunings(lines: Sequence[Line]) -> str:
-    grouped: dict[tuple[str, str], list[Line]] = {}
-    for line in lines:
-        grouped.setdefault((line["run"], line["task"]), []).append(line)
-    seeds = "seeds" if any(len(group) > 1 for group in grouped.values()) else "seed"
+def _tunings(runs: Sequence[ReportedRun]) -> str:
+    together = [(run, column) for run in runs for column in run.columns]
+    seeds = "seeds" if any(len(column.finetunings) > 1 for _, column in together) else "seed"
     header = ["run", "task", seeds, "best on dev (step)", "at the last step", "seconds", "padding %", "remarks"]
     body = []
-    for (run, _), group in grouped.items():
-        best = ", ".join(f"{line['best']:.1f} ({line['best_step']:,})" for line in group)
-        last = ", ".join(f"{line['last']:.1f}" for line in group)
-        seconds = number(sum(line["total_seconds"] for line in group))
-        padding = f"{100 * sum(line['padding_share'] for line in group) / len(group):.0f}"
-        flags = "; ".join(dict.fromkeys(line["diverged"] for line in group if line["diverged"]))
-        numbers = ", ".join(str(line["seed"]) for line in group)
-        body.append([f"`{run}`", group[0]["title"], numbers, best, last, seconds, padding, flags])
+    for run, column in together:
+        records = column.finetunings
+        best = ", ".join(f"{record.best.main.value:.1f} ({record.best.step:,})" for record in records)
+        last = ", ".join(f"{record.last.main.value:.1f}" for record in records)
+        seconds = number(sum(record.total_seconds for record in records))
+        padding = f"{100 * sum(record.padding_share for record in records) / len(records):.0f}"
+        flags = "; ".join(dict.fromkeys("; ".join(record.diverged) for record in records if record.diverged))
+        numbers = ", ".join(str(record.seed) for record in records)
+        body.append([f"`{run.name}`", column.title, numbers, best, last, seconds, padding, flags])
     return as_table(header, body)
 
 
-def absent_columns(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
+def absent_columns(experiment: Experiment, runs: Sequence[ReportedRun]) -> list[str]:
     """Titles of the experiment's downstream columns that no run has a score for."""
-    filled = set(tunings["column"]) if len(tunings) else set()
+    filled = {column.column for run in runs for column in run.columns}
     titles = experiment.paper.columns if experiment.paper else {}
     return [titles.get(name, name) for name in experiment.columns if name in task_names() and name not in filled]
 
 
-def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
+def notes(experiment: Experiment, runs: Sequence[ReportedRun]) -> list[str]:
     """Footnotes: replacements of official tasks, subsampling, files that are not the official ones, cut examples."""
-    lines = tunings.to_dict("records")
-    if not lines:
+    tasks = _by_task(runs)
+    if not tasks:
         return []
     found = [
         "Downstream scores are those of the best checkpoint on the dev set (medians over the fine-tuning seeds), as the"
@@ -77,36 +80,37 @@ def notes(experiment: Experiment, tunings: pd.DataFrame) -> list[str]:
         " F1/EM and counts as their mean. Intervals cover the chance of the dev examples alone, not that of seeds."
     ]
     titles = experiment.paper.columns if experiment.paper else {}
-    if absent := absent_columns(experiment, tunings):
+    if absent := absent_columns(experiment, runs):
         found.append(
             f"Not in the table: {', '.join(absent)}. Their data is not here and the corpus brings nothing in their"
             " place, or they were not asked for, or no run has finished them."
         )
-    for line in {line["task"]: line for line in lines}.values():
-        title = line["title"]
-        if line["column"] != line["task"]:
-            resembles = f"; it {line['note']}" if line["note"] else ""
-            official = titles.get(line["column"], line["column"])
+    for columns in tasks.values():
+        column, last = columns[-1], columns[-1].finetunings[-1]
+        title = column.title
+        if column.column != column.task:
+            resembles = f"; it {column.note}" if column.note else ""
+            official = titles.get(column.column, column.column)
             found.append(
                 f"{title} replaces the paper's {official}, whose data is not here. It is made of held-out"
                 f" documents of the corpus and compares with no published score{resembles}."
             )
-        official = json.loads(line["official"])
-        have = {"train": line["train_available"], "dev": line["dev_available"]}
+        official = column.official_examples
+        have = {"train": last.train.available, "dev": last.dev.available}
         if official and official != have:
             found.append(
                 f"{title}: its files have {have['train']:,} training and {have['dev']:,} dev examples, the official"
                 f" ones {official['train']:,} and {official['dev']:,}: the score compares with nothing published."
             )
         counts = [
-            f"{split}: " + ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in of_split.items())
-            for split, of_split in json.loads(line["counts"]).items()
-            if of_split
+            f"{split}: " + ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in examples.counts.items())
+            for split, examples in (("train", last.train), ("dev", last.dev))
+            if examples.counts
         ]
         if counts:
-            found.append(f"{title}, cut to {line['max_sequence_length']} tokens: {'; '.join(counts)}.")
-        if line["issues"]:
-            found.append(f"{title}, examples with a flaw: {line['issues']}.")
-        if line["threshold_from"]:
-            found.append(f"{title}: the threshold of no answer is chosen on {line['threshold_from']}.")
+            found.append(f"{title}, cut to {last.settings.max_sequence_length} tokens: {'; '.join(counts)}.")
+        if issues := "; ".join(filter(None, (last.train.issues, last.dev.issues))):
+            found.append(f"{title}, examples with a flaw: {issues}.")
+        if last.threshold_from:
+            found.append(f"{title}: the threshold of no answer is chosen on {last.threshold_from}.")
     return found

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from albert_lab.report.markdown import MISSING, as_table
-from albert_lab.runs.results import LAYER_NUMBERS
+from albert_lab.runs.layer_numbers import LAYER_NUMBERS
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Row, axis_labels, axis_names
 
-TOKEN = "mean"  # the mean over all real tokens, which varies less than [CLS]
 _HEADINGS = {
     "l2_roughness": "roughness of L2",
     "degrees_roughness": "roughness of the angle",

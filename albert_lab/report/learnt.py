@@ -1,14 +1,13 @@
 """The accuracies of each row in the two sentence tasks, in one sentence per row."""
 
-import math
 from collections.abc import Sequence
 from statistics import fmean
 
 from albert_lab.report.markdown import decimal
 from albert_lab.report.table_scores import TableScores
-from albert_lab.score import NOT_ABOVE_BAGS, exceeds, wilson
+from albert_lab.score import BAGS, exceeds, wilson
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Column, Row, Run, intrinsic_columns, named_labels
+from albert_lab.studies.table import Column, Row, intrinsic_columns, named_labels
 
 
 def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> list[str]:
@@ -24,20 +23,16 @@ def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) ->
 
 
 def _score(scores: TableScores, row: Row, column: Column) -> str:
-    runs = row.having(column.key)
-    values = [float(run[column.key]) for run in runs]
-    mean, n = fmean(values), int(runs[0][f"{column.key}_n"])
+    found = [run.scores[column.key] for run in row.having(column.key)]
+    mean, n = fmean(score.value for score in found), found[0].n
     low, high = _interval(scores, row, column.key, n)
-    floor, lexical = (_highest(runs, f"{column.key}_{kind}") for kind in ("floor", "lexical_floor"))
+    floor = max(score.floor for score in found)
+    lexical = max((score.lexical_floor for score in found if score.lexical_floor is not None), default=None)
     place = "above chance" if low > floor else "below chance" if high < floor else "at chance"
-    if low > floor and not math.isnan(lexical):
+    if low > floor and lexical is not None:
         is_above = exceeds(mean, low, lexical, n)
-        place += f", {'above bags of tokens' if is_above else NOT_ABOVE_BAGS} ({decimal(lexical)} %)"
+        place += f", {'above' if is_above else 'not above'} {BAGS} ({decimal(lexical)} %)"
     return f"{column.heading} {decimal(mean)} % [{decimal(low)}, {decimal(high)}], {place}"
-
-
-def _highest(runs: Sequence[Run], column: str) -> float:
-    return max(float(run.get(column, math.nan)) for run in runs)
 
 
 def _interval(scores: TableScores, row: Row, column: str, n: int) -> tuple[float, float]:

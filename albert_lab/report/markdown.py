@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tabulate import tabulate
 
-from albert_lab.score import LINEAR_PROBE, loss_name
+from albert_lab.score import LINEAR_PROBE, Score, loss_name
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Column, Row, Run, Spread, axis_labels, axis_names, paper_cells
+from albert_lab.studies.table import Column, Row, Spread, axis_labels, axis_names, paper_cells
 
 MISSING = "—"
 BY_PROBE = " †"
@@ -99,7 +99,7 @@ def _loss(spread: Spread | None) -> str:
 
 
 def _is_by_probe(row: Row, key: str) -> bool:
-    return any(run.get(f"{key}_by") == LINEAR_PROBE for run in row.having(key))
+    return any(score.by == LINEAR_PROBE for run in row.runs if (score := run.scores.get(key)))
 
 
 def _score(row: Row, column: Column) -> str:
@@ -112,13 +112,13 @@ def _score(row: Row, column: Column) -> str:
     if spread.sd is not None:
         return f"{text} ± {decimal(spread.sd)}"
     (run,) = row.having(column.key)
-    return f"{text} {interval(run, column.key)}".rstrip()
+    score = run.scores.get(column.key)  # an average is the score of no run
+    return f"{text} {interval(score) if score else ''}".rstrip()
 
 
-def interval(run: Run, key: str) -> str:
-    """The interval of a run's score, or an empty text."""
-    low, high = (run.get(f"{key}_{end}") for end in ("low", "high"))
-    return "" if low is None or high is None else f"[{decimal(low)}, {decimal(high)}]"
+def interval(score: Score) -> str:
+    """The interval of a score, or an empty text."""
+    return "" if score.low is None or score.high is None else f"[{decimal(score.low)}, {decimal(score.high)}]"
 
 
 def decimal(value: float) -> str:

@@ -12,7 +12,7 @@ from albert_lab.report.markdown import MISSING, as_table, escape_tags, number, s
 from albert_lab.report.report import REPORT
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import AVERAGE
-from albert_lab.studies.table import fitting, intrinsic_columns, task_columns
+from albert_lab.studies.table import intrinsic_columns, task_columns
 
 PAGE = "README.md"
 _TITLE = "# The paper on one page"
@@ -30,13 +30,12 @@ def write(root: Path) -> Path:
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
     """
-    with fitting(root):
-        collections = read(root)
-        pages = {root / PAGE: render(collections, root, root)}
-        for collection in collections:
-            folder = root / f"{collection.scale}-{collection.corpus}"
-            if folder.is_dir():
-                pages[folder / PAGE] = render([collection], folder, root)
+    collections = read(root)
+    pages = {root / PAGE: render(collections, root, root)}
+    for collection in collections:
+        folder = root / f"{collection.scale}-{collection.corpus}"
+        if folder.is_dir():
+            pages[folder / PAGE] = render([collection], folder, root)
     for file, text in pages.items():
         write_atomically(file, escape_tags(text))
     return root / PAGE
@@ -124,7 +123,7 @@ def _claims(collection: Collection, at: Path) -> str:
     header = ["verdict", "claim", "section", "experiment", "check", "effect [95 % interval]", "in the paper", "n"]
     body = []
     for entry in collection.entries:
-        columns = verdicts.filled(entry.finetunings)
+        columns = verdicts.filled(entry.rows)
         for verdict in entry.verdicts:
             if verdict.decision is Decision.NOT_RUN:
                 continue
@@ -147,16 +146,16 @@ def _entry(entry: Entry, folder: Path, at: Path) -> list[str]:
     """Heading, headline scores, alarms and figures of an experiment with a report."""
     experiment = entry.experiment
     heading = f"#### {_link(experiment.title, entry, at)}"
-    tasks = task_columns(experiment, entry.finetunings)
+    tasks = task_columns(experiment, entry.rows)
     headline = [*intrinsic_columns(experiment), *([c for c in tasks if c.key == AVERAGE] or tasks)]
-    stand_ins = {own: task for own, task in verdicts.filled(entry.finetunings).items() if own != task}
+    stand_ins = {own: task for own, task in verdicts.filled(entry.rows).items() if own != task}
     words = [f"{experiment.source}."]
     if stand_ins:
         filled = ", ".join(f"`{task}` for `{own}`" for own, task in stand_ins.items())
         words.append(f"Tasks of the corpus stand in for official ones and compare with no published score: {filled}.")
     axes = entry.study.axes if entry.study else []
     parts = [heading, " ".join(words), scores_table(experiment, axes, entry.rows, headline)]
-    if raised := alarms.section(experiment, entry.rows, entry.finetunings):
+    if raised := alarms.section(experiment, entry.rows):
         parts.append(f"Alarms:\n\n{raised}")
     drawn = [name for name in experiment.figures if (folder / f"{name}.svg").exists()]
     return parts + [f"![{name}]({_relative(folder / f'{name}.svg', at)})" for name in drawn]

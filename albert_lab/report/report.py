@@ -1,14 +1,9 @@
 """A report as Markdown and as a page: pure functions of the study in its folder."""
 
 import json
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import wraps
 from pathlib import Path
-from typing import TypeVar
-
-import pandas as pd
 
 from albert_lab.figures import files as plots
 from albert_lab.report import alarms, ensembles, finetuning, run_sections, verdicts
@@ -26,21 +21,20 @@ from albert_lab.report.markdown import (
 )
 from albert_lab.report.page import curves as learning_curves
 from albert_lab.report.page import html
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.score import BAGS, CHANCE
 from albert_lab.storage import write_atomically
+from albert_lab.studies import spreadsheets
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.study import Study
+from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.studies.table import (
     Row,
-    Run,
     axis_names,
-    fitting,
     intrinsic_columns,
     paper_cells,
     task_columns,
 )
-
-T = TypeVar("T")
 
 REPORT, PAGE = "report.md", "report.html"
 FIGURES, PAPERS_TABLE = "Figures", "The paper's table"
@@ -72,17 +66,6 @@ LOSSES = (
 )
 
 
-def _of_one_folder(function: Callable[[Path], T]) -> Callable[[Path], T]:
-    """Wrap a function of a report folder in fitting(), for its errors."""
-
-    @wraps(function)
-    def fitted(folder: Path) -> T:
-        with fitting(folder):
-            return function(folder)
-
-    return fitted
-
-
 def write(folder: Path, found: Study) -> Path:
     """Write a study and its report in both forms into a folder; return the path of the Markdown."""
     studies.write(folder, found)
@@ -95,90 +78,78 @@ def rebuild(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    with fitting(folder):
-        found = studies.read(folder)
-        studies.write_tables(folder, found)
-        text = render(found, plots.section(folder, found))
-        page = html.page(text, folder, *learning_curves.sections(found), folded=FOLDED)
+    found = studies.read(folder)
+    spreadsheets.write(folder, found)
+    text = render(found, plots.section(folder, found))
+    page = html.page(text, folder, *learning_curves.sections(found), folded=FOLDED)
     write_atomically(folder / REPORT, fold(text, FOLDED))
     write_atomically(folder / PAGE, page)
     return folder / REPORT
 
 
-@_of_one_folder
 def scores(folder: Path) -> str:
     """The tables of scores of a report, as Markdown."""
     found = studies.read(folder)
-    experiment, tunings, table, axes = found.experiment, found.finetunings, found.rows, found.axes
-    columns = [intrinsic_columns(experiment), task_columns(experiment, tunings)]
+    experiment, table, axes = found.experiment, found.rows, found.axes
+    columns = [intrinsic_columns(experiment), task_columns(experiment, table)]
     return "\n\n".join(scores_table(experiment, axes, table, some) for some in columns if some)
 
 
-@_of_one_folder
 def as_json(folder: Path) -> str:
     """The table of scores of a report as one JSON document; missing values are null."""
     study = studies.read(folder)
-    experiment, tunings, table = study.experiment, study.finetunings, study.rows
-    keys = [column.key for column in (*intrinsic_columns(experiment), *task_columns(experiment, tunings))]
+    experiment, table = study.experiment, study.rows
+    keys = [column.key for column in (*intrinsic_columns(experiment), *task_columns(experiment, table))]
     found = []
     for row in table:
         spreads = {key: row.spread(key) for key in keys}
         cells = {column: None if spread is None else asdict(spread) for column, spread in spreads.items()}
-        runs = [run["run"] for run in row.runs]
+        runs = [run.name for run in row.runs]
         paper = paper_cells(experiment, row)
         found.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper})
-    decided = verdicts.as_data(experiment, table, tunings)
-    others = verdicts.companions_as_data(experiment, table, tunings)
+    decided = verdicts.as_data(experiment, table)
+    others = verdicts.companions_as_data(experiment, table)
     content = {"experiment": folder.name, "title": experiment.title, "rows": found, "verdicts": decided}
-    content |= {"companions": others, "agreement": asdict(agreement(experiment, table, tunings))}
+    content |= {"companions": others, "agreement": asdict(agreement(experiment, table))}
     return json.dumps(content, indent=2)
 
 
-@_of_one_folder
 def decisions(folder: Path) -> set[str]:
     """The different verdicts on the claims of a report."""
     found = studies.read(folder)
-    return {item["verdict"] for item in verdicts.as_data(found.experiment, found.rows, found.finetunings)}
+    return {item["verdict"] for item in verdicts.as_data(found.experiment, found.rows)}
 
 
 def render(found: Study, figures: str) -> str:
     """The text of a report; figures is the text that shows them, the most important one first."""
-    experiment, points, tunings = found.experiment, found.points, found.finetunings
+    experiment, points, seeds = found.experiment, found.points, found.seeds
     table, axes = found.rows, found.axes
-    finished = _finished(table)
-    seeds = len(set(points["seed"]))
+    finished, records = found.finished, [run.record for run in found.finished]
     figure, further = _first_figure(figures)
-    names = {run["run"] for run in finished}
-    off, regime = (
-        run_sections.regime([run.record for run in found.runs if run.name in names], experiment.source)
-        if names
-        else ("", "")
-    )
+    off, regime = run_sections.regime(records, experiment.source) if records else ("", "")
     parts = [
         f"# {experiment.title} ({found.scale}, {found.corpus})",
         f"Source: {experiment.source}. Scale `{found.scale}`, corpus `{found.corpus}`,"
         f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. {_commands(points)}.",
-        *_list(verdicts.groups(experiment, table, tunings)),
+        *_list(verdicts.groups(experiment, table)),
         *figure,
         "## Scores on held-out documents",
         scores_table(experiment, axes, table, intrinsic_columns(experiment)),
         *_list(learnt(experiment, axes, table)),
-        " ".join(filter(None, [_how_to_read(table), run_sections.dropped(finished), off])),
+        " ".join(filter(None, [_how_to_read(table), run_sections.dropped(records), off])),
         *_floors(experiment, finished),
     ]
-    if columns := task_columns(experiment, tunings):
+    if columns := task_columns(experiment, table):
         parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
     parts += ensembles.sections(experiment, found.ensembles)
     if experiment.claims:
-        parts += ["## Verdicts", verdicts.section(experiment, table, tunings)]
+        parts += ["## Verdicts", verdicts.section(experiment, table)]
     if layers := layer_table.section(experiment, axes, table):
         parts += ["## Layers", layers]
-    raised = alarms.section(experiment, table, tunings)
+    raised = alarms.section(experiment, table)
     parts += ["## Alarms", f"{raised}\n\n{ALARMS}" if raised else "None."]
     missing = [f"`{name}`: {reason}" for row in table for name, reason in row.missing.items()]
-    missing += [
-        f"`{point['run']}`: {point['failed_tasks']}" for point in points.to_dict("records") if point["failed_tasks"]
-    ]
+    missing += [f"`{point.run}`: {point.failed_tasks}" for point in points if point.failed_tasks]
     if missing:
         parts += ["## Missing", *_list(missing)]
     parts += [f"## {FIGURES}", "\n\n".join(further)]
@@ -188,15 +159,15 @@ def render(found: Study, figures: str) -> str:
         parts += ["## Regime", regime]
     parts += ["## Cost", run_sections.costs(experiment, axes, table, found.throughput)]
     parts += ["## Every run", run_sections.every_run(experiment, finished)]
-    parts += finetuning.sections(tunings)
+    parts += finetuning.sections(finished)
     if experiment.paper:
         parts += [f"## {PAPERS_TABLE}", _paper(experiment)]
-    notes = [*experiment.notes, *replaced(experiment.fixed, points["command"])]
-    notes += [*departures(found.scale, finished), *mixed(finished)]
-    notes += finetuning.notes(experiment, tunings)
+    notes = [*experiment.notes, *replaced(experiment.fixed, [point.command for point in points])]
+    notes += [*departures(found.scale, records), *mixed(records)]
+    notes += finetuning.notes(experiment, finished)
     parts += ["## Notes", "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))]
     if finished:
-        parts += ["## Provenance", run_sections.provenance(finished)]
+        parts += ["## Provenance", run_sections.provenance(records)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -228,29 +199,26 @@ def _how_to_read(table: Sequence[Row]) -> str:
     return " ".join(parts)
 
 
-def _floors(experiment: Experiment, finished: Sequence[Run]) -> list[str]:
+def _floors(experiment: Experiment, finished: Sequence[ReportedRun]) -> list[str]:
     """The scores of chance and bags of tokens on the held-out sets, as ranges if runs differ."""
-
-    def span(key: str) -> str:
-        values = [decimal(run[key]) for run in finished if not math.isnan(run.get(key, math.nan))]
-        return " to ".join(dict.fromkeys([min(values, key=float), max(values, key=float)])) if values else ""
-
     lines = []
     for column in intrinsic_columns(experiment):
-        named = {"chance": f"{column.key}_floor", "bags of tokens": f"{column.key}_lexical_floor"}
-        found = [f"{name} {value} %" for name, key in named.items() if (value := span(key))]
-        n = {f"{int(run[f'{column.key}_n']):,}" for run in finished}
-        lines += [f"- {column.heading}: {', '.join(found)}; n = {' or '.join(sorted(n))}"] if found else []
+        scores = [run.scores[column.key] for run in finished if column.key in run.scores]
+        bags = [score.lexical_floor for score in scores if score.lexical_floor is not None]
+        floors = {CHANCE: [score.floor for score in scores], BAGS: bags}
+        found = [f"{name} {_span(values)} %" for name, values in floors.items() if values]
+        n = sorted({f"{score.n:,}" for score in scores})
+        lines += [f"- {column.heading}: {', '.join(found)}; n = {' or '.join(n)}"] if found else []
     return ["Floors and numbers of answers (n) of the held-out sets:", "\n".join(lines), LEXICAL_FLOOR] if lines else []
 
 
-def _commands(points: pd.DataFrame) -> str:
-    commands = list(dict.fromkeys(points["command"]))
+def _span(values: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(map(decimal, (min(values), max(values)))))
+
+
+def _commands(points: Sequence[StudyPoint]) -> str:
+    commands = list(dict.fromkeys(point.command for point in points))
     return f"Command{'s' * (len(commands) > 1)}: {', and '.join(f'`{command}`' for command in commands)}"
-
-
-def _finished(table: Sequence[Row]) -> list[Run]:
-    return list({run["run"]: run for row in table for run in row.runs}.values())
 
 
 def _paper(experiment: Experiment) -> str:

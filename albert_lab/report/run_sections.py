@@ -1,10 +1,7 @@
 """The sections of a report on its runs: their regime, cost, single scores and provenance."""
 
-import json
-import math
 import re
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -12,10 +9,11 @@ from albert_lab.report.departures import distinct, mean_percent
 from albert_lab.report.markdown import MISSING, as_table, decimal, interval, number
 from albert_lab.report.speedups import speedups
 from albert_lab.runs import regime as regimes
-from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, RunRecord
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, Provenance, RunRecord
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.side_by_side import SideBySide
-from albert_lab.studies.table import Row, Run, Spread, axis_labels, axis_names, intrinsic_columns, paper_cells
+from albert_lab.studies.table import Row, Spread, axis_labels, axis_names, intrinsic_columns, paper_cells
 
 MUCH_TEXT = 0.1
 _LOADED = ("training_seconds", TRAINING_SPEED, INFERENCE_SPEED)
@@ -41,13 +39,14 @@ def regime(records: Sequence[RunRecord], source: str) -> tuple[str, str]:
     return line, as_table(list(cells[0]), [list(line.values()) for line in cells])
 
 
-def dropped(runs: Sequence[Run]) -> str:
+def dropped(runs: Sequence[RunRecord]) -> str:
     """The share of text dropped because a chunk has a single sentence, in runs that drop any; empty if it is small."""
-    dropping = [run for run in runs if run["dropped_text_share"] > 0]
-    if not dropping or max(run["dropped_text_share"] for run in dropping) < MUCH_TEXT:
+    dropping = [run.data for run in runs if run.data.dropped_text_share > 0]
+    if not dropping or max(data.dropped_text_share for data in dropping) < MUCH_TEXT:
         return ""
     except_some = "" if len(dropping) == len(runs) else ", except in rows that pair them"
-    chunks, text = (mean_percent(dropping, f"dropped_{what}_share") for what in ("chunk", "text"))
+    chunks = mean_percent(data.dropped_chunk_share for data in dropping)
+    text = mean_percent(data.dropped_text_share for data in dropping)
     return f"Chunks of a single sentence were dropped{except_some}: {chunks} of the chunks, with {text} of the text."
 
 
@@ -112,60 +111,66 @@ def _cost(spread: Spread | None, *, has_spread: bool) -> str:
     return number(spread.mean) + (f" ± {number(spread.sd)}" if has_spread and spread.sd is not None else "")
 
 
-def every_run(experiment: Experiment, finished: Sequence[Run]) -> str:
+def every_run(experiment: Experiment, finished: Sequence[ReportedRun]) -> str:
     """The scores of each single run, with their intervals and floors."""
     columns = intrinsic_columns(experiment)
     header = ["run", *(f"{column.heading} % [95 %] (n; floors)" for column in columns), "scored by", "training loss"]
     body = []
     for run in finished:
-        line = [f"`{run['run']}`"]
-        for key in (column.key for column in columns):
-            floors = [decimal(run[f"{key}_floor"])]
-            if not math.isnan(run.get(f"{key}_lexical_floor", math.nan)):
-                floors.append(decimal(run[f"{key}_lexical_floor"]))
-            line.append(f"{decimal(run[key])} {interval(run, key)} ({int(run[f'{key}_n']):,}; {', '.join(floors)})")
-        line.append(", ".join(sorted({run[f"{column.key}_by"] for column in columns})))
-        line.append(f"{run['final_loss']:.3f}")
-        body.append(line)
+        scores = [run.scores.get(column.key) for column in columns]
+        cells = []
+        for score in scores:
+            if score is None:
+                cells.append(MISSING)
+                continue
+            floors = ", ".join(decimal(floor) for floor in (score.floor, score.lexical_floor) if floor is not None)
+            cells.append(f"{decimal(score.value)} {interval(score)} ({score.n:,}; {floors})")
+        by = ", ".join(sorted({score.by for score in scores if score}))
+        body.append([f"`{run.name}`", *cells, by, f"{run.record.training.final_loss:.3f}"])
     return as_table(header, body)
 
 
-def provenance(runs: Sequence[Run]) -> str:
+def provenance(runs: Sequence[RunRecord]) -> str:
     """The place, time, software and hardware of the runs."""
-    values = partial(distinct, runs)
-
-    def total(column: str) -> str:
-        return f"{sum(run[column] for run in runs):,.0f}"
-
+    made = [run.provenance for run in runs]
+    data, training = [run.data for run in runs], [run.training for run in runs]
     shares: dict[str, list[float]] = {}
-    for run in runs:
-        for kind, share in {**json.loads(run["label_shares"]), "across documents": run["cross_document_share"]}.items():
+    for each in data:
+        for kind, share in {
+            **dict(sorted(each.label_shares.items())),
+            "across documents": each.cross_document_share,
+        }.items():
             shares.setdefault(kind, []).append(share)
-    waiting = max(run["data_wait_share"] for run in runs)
+    several = "s" if len(runs) > 1 else ""
     lines = {
-        "Code": f"albert-lab {values('albert_lab')}, {_commits(runs)}results version {values('results_version')}",
-        "Packages": values("packages"),
-        "Machine": f"{values('machine')}; device {values('devices')}, precision {values('precision')}, threads"
-        f" {values('threads')}",
-        "Corpus fingerprint": f"{values('corpus_fingerprint')}; tokenizer {values('tokenizer_fingerprint')}",
-        "Held-out set": values("evaluation_set"),
-        "Tokens and seconds": f"{total('tokens')} tokens, {total('training_seconds')} s of training,"
-        f" {total('total_seconds')} s in all, over {len(runs)} run{'s' if len(runs) > 1 else ''}",
-        "Waiting for data": f"{100 * waiting:.2f} % of the training seconds at most",
-        "Padding": f"{mean_percent(runs, 'padding_share')} of the positions",
-        "Dropped chunks of one sentence": f"{mean_percent(runs, 'dropped_chunk_share')} of the chunks, with"
-        f" {mean_percent(runs, 'dropped_text_share')} of the text",
+        "Code": f"albert-lab {distinct(each.albert_lab for each in made)}, {_commits(made)}results version"
+        f" {distinct(run.results_version for run in runs)}",
+        "Packages": distinct(each.software for each in made),
+        "Machine": f"{distinct(each.machine for each in made)}; device"
+        f" {distinct(each.device_names for each in made)}, precision {distinct(each.precision for each in made)},"
+        f" threads {distinct(each.threads for each in made)}",
+        "Corpus fingerprint": f"{distinct(run.fingerprints['corpus'] for run in runs)}; tokenizer"
+        f" {distinct(run.fingerprints['tokenizer'] for run in runs)}",
+        "Held-out set": distinct(run.evaluation_set for run in runs),
+        "Tokens and seconds": f"{sum(each.tokens for each in training):,} tokens,"
+        f" {sum(each.training_seconds for each in training):,.0f} s of training,"
+        f" {sum(each.total_seconds for each in training):,.0f} s in all, over {len(runs)} run{several}",
+        "Waiting for data": f"{100 * max(each.data_wait_share for each in training):.2f} % of the training seconds at"
+        " most",
+        "Padding": f"{mean_percent(each.padding_share for each in data)} of the positions",
+        "Dropped chunks of one sentence": f"{mean_percent(each.dropped_chunk_share for each in data)} of the chunks,"
+        f" with {mean_percent(each.dropped_text_share for each in data)} of the text",
         "Shares of the pair labels": ", ".join(
             f"{kind} {min(of_runs):.3f} to {max(of_runs):.3f} ({len(of_runs)} run{'s' if len(of_runs) > 1 else ''})"
             for kind, of_runs in shares.items()
         ),
-        "Runs finished": values("finished"),
+        "Runs finished": distinct(each.finished for each in made),
     }
     return "\n".join(f"- {key}: {value}" for key, value in lines.items())
 
 
-def _commits(runs: Sequence[Run]) -> str:
+def _commits(made: Sequence[Provenance]) -> str:
     """The commits of the code, if recorded; runs of an installed package have none."""
-    found = [run["commit"] for run in runs if isinstance(run.get("commit"), str)]
-    without = f" ({len(runs) - len(found)} of {len(runs)} runs have none)" if len(found) < len(runs) else ""
-    return f"commit {'; '.join(dict.fromkeys(found))}{without}, " if found else ""
+    found = [each.code for each in made if each.code]
+    without = f" ({len(made) - len(found)} of {len(made)} runs have none)" if len(found) < len(made) else ""
+    return f"commit {distinct(found)}{without}, " if found else ""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from albert_lab.runs.results import TRAINING_SPEED
-from albert_lab.studies.table import Row, Run
+from albert_lab.studies.table import Row
 
 
 def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = TRAINING_SPEED) -> list[float | None]:
@@ -23,20 +23,11 @@ def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = T
     return [None if base is None or speed is None else speed.mean / base.mean for speed in speeds]
 
 
-def hardware(run: Run) -> str:
-    """What computed a run: the names of its GPUs, or its machine."""
-    devices = run.get("devices")
-    # Older tables only have the kind of device, not its name.
-    named = devices if isinstance(devices, str) else run.get("device", "")
-    machine = run.get("machine")
-    return machine if named == "cpu" and isinstance(machine, str) else named
-
-
 def are_of_different_hardware(table: Sequence[Row]) -> bool:
     """Whether the speeds of rows cannot be compared: runs of one seed, or of any if seeds differ, ran on others."""
     found: dict[int, set[str]] = {}
     for row in table:
         for run in row.runs:
-            found.setdefault(run["seed"], set()).add(hardware(run))
-    has_same_seeds = len({frozenset(run["seed"] for run in row.runs) for row in table}) == 1
+            found.setdefault(run.seed, set()).add(run.record.provenance.hardware)
+    has_same_seeds = len({frozenset(run.seed for run in row.runs) for row in table}) == 1
     return any(len(names) > 1 for names in (found.values() if has_same_seeds else [set().union(*found.values())]))

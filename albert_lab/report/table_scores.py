@@ -1,19 +1,18 @@
 """The columns of a table as samples over seeds: their pooled spread, their floors, and averages of them."""
 
-import json
 import math
 from collections.abc import Sequence
 from functools import cached_property
 from statistics import fmean
 
 import numpy as np
-import pandas as pd
 
 from albert_lab.report.examples import ExampleScores, example_variance
 from albert_lab.report.statistics import Estimate, PooledSpread, Sample
-from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
+from albert_lab.score import Score, loss_name
 from albert_lab.studies.claim import Labels, name
-from albert_lab.studies.table import Row, Run
+from albert_lab.studies.table import Row, filled_columns
 
 # Computed here from the columns of the table of runs; likelihoods, so that higher is better, as with scores.
 AVERAGE_LEARNT = "average_learnt"
@@ -29,17 +28,10 @@ class TableScores:
     held-out loss in nats per token.
     """
 
-    def __init__(self, table: Sequence[Row], tunings: pd.DataFrame | None = None) -> None:
-        """Take the rows of a table.
-
-        Args:
-            table: its rows. Of rows with the same runs, only the first counts in the pooled spread.
-            tunings: one line per fine-tuning: run, column, the task that fills it, best in percent, and, if recorded,
-                the scores of its dev examples as JSON, with dev, a fingerprint of these examples.
-        """
+    def __init__(self, table: Sequence[Row]) -> None:
+        """Take the rows of a table; of rows with the same runs, only the first counts in the pooled spread."""
         self.table = list(table)
-        self.columns = filled(tunings)
-        self._examples = _examples(tunings)
+        self.columns = {name: column.task for name, column in filled_columns(table).items()}
         self._spreads: dict[tuple[str, bool], tuple[PooledSpread, dict[int, int]]] = {}
 
     @cached_property
@@ -59,19 +51,19 @@ class TableScores:
         """A column by pre-training seed, or by round if it was measured side by side; empty if no run has it."""
         if column in row.rounds:
             return dict(enumerate(row.rounds[column]))
-        values = {run["seed"]: self._value(run, column) for run in row.runs}
+        values = {run.seed: self._value(run, column) for run in row.runs}
         return {seed: value for seed, value in values.items() if value is not None}
 
-    def _value(self, run: Run, column: str) -> float | None:
+    def _value(self, run: ReportedRun, column: str) -> float | None:
         if column == AVERAGE_LEARNT:
-            return _mean([_number(run, task) for task in self.learnt_tasks])
+            return _mean([run.numbers.get(task) for task in self.learnt_tasks])
         if column == AVERAGE_LIKELIHOOD:
-            loss = _mean([_number(run, f"{task}_loss") for task in self.learnt_tasks])
+            loss = _mean([run.numbers.get(loss_name(task)) for task in self.learnt_tasks])
             return None if loss is None else -loss
         if column == MLM_LIKELIHOOD:
-            loss = _number(run, "mlm_loss")
+            loss = run.numbers.get("mlm_loss")
             return None if loss is None else -loss
-        return _number(run, column)
+        return run.numbers.get(column)
 
     def estimate(self, weights: Sequence[tuple[float, Row]], column: str, *, is_log: bool = False) -> Estimate:
         """A weighted sum of row means over seeds and, if known, over examples.
@@ -105,7 +97,7 @@ class TableScores:
         if len(examples) == len(weights):
             noise, df = example_variance(examples, [weight for weight, _ in weights])
             return 1e4 * noise, df
-        answers = [run[f"{column}_n"] for _, row in weights for run in row.having(f"{column}_low")]
+        answers = [score.n for _, row in weights for score in _scores(row, column) if score.low is not None]
         if len(weights) > 1 or not answers:
             return 0.0, math.inf
         n, half = fmean(answers), 0.5 / fmean(answers)
@@ -115,12 +107,12 @@ class TableScores:
     def _examples_of(self, row: Row, task: str) -> ExampleScores | None:
         """The dev examples of a row, if all its fine-tuned runs recorded the same ones."""
         runs = row.having(task)
-        recorded = [self._examples[run["run"], task] for run in runs if (run["run"], task) in self._examples]
+        recorded = [each for run in runs if (each := _examples(run, task)) is not None]
         fingerprints = {fingerprint for fingerprint, _ in recorded}
         if len(recorded) < len(runs) or len(fingerprints) != 1:
             return None
         scores = np.stack([scores for _, scores in recorded])
-        return ExampleScores(tuple(run["seed"] for run in runs), scores, fingerprints.pop())
+        return ExampleScores(tuple(run.seed for run in runs), scores, fingerprints.pop())
 
     def _spread(self, column: str, is_log: bool) -> tuple[PooledSpread, dict[int, int]]:
         """The pooled spread of a column, and the index of each row in it."""
@@ -129,7 +121,7 @@ class TableScores:
             for row in self.table:
                 if not (values := self.sample(row, column)):
                     continue
-                runs = frozenset(run["run"] for run in row.runs)
+                runs = frozenset(run.name for run in row.runs)
                 if runs not in seen:
                     seen[runs] = len(samples)
                     samples.append({seed: math.log(value) if is_log else value for seed, value in values.items()})
@@ -140,7 +132,7 @@ class TableScores:
 
     def resolution(self, row: Row, column: str) -> float:
         """The step of one answer, in points; 0 if the metric is no count."""
-        if answers := [run[f"{column}_n"] for run in row.runs if run.get(f"{column}_n", math.nan) > 0]:
+        if answers := [score.n for score in _scores(row, column)]:
             return 100.0 / fmean(answers)
         members = self._members(column)
         if len(members) < 2:
@@ -156,9 +148,9 @@ class TableScores:
     def floor(self, row: Row, column: str) -> float | None:
         """The score of constant answers, in percent (for an average, the mean over its tasks); None if unknown."""
         runs = [run for run in row.runs if self._value(run, column) is not None]
-        own = [_number(run, f"{column}_floor") for run in runs]
-        of_members = [_mean([_number(run, f"{member}_floor") for member in self._members(column)]) for run in runs]
-        return _mean([first if first is not None else second for first, second in zip(own, of_members, strict=True)])
+        floors = [_floor(run, column) for run in runs]
+        of_members = [_mean([_floor(run, member) for member in self._members(column)]) for run in runs]
+        return _mean([first if first is not None else second for first, second in zip(floors, of_members, strict=True)])
 
     def lower_end(self, row: Row, column: str) -> float | None:
         """The lower end of the 95 % interval of a row's mean, over seeds and answers; None if unknown.
@@ -168,7 +160,8 @@ class TableScores:
         if not self.sample(row, column):
             return None
         found = self.estimate([(1.0, row)], column).interval
-        return found[0] if found else _mean([_number(run, f"{column}_low") for run in row.having(column)])
+        scores = _scores(row, column)
+        return found[0] if found else _mean([score.low for score in scores])
 
     def is_at_floor(self, row: Row, column: str) -> bool:
         """Whether a row has learnt nothing: the interval of its mean reaches down to the score of constant answers."""
@@ -208,9 +201,12 @@ class TableScores:
         return max(means.items(), key=lambda item: item[1])
 
 
-def _number(run: Run, column: str) -> float | None:
-    value = run.get(column)
-    return None if value is None or math.isnan(value) else float(value)
+def _scores(row: Row, column: str) -> list[Score]:
+    return [run.scores[column] for run in row.runs if column in run.scores]
+
+
+def _floor(run: ReportedRun, column: str) -> float | None:
+    return run.scores[column].floor if column in run.scores else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -219,26 +215,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def filled(tunings: pd.DataFrame | None) -> dict[str, str]:
-    """The task that fills each downstream column of a table."""
-    if tunings is None or tunings.empty:
-        return {}
-    return dict(zip(tunings["column"], tunings["task"], strict=True))
-
-
-def _examples(tunings: pd.DataFrame | None) -> dict[tuple[str, str], tuple[str, np.ndarray]]:
-    """The dev examples by run and task: their fingerprint, and the mean of each over fine-tuning seeds in [0, 1]."""
-    found: dict[tuple[str, str], list[tuple[str, np.ndarray]]] = {}
-    if tunings is None or "example_scores" not in tunings:
-        return {}
-    for line in tunings.to_dict("records"):
-        scores = json.loads(line["example_scores"]) if isinstance(line["example_scores"], str) else None
-        if scores:
-            found.setdefault((line["run"], line["task"]), []).append(
-                (str(line["dev"]), np.asarray(scores, dtype=float))
-            )
-    return {
-        key: (of_seeds[0][0], np.mean([scores for _, scores in of_seeds], axis=0))
-        for key, of_seeds in found.items()
-        if len({fingerprint for fingerprint, _ in of_seeds}) == 1
-    }
+def _examples(run: ReportedRun, task: str) -> tuple[str, np.ndarray] | None:
+    """The dev examples of a task: their fingerprint, and the mean of each over fine-tuning seeds in [0, 1]."""
+    records = [record for column in run.columns if column.task == task for record in column.finetunings]
+    scores = [record.example_scores for record in records if record.example_scores]
+    fingerprints = {record.dev.fingerprint for record in records if record.example_scores}
+    return (fingerprints.pop(), np.mean(scores, axis=0)) if len(fingerprints) == 1 else None

@@ -7,18 +7,17 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-import pandas as pd
-
 from albert_lab.report import agreement
+from albert_lab.report.alarms import sentence
 from albert_lab.report.claims import ALPHA, FEWEST_SEEDS, Decision, Verdict, companions, decide
 from albert_lab.report.statistics import POWER, Components, components
-from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores, filled
+from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
-from albert_lab.score import NOT_ABOVE_BAGS
+from albert_lab.score import BAGS
 from albert_lab.studies.checks import Greater, Ratio
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment, scores
-from albert_lab.studies.table import Row, axis_labels, half_up
+from albert_lab.studies.table import Row, axis_labels, filled_columns, half_up
 
 HOW_TO_READ = f"""\
 Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at\
@@ -62,44 +61,48 @@ STANDS_FOR = "Verdicts and alarms name rows by the paper's values; the values he
 MOST_NAMED = 2  # rows at a floor
 
 
-def section(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None) -> str:
+def filled(table: Sequence[Row]) -> dict[str, str]:
+    """The task that fills each downstream column of a table."""
+    return {name: column.task for name, column in filled_columns(table).items()}
+
+
+def section(experiment: Experiment, table: Sequence[Row]) -> str:
     """The text below the heading of the verdicts.
 
     Args:
         experiment: its claims.
         table: the rows of its table.
-        finetunings: one line per fine-tuning, as in TableScores, with its seed.
     """
-    columns = filled(finetunings)
-    decided = decide(experiment, table, finetunings)
+    columns = filled(table)
+    decided = decide(experiment, table)
     others = [
         verdict
-        for verdict in companions(experiment, table, finetunings)
+        for verdict in companions(experiment, table)
         if verdict.decision is not Decision.NOT_RUN  # as is the claim itself
     ]
     lines = [f"{number}. {_line(verdict, columns)}" for number, verdict in enumerate(decided, 1)]
     parts = ["\n".join(lines), HOW_TO_READ]
-    if notes := _notes(experiment, decided, TableScores(table, finetunings)):
+    if notes := _notes(experiment, decided, TableScores(table)):
         parts.append("\n".join(f"- {line}" for line in notes))
     if others:
         lines = [f"- {_companion_line(verdict, experiment, columns)}" for verdict in others]
         used = {verdict.claim.metric for verdict in others}
         words = "; ".join(f"`{measure}` {text}" for measure, text in MEASURES.items() if measure in used)
         parts += [f"{COMPANIONS} {words}. {WHY_LIKELIHOODS}", "\n".join(lines)]
-    if spread := _spread(experiment, table, finetunings):
+    if spread := _spread(experiment, table):
         parts.append(spread)
-    if agreeing := agreement.as_text(agreement.agreement(experiment, table, finetunings)):
+    if agreeing := agreement.as_text(agreement.agreement(experiment, table)):
         parts.append(agreeing)
     return "\n\n".join(parts)
 
 
-def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None) -> list[str]:
+def groups(experiment: Experiment, table: Sequence[Row]) -> list[str]:
     """One sentence per verdict that occurs, with the claims in words, and one on other measures that decide claims.
 
     A sentence of the paper that stands for several claims has their numbers in section(). The arguments are those of
     section().
     """
-    decided = decide(experiment, table, finetunings)
+    decided = decide(experiment, table)
     checks = Counter(verdict.claim.quote for verdict in decided)
     found = []
     for decision in Decision:
@@ -110,19 +113,17 @@ def groups(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFra
         if own:
             words = "; ".join(quote + _numbered(claims) for quote, claims in numbers.items())
             found.append(f"**{str(decision).capitalize()}**, {len(own)} of {len(decided)} claims: {words}.")
-    if lines := decided_by_companions(experiment, table, finetunings):
+    if lines := decided_by_companions(experiment, table):
         found.append(f"By measures that are not the paper's: {'; '.join(lines)}.")
     return found
 
 
-def decided_by_companions(
-    experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
-) -> list[str]:
+def decided_by_companions(experiment: Experiment, table: Sequence[Row]) -> list[str]:
     """A line for each claim that a measure decides which is not the paper's; arguments as for section()."""
-    columns = filled(finetunings)
+    columns = filled(table)
     return [
         f"**{verdict.decision}** “{verdict.claim.quote}” ({measure(verdict, columns)} {check(verdict)})"
-        for verdict in companions(experiment, table, finetunings)
+        for verdict in companions(experiment, table)
         if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
     ]
 
@@ -131,8 +132,8 @@ def _quote(verdict: Verdict) -> str:
     """The words of the paper, with a qualification if a score above chance is not above bags of tokens."""
     is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
     is_score = verdict.claim.metric in INTRINSIC
-    qualified = is_above and is_score and any(NOT_ABOVE_BAGS in line for line in verdict.alarms)
-    return f"“{verdict.claim.quote}”" + (f" ({NOT_ABOVE_BAGS})" if qualified else "")
+    qualified = is_above and is_score and any(alarm.floor == BAGS for alarm in verdict.alarms)
+    return f"“{verdict.claim.quote}”" + (f" (not above {BAGS})" if qualified else "")
 
 
 def _numbered(claims: Sequence[int]) -> str:
@@ -165,8 +166,8 @@ def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
     text += "" if verdict.p is None else f", corrected p {_p(verdict.p)}"
     text += f"; paper {papers_effect(verdict)}" if verdict.papers_effect is not None else ""
     # That a pair loss can be learnt from single segments concerns only its own score.
-    alarms = [line for line in verdict.alarms if verdict.claim.metric in INTRINSIC or NOT_ABOVE_BAGS not in line]
-    raised = f"Alarms: {'; '.join(alarms)}" if alarms else ""
+    alarms = [alarm for alarm in verdict.alarms if verdict.claim.metric in INTRINSIC or alarm.floor != BAGS]
+    raised = f"Alarms: {'; '.join(map(sentence, alarms))}" if alarms else ""
     return ". ".join(filter(None, (text, _power(verdict), raised))) + "."
 
 
@@ -219,18 +220,14 @@ def members_at_floor(here: TableScores) -> str:
     return f"Tasks of the average at the floor of constant answers: {'; '.join(found)}." if found else ""
 
 
-def as_data(
-    experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
-) -> list[dict[str, Any]]:
+def as_data(experiment: Experiment, table: Sequence[Row]) -> list[dict[str, Any]]:
     """The verdicts on the paper's claims as plain values; missing values are null."""
-    return _values(decide(experiment, table, finetunings), filled(finetunings))
+    return _values(decide(experiment, table), filled(table))
 
 
-def companions_as_data(
-    experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None = None
-) -> list[dict[str, Any]]:
+def companions_as_data(experiment: Experiment, table: Sequence[Row]) -> list[dict[str, Any]]:
     """The verdicts by measures that are not the paper's, in the same form."""
-    return _values(companions(experiment, table, finetunings), filled(finetunings))
+    return _values(companions(experiment, table), filled(table))
 
 
 def _values(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -252,7 +249,7 @@ def _values(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict
             "paper": None if verdict.papers_effect is None else float(verdict.papers_effect),
             "seeds_needed": verdict.seeds,
             "reason": "; ".join(filter(None, (verdict.reason, verdict.lack))) or None,
-            "alarms": list(verdict.alarms),
+            "alarms": [sentence(alarm) for alarm in verdict.alarms],
         }
         for verdict in decided
     ]
@@ -325,25 +322,21 @@ def _power(verdict: Verdict) -> str:
     return f"{verdict.seeds} seeds would decide an effect of the paper's size (power {100 * POWER:.0f} %)"
 
 
-def _spread(experiment: Experiment, table: Sequence[Row], finetunings: pd.DataFrame | None) -> str:
+def _spread(experiment: Experiment, table: Sequence[Row]) -> str:
     """The spread due to fine-tuning and to pre-training, of every claimed score; empty with one fine-tuning seed."""
-    if finetunings is None or finetunings.empty or not finetunings.duplicated(["run", "task"]).any():
-        return ""
-    by_run: dict[tuple[str, str], list[float]] = {}
-    for line in finetunings.to_dict("records"):
-        by_run.setdefault((line["column"], line["run"]), []).append(float(line["best"]))
-    lines = []
-    for column, task in filled(finetunings).items():
-        if column not in {claim.metric for claim in experiment.claims}:
-            continue
+    metrics = {claim.metric for claim in experiment.claims}
+    has_several, lines = False, []
+    for name_of_column, task in filled(table).items():
         for row in table:
-            values = [by_run[column, run["run"]] for run in row.runs if (column, run["run"]) in by_run]
-            if not values:
+            tuned = [each for run in row.runs for each in run.columns if each.column == name_of_column]
+            has_several = has_several or any(len(each.finetunings) > 1 for each in tuned)
+            values = [[record.best.main.value for record in each.finetunings] for each in tuned]
+            if name_of_column not in metrics or not values:
                 continue
             found = components(values)
             if found.pretraining is not None or found.finetuning is not None:
                 lines.append(f"- `{task}`, {name(row.labels)}: {_sources(found)}")
-    if not lines:
+    if not lines or not has_several:
         return ""
     heading = "Standard deviations in points by source, where runs were fine-tuned with several seeds:"
     return "\n".join([heading, "", *lines])

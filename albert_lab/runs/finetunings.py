@@ -21,9 +21,6 @@ from albert_lab.tasks.task import TaskConfig, load_start, load_task
 if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
     from albert_lab.tasks.model import InitialModel
 
-# The mean of the paper's five tasks: the last column of its tables.
-AVERAGE = "average"
-AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
 FAILURE = "failure.json"
 
 

@@ -1,6 +1,6 @@
 """The change by each layer of a finished run: measured once on its final checkpoint and stored in its folder."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +10,12 @@ from albert_lab.errors import ConfigError
 from albert_lab.messages import with_progress
 from albert_lab.runs import ancestry, results, states
 from albert_lab.runs import run as runs
+from albert_lab.runs.layer_numbers import Layer
 from albert_lab.storage import write_atomically
 
-# Columns of layers.csv besides the choice of tokens.
-LAYER_COLUMNS = ("layer", "l2_distance", "cosine_similarity", "degrees")
+REMEDY = "remove it, and layers are measured again"
 
-if TYPE_CHECKING:  # they load pandas and torch, which the status of runs does not need
-    import pandas as pd
-
+if TYPE_CHECKING:  # it loads torch, which the status of runs does not need
     from albert_lab.training.layer_similarity import LayerChange
 
 
@@ -31,28 +29,22 @@ def measurable(folder: Path, *, most: int) -> list[Path]:
     return sorted(found, key=lambda run: (run / runs.RUN_FILE).stat().st_mtime, reverse=True)[:most]
 
 
-def table(folders: Iterable[Path], say: Callable[[str], None]) -> "pd.DataFrame":
-    """The layers of runs, measured if necessary: one row per run (with its corpus), choice of tokens and layer.
+def of_run(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
+    """The change by each layer of a run, for each choice of tokens; measured if necessary.
 
     Raises:
-        ConfigError: a run is not finished.
-        MissingDataError: the text or checkpoint of a run was removed.
+        ConfigError: the run is not finished.
+        MissingDataError: its text or checkpoint was removed.
     """
-    import pandas as pd
+    file = folder / results.LAYERS
+    if not file.exists():
+        import pandas as pd
 
-    found = []
-    for folder in folders:
-        file = folder / results.LAYERS
-        if not file.exists():
-            say(f"measuring the layers of {folder.name}")
-            write_atomically(file, files.csv_text(pd.DataFrame(asdict(change) for change in _measure(folder, say))))
-        rows = files.read_csv(
-            file, text=("token",), numbers=LAYER_COLUMNS, remedy="remove it, and layers are measured again"
-        )
-        rows.insert(0, "run", folder.name)
-        rows.insert(1, "corpus", runs.read(folder).config.corpus.name)
-        found.append(rows)
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+        say(f"measuring the layers of {folder.name}")
+        write_atomically(file, files.csv_text(pd.DataFrame(asdict(change) for change in _measure(folder, say))))
+    rows = files.read_csv(file, text=("token",), remedy=REMEDY)
+    corpus = runs.read(folder).config.corpus.name
+    return files.check(file, [{"corpus": corpus} | line for line in rows.to_dict("records")], tuple[Layer, ...], REMEDY)
 
 
 def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":

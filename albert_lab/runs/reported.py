@@ -2,32 +2,56 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from statistics import fmean, median
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from albert_lab import files
 from albert_lab.errors import DamagedFileError
 from albert_lab.runs import results
+from albert_lab.runs.layer_numbers import Layer, layer_numbers
 from albert_lab.runs.results import RunRecord
+from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.records import FinetuningRecord
+from albert_lab.tasks.records import FinetuningRecord, summarize
 from albert_lab.tasks.task import TaskConfig
 
 FOLDER = "runs"  # of a report
 REMEDY = "put it back, or run the command of the report, which writes it again"
 
 
-class _ReportPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+# The mean of the paper's five tasks: the last column of its tables.
+AVERAGE = "average"
+AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
+_FORM = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class FilledColumn(_ReportPart):
+class CurvePoint(BaseModel):
+    """An evaluation during training: where it was, and its scores in percent, their n and losses by name."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+    __pydantic_extra__: dict[str, int | float | None]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    step: int
+    training_seconds: float
+
+    def value(self, name: str) -> float | None:
+        """A number by its name; None if this evaluation does not have it."""
+        return getattr(self, name, None)
+
+
+@dataclass(frozen=True)
+class FilledColumn:
     """A downstream column of a run's row: the task that fills it, and its fine-tunings by seed.
 
     The task's main score is the mean of metrics; official_examples and note come from the task's file.
     """
+
+    __pydantic_config__ = _FORM
 
     column: str
     task: str
@@ -35,23 +59,51 @@ class FilledColumn(_ReportPart):
     metrics: tuple[str, ...]
     official_examples: dict[str, int]
     note: str
-    finetunings: tuple[FinetuningRecord, ...]
+    finetunings: Annotated[tuple[FinetuningRecord, ...], Field(min_length=1)]
+
+    @cached_property
+    def score(self) -> Score:
+        """The median over fine-tuning seeds, of the best checkpoint on dev; its loss is that of the last step.
+
+        The checkpoints of a task with constant answers all score the same, and the first of them would be taken for
+        the loss, after a few steps of fine-tuning. The interval is Wilson's for a share of n answers: too wide for F1,
+        where an answer scores between 0 and 1; correlations have none.
+        """
+        found = summarize(self.finetunings)
+        return found.best.model_copy(update={"loss": found.last.loss})
+
+    @cached_property
+    def parts(self) -> dict[str, float]:
+        """The median of every score of the task, such as F1 and EM, by its column: the task and the score."""
+        names = self.finetunings[0].best.scores
+        return {
+            part_name(self.task, name): median(record.best.scores[name].value for record in self.finetunings)
+            for name in names
+        }
 
 
-class ReportedRun(_ReportPart):
+def part_name(task: str, score: str) -> str:
+    """The column of one of the scores of a task, such as squad1_f1."""
+    return f"{task}_{score}"
+
+
+@dataclass(frozen=True)
+class ReportedRun:
     """All data of a run in a report.
 
     Attributes:
         record: its results.json.
         columns: the downstream columns that its fine-tunings fill.
-        curve: its evaluations during training, oldest first, as rows of a table.
+        curve: its evaluations during training, oldest first.
         layers: the change by each layer, for each choice of tokens; empty if not measured.
     """
 
+    __pydantic_config__ = _FORM
+
     record: RunRecord
     columns: tuple[FilledColumn, ...] = ()
-    curve: tuple[dict[str, Any], ...] = ()
-    layers: tuple[dict[str, Any], ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
+    layers: tuple[Layer, ...] = ()
 
     @property
     def name(self) -> str:
@@ -59,9 +111,35 @@ class ReportedRun(_ReportPart):
         return self.record.name
 
     @property
+    def seed(self) -> int:
+        """Its seed."""
+        return self.record.config.seed
+
+    @property
     def identities(self) -> set[str]:
         """The identities of its fine-tunings (tasks.records.identity_of)."""
         return {record.identity for column in self.columns for record in column.finetunings}
+
+    @cached_property
+    def scores(self) -> dict[str, Score]:
+        """Its scores: those on held-out text by their names, those of fine-tuned tasks by the names of the tasks."""
+        return self.record.scores | {column.task: column.score for column in self.columns}
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        """Every number that a table, a claim or a figure can be about, by name; what the run lacks is left out."""
+        record = self.record
+        found: dict[str, float | None] = {name: score.value for name, score in self.scores.items()}
+        found |= {loss_name(name): score.loss for name, score in self.scores.items()}
+        for column in self.columns:
+            found |= column.parts
+        values = {column.column: column.score.value for column in self.columns}
+        if set(AVERAGED) <= set(values):
+            found[AVERAGE] = fmean(values[column] for column in AVERAGED)
+        found |= {"parameters": record.parameters["total"], "encoder_parameters": record.parameters["encoder"]}
+        found |= {"train_flops_per_token": record.train_flops_per_token, **record.training.model_dump()}
+        found |= layer_numbers(self.layers, record.config.model.hidden_size)
+        return {name: float(value) for name, value in found.items() if value is not None}
 
     def filling(self, tasks: Mapping[str, str], identities: Collection[str]) -> "ReportedRun":
         """The run with only the fine-tunings of these identities, in the columns that these tasks fill."""
@@ -75,20 +153,19 @@ class ReportedRun(_ReportPart):
                 if record.identity in identities
             }
             if records:
-                changed = {"column": column, "finetunings": tuple(records.values())}
-                found.append(of_task[0].model_copy(update=changed))
-        return self.model_copy(update={"columns": tuple(found)})
+                found.append(replace(of_task[0], column=column, finetunings=tuple(records.values())))
+        return replace(self, columns=tuple(found))
 
     def joined(self, other: "ReportedRun") -> "ReportedRun":
         """The run, completed from another report of the same training: further fine-tunings, curve and layers."""
         own = self.identities
         further = [
-            column.model_copy(update={"finetunings": records})
+            replace(column, finetunings=records)
             for column in other.columns
             if (records := tuple(record for record in column.finetunings if record.identity not in own))
         ]
-        changed = {"curve": self.curve or other.curve, "layers": self.layers or other.layers}
-        return self.model_copy(update={"columns": (*self.columns, *further), **changed})
+        curve, layers = self.curve or other.curve, self.layers or other.layers
+        return replace(self, columns=(*self.columns, *further), curve=curve, layers=layers)
 
 
 def filled_column(column: str, task: TaskConfig, records: Iterable[FinetuningRecord]) -> FilledColumn:
@@ -111,7 +188,7 @@ def file_of(report: Path, run: str) -> Path:
 
 def write(report: Path, run: ReportedRun) -> None:
     """Write a run into a report's folder, atomically: JSON with one line per part, so that diffs are readable."""
-    content = run.model_dump(mode="json")
+    content = TypeAdapter(ReportedRun).dump_python(run, mode="json")
     parts = [f"{json.dumps(key)}: {_lines(value)}" for key, value in content.items()]
     file = file_of(report, run.name)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -144,10 +221,10 @@ def read_all(report: Path) -> list[ReportedRun]:
     return [read(file) for file in sorted((report / FOLDER).glob("*.json"))]
 
 
-def curve(folder: Path) -> tuple[dict[str, Any], ...]:
+def curve(folder: Path) -> tuple[CurvePoint, ...]:
     """The learning curve in a run folder: one entry per evaluation during training, with accuracies in percent."""
     return tuple(
-        {key: value for key, value in line.items() if key != "event"}
+        CurvePoint.model_validate({key: value for key, value in line.items() if key != "event"})
         for line in results.read_metrics(folder)
         if line.get("event") == "evaluation"
     )

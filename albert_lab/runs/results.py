@@ -1,21 +1,22 @@
 """The record of one run, and its log."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from albert_lab import files
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
 from albert_lab.errors import DamagedFileError
 from albert_lab.naming import Name
-from albert_lab.score import Score
+from albert_lab.runs import commit
+from albert_lab.score import BAGS, CHANCE, Alarm, Score
 from albert_lab.storage import write_atomically
 
 RECORD = "results.json"
 METRICS = "metrics.jsonl"
 LAYERS = "layers.csv"
-
+_COMMIT_DIGITS = 12  # they identify it
 
 REMEDY = "put it back, or remove the folder of the run, and the run is made again"
 
@@ -34,6 +35,17 @@ class _Line(BaseModel):
 
 class _RecordPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def having(*keys: str) -> AfterValidator:
+    """A check that a mapping has these keys."""
+
+    def check_keys(content: dict[str, Any]) -> dict[str, Any]:
+        if missing := [key for key in keys if key not in content]:
+            raise ValueError(f"{missing[0]} is missing")
+        return content
+
+    return AfterValidator(check_keys)
 
 
 class Training(_RecordPart):
@@ -55,8 +67,6 @@ class Training(_RecordPart):
     final_loss: float
 
 
-# Summaries of the layers of a run, if measured (report/layers.py).
-LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
 TRAINING_SPEED, INFERENCE_SPEED = "tokens_per_second", "inference_tokens_per_second"
 
 # Columns of the table of runs that are neither scores nor settings.
@@ -126,6 +136,34 @@ class Provenance(_RecordPart):
     processes_from_step: dict[int, int] = {}
     micro_batch_size: int | None = None
 
+    @property
+    def machine(self) -> str:
+        """The machine in words."""
+        return f"{self.platform}, {self.processor}, {self.cores} cores"
+
+    @property
+    def hardware(self) -> str:
+        """What computed the run: the names of its GPUs, or its machine."""
+        return self.machine if self.device_names == "cpu" else self.device_names
+
+    @property
+    def device_names(self) -> str:
+        """The different devices of its processes; older records only have their kind."""
+        return ", ".join(sorted(set(self.devices))) or self.device
+
+    @property
+    def software(self) -> str:
+        """Python and the packages with their versions."""
+        return " ".join(["python", self.python, *(f"{name} {of}" for name, of in sorted(self.packages.items()))])
+
+    @property
+    def code(self) -> str | None:
+        """The commit by its first digits, and whether the checkout had other changes; None without a checkout."""
+        if not self.commit:
+            return None
+        digits = self.commit.removesuffix(commit.DIRTY)
+        return digits[:_COMMIT_DIGITS] + (" with uncommitted changes" if self.commit != digits else "")
+
 
 class RunRecord(_RecordPart):
     """The full record of a finished run; its file is written last and marks the run as done."""
@@ -133,16 +171,34 @@ class RunRecord(_RecordPart):
     name: Name
     results_version: int
     config: RunConfig
-    fingerprints: dict[str, str]
-    start_from: dict[str, str] | None = None
+    fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
+    start_from: Annotated[dict[str, str], having("run", "keep")] | None = None
     evaluation_set: str
-    parameters: dict[str, int]
+    parameters: Annotated[dict[str, int], having("total", "encoder")]
     train_flops_per_token: float
     scores: dict[str, Score]
     training: Training
     data: Data
-    alarms: tuple[str, ...]
+    alarms: tuple[Alarm, ...]
     provenance: Provenance
+
+    @field_validator("alarms", mode="before")
+    @classmethod
+    def _of_older_records(cls, alarms: Any, info: ValidationInfo) -> Any:
+        """In older records an alarm is a sentence that begins with the name of its score."""
+        if not isinstance(alarms, list | tuple) or not {"scores", "training"} <= info.data.keys():
+            return alarms
+        scores, steps = info.data["scores"], info.data["training"].steps
+        return [_alarm(each, scores, steps) if isinstance(each, str) else each for each in alarms]
+
+
+def _alarm(sentence: str, scores: dict[str, Score], steps: int) -> Alarm:
+    metric, floor = sentence.split(" ")[0], BAGS if f"not above {BAGS}" in sentence else CHANCE
+    score = scores.get(metric)
+    bound = score and (score.floor if floor == CHANCE else score.lexical_floor)
+    if score is None or bound is None:
+        raise ValueError(f"the alarm “{sentence}” is about no score of the record")
+    return Alarm(metric=metric, floor=floor, bound=bound, value=score.value, n=score.n, steps=steps)
 
 
 def write(folder: Path, record: RunRecord) -> None:

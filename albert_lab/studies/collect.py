@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from albert_lab import paths
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
@@ -13,7 +11,7 @@ from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import ensembles, study
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
 from albert_lab.studies.planning import PlannedPoint
-from albert_lab.studies.study import Study
+from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.studies.sweep import Outcome
 
 
@@ -44,7 +42,7 @@ def collect(
             averaged = [line for line in kept if line["run"] in names]
         else:
             averaged = ensembles.table(planned, experiment.ensemble.members, say)
-    return Study(experiment, points_table(planned, outcome, command), found, averaged)
+    return Study(experiment, study_points(planned, outcome, command), found, averaged)
 
 
 def runs(planned: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:
@@ -56,28 +54,32 @@ def runs(planned: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False
                 record=record,
                 columns=downstream.filled_columns(item.run, item.tasks, item.seeds),
                 curve=reported.curve(folder),
-                layers=_layers(folder, say) if with_layers else (),
+                layers=layers.of_run(folder, say) if with_layers else (),
             )
         elif recorded := item.recorded:
             yield recorded
 
 
-def _layers(folder: Path, say: Say) -> tuple[dict, ...]:
-    return tuple(layers.table([folder], say).drop(columns="run").to_dict("records"))
-
-
-def points_table(planned: Sequence[PlannedPoint], outcome: Outcome, command: str) -> pd.DataFrame:
-    """One row per point: its axes as run here and as in the paper, seed, run, and the reason if it is missing."""
-    rows = []
+def study_points(planned: Sequence[PlannedPoint], outcome: Outcome, command: str) -> list[StudyPoint]:
+    """The points as a study has them, with the reasons why a run or a fine-tuning is missing."""
+    found = []
     for item in planned:
-        row: dict[str, object] = {**item.point.as_columns()}
         config, here = item.point.config, states.state(item.run.folder)
         state = "done" if item.is_recorded else here
-        reason = outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end")
-        row |= {"seed": config.seed, "run": item.run.name, "state": state, "reason": reason}
-        row["failed_tasks"] = _lacking(item) if here == "done" else ""
-        rows.append(row | {"scale": config.scale.name, "corpus": config.corpus.name, "command": command})
-    return pd.DataFrame(rows)
+        point = StudyPoint(
+            values={axis: item.point.value(axis) for axis in item.point.row},
+            labels=item.point.row,
+            seed=config.seed,
+            run=item.run.name,
+            state=state,
+            reason=outcome.failures.get(item.run.name, "" if state == "done" else "stopped before its end"),
+            failed_tasks=_lacking(item) if here == "done" else "",
+            scale=config.scale.name,
+            corpus=config.corpus.name,
+            command=command,
+        )
+        found.append(point)
+    return found
 
 
 def _lacking(item: PlannedPoint) -> str:

@@ -15,7 +15,8 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
 from albert_lab.naming import Name
 from albert_lab.runs import results
-from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.runs.layer_numbers import LAYER_NUMBERS
+from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.checks import Claim
 from albert_lab.studies.figure import FIGURES
@@ -182,7 +183,7 @@ class Experiment(_ExperimentPart):
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
         metrics = {*scores(), *map(loss_name, scores()), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
-        metrics |= set(results.LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
+        metrics |= set(LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
         for number, claim in enumerate(self.claims, 1):
             try:
                 claim.fit(grid, metrics)

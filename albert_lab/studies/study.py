@@ -1,19 +1,18 @@
 """The data of a report, as files in its folder: the experiment, its points, its runs and its ensembles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-import pandas as pd
 from omegaconf import OmegaConf
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from albert_lab import files
-from albert_lab.errors import ConfigError
-from albert_lab.naming import check_name
-from albert_lab.runs import reported, tables
+from albert_lab.errors import ConfigError, DamagedFileError
+from albert_lab.naming import Name
+from albert_lab.runs import reported
 from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.runs.results import RunRecord
 from albert_lab.storage import write_atomically
@@ -21,19 +20,47 @@ from albert_lab.studies import side_by_side
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
 from albert_lab.studies.side_by_side import SideBySide
-from albert_lab.studies.table import Row, axes_of, rows
+from albert_lab.studies.table import Row
 
 EXPERIMENT, STUDY = "experiment.yaml", "study.json"
-_OF_EVERY_POINT = ("seed", "run", "state", "scale", "corpus", "command")
-_NAMES = ("run", "scale", "corpus")  # of files and folders
+_PAPER = "paper_"
 
 
-def _check_point(point: dict[str, str | int]) -> dict[str, str | int]:
-    if missing := [key for key in _OF_EVERY_POINT if key not in point]:
-        raise ValueError(f"{missing[0]} is missing")
-    for key in _NAMES:
-        check_name(str(point[key]))
-    return point
+class StudyPoint(BaseModel):
+    """A point that was asked for: values by axis as run here, labels by axis as in the paper, and what became of it.
+
+    reason says why the run is missing, failed_tasks which of its fine-tunings are.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    values: dict[str, str]
+    labels: dict[str, str]
+    seed: int
+    run: Name
+    state: str
+    reason: str = ""
+    failed_tasks: str = ""
+    scale: Name
+    corpus: Name
+    command: str
+
+    def as_columns(self) -> dict[str, str | int]:
+        """The point as one flat line: each axis, `paper_<axis>`, and the rest."""
+        papers = {f"{_PAPER}{axis}": label for axis, label in self.labels.items()}
+        return self.values | papers | self.model_dump(exclude={"values", "labels"})
+
+
+def _of_columns(columns: Any) -> Any:
+    """The fields of a point from its flat line in a file."""
+    if not isinstance(columns, Mapping):
+        return columns
+    axes = [str(key).removeprefix(_PAPER) for key in columns if str(key).startswith(_PAPER)]
+    if lacking := [axis for axis in axes if axis not in columns]:
+        raise ValueError(f"{lacking[0]} is missing")
+    values, labels = ({axis: str(columns[prefix + axis]) for axis in axes} for prefix in ("", _PAPER))
+    known = {*axes, *(_PAPER + axis for axis in axes)}
+    return {key: value for key, value in columns.items() if key not in known} | {"values": values, "labels": labels}
 
 
 class _StudyFile(BaseModel):
@@ -41,7 +68,9 @@ class _StudyFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    points: list[Annotated[dict[str, str | int], AfterValidator(_check_point)]] = Field(min_length=1)
+    points: list[
+        Annotated[StudyPoint, BeforeValidator(_of_columns), PlainSerializer(lambda point: point.as_columns())]
+    ] = Field(min_length=1)
     ensembles: list[dict[str, Any]]
 
 
@@ -51,69 +80,72 @@ class Study:
 
     Attributes:
         experiment: the experiment.
-        points: one line per point: each axis, `paper_<axis>`, seed, run, state, the reason if it is missing, the
-            fine-tunings that failed, scale, corpus and command.
+        points: the points that were asked for.
         runs: the finished runs.
         ensembles: one line per task whose fine-tunings were averaged.
         throughput: that of its rows, measured side by side; None if it was not measured.
     """
 
     experiment: Experiment
-    points: pd.DataFrame
+    points: Sequence[StudyPoint]
     runs: Sequence[ReportedRun]
     ensembles: Sequence[dict[str, Any]] = ()
     throughput: SideBySide | None = None
 
     @cached_property
-    def results(self) -> pd.DataFrame:
-        """The table of runs."""
-        return pd.DataFrame([tables.row(run) for run in self.runs])
-
-    @cached_property
-    def curves(self) -> pd.DataFrame:
-        """One line per run and evaluation during training."""
-        return self._table(tables.curve)
-
-    @cached_property
-    def finetunings(self) -> pd.DataFrame:
-        """One line per run and fine-tuning."""
-        return self._table(tables.finetunings)
-
-    @cached_property
-    def layers(self) -> pd.DataFrame:
-        """One line per run, choice of tokens and layer; empty if none were measured."""
-        return self._table(tables.layers)
-
-    def _table(self, lines: Callable[[ReportedRun], list[dict[str, Any]]]) -> pd.DataFrame:
-        return pd.DataFrame([line for run in self.runs for line in lines(run)])
-
-    @cached_property
     def rows(self) -> list[Row]:
-        """The rows of its table."""
-        found = rows(self.experiment, self.points, self.results)
-        return side_by_side.attached(found, self.throughput) if self.throughput else found
+        """The rows of its table, in the order of its points.
+
+        Raises:
+            ConfigError: runs that were scored on different held-out sets.
+        """
+        runs = {run.name: run for run in self.runs}
+        sets: dict[str, list[str]] = {}
+        found: dict[tuple[str, ...], Row] = {}
+        for point in self.points:
+            values, labels = ({axis: each[axis] for axis in self.axes} for each in (point.values, point.labels))
+            row = found.setdefault((*values.values(), *labels.values()), Row(labels, values, [], {}))
+            if run := runs.get(point.run):
+                row.runs.append(run)
+                sets.setdefault(run.record.evaluation_set, []).append(run.name)
+            else:
+                row.missing[point.run] = point.reason or "its record is not in this report"
+        if len(sets) > 1:
+            groups = "; ".join(", ".join(names) for names in sets.values())
+            raise ConfigError(f"these runs were scored on different held-out sets and make no table: {groups}")
+        rows = list(found.values())
+        return side_by_side.attached(rows, self.throughput) if self.throughput else rows
 
     @property
     def examples(self) -> list[RunRecord]:
         """The record of the first run of each row that has runs; rows of the same runs have one together."""
-        first = dict.fromkeys(row.runs[0]["run"] for row in self.rows if row.runs)
-        records = {run.name: run.record for run in self.runs}
-        return [records[name] for name in first]
+        return list({row.runs[0].name: row.runs[0].record for row in self.rows if row.runs}.values())
+
+    @property
+    def finished(self) -> list[ReportedRun]:
+        """The runs of its rows, each once."""
+        return list({run.name: run for row in self.rows for run in row.runs}.values())
+
+    @property
+    def seeds(self) -> int:
+        """The number of pre-training seeds asked for."""
+        return len({point.seed for point in self.points})
 
     @property
     def axes(self) -> list[str]:
-        """The axes of its table."""
-        return axes_of(self.experiment, self.points)
+        """The axes of its table: the experiment's, then those that the command line added."""
+        asked, own = self.points[0].labels, self.experiment.axes
+        return [axis for axis in own if axis in asked] + [axis for axis in asked if axis not in own]
 
     @property
     def scale(self) -> str:
         """The scale of its points."""
-        return str(self.points["scale"].iloc[0])
+        return self.points[0].scale
 
     @property
     def corpus(self) -> str:
         """The corpus of its points."""
-        return str(self.points["corpus"].iloc[0])
+        return self.points[0].corpus
 
 
 def write(folder: Path, study: Study) -> None:
@@ -125,30 +157,12 @@ def write(folder: Path, study: Study) -> None:
         reported.write(folder, run)
     content = study.experiment.model_dump(mode="json", exclude={"name"})
     write_atomically(folder / EXPERIMENT, OmegaConf.to_yaml(OmegaConf.create(content)))
-    found = _StudyFile(points=study.points.to_dict("records"), ensembles=list(study.ensembles))
+    found = _StudyFile.model_construct(points=list(study.points), ensembles=list(study.ensembles))
     write_atomically(folder / STUDY, found.model_dump_json(indent=1) + "\n")
     kept = {reported.file_of(folder, run.name) for run in study.runs}
     for file in (folder / reported.FOLDER).glob("*.json"):
         if file not in kept and file.is_file():
             file.unlink()
-
-
-def write_tables(folder: Path, study: Study) -> None:
-    """Write the tables of a study into a report's folder as CSV files, for spreadsheets; no command reads them."""
-    found = {
-        "points": study.points,
-        "results": study.results,
-        "curves": study.curves,
-        "finetuning": study.finetunings,
-        "layers": study.layers,
-        "ensembles": pd.DataFrame(study.ensembles),
-    }
-    for name, table in found.items():
-        file = folder / f"{name}.csv"
-        if table.empty:
-            file.unlink(missing_ok=True)
-        else:
-            write_atomically(file, files.csv_text(table))
 
 
 def read(folder: Path) -> Study:
@@ -160,10 +174,13 @@ def read(folder: Path) -> Study:
     if not (folder / STUDY).is_file():
         raise ConfigError(f"{folder} is no report: it has no {STUDY} beside {EXPERIMENT}")
     content = files.read_json(folder / STUDY, _StudyFile, REMEDY)
-    order = {str(point["run"]): place for place, point in enumerate(content.points)}
+    axes = {(*point.labels,) for point in content.points}
+    if len(axes) > 1:
+        raise DamagedFileError(folder / STUDY, "its points have different axes", REMEDY)
+    order = {point.run: place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
-    experiment, points = read_experiment(folder / EXPERIMENT), pd.DataFrame(content.points)
-    return Study(experiment, points, runs, content.ensembles, side_by_side.read(folder))
+    experiment = read_experiment(folder / EXPERIMENT)
+    return Study(experiment, content.points, runs, content.ensembles, side_by_side.read(folder))
 
 
 def ensembles_of(folder: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch
 from albert_lab.data.stages import StageData, StagedBatches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
-from albert_lab.score import Score, loss_name, shortfall
+from albert_lab.score import Alarm, Score, alarm, loss_name
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.evaluate import PAIR_ACCURACIES, DivergedError, Evaluator, ForwardPasses, StoppedError
@@ -71,7 +71,7 @@ class Pretraining:
     data_wait_share: float
     peak_memory_bytes: int
     final_loss: float
-    alarms: tuple[str, ...]
+    alarms: tuple[Alarm, ...]
     shown: DataCounts
     stages: tuple[StageData, ...]
     processes: dict[int, int]
@@ -155,7 +155,7 @@ class Pretrainer:
         self.curve_points = 0
         self.saved_at = 0
         self.last_losses: list[float] = []
-        self.alarms: list[str] = []
+        self.alarms: list[Alarm] = []
         self.process_counts: dict[int, int] = {}
 
     @property
@@ -352,11 +352,8 @@ class Pretrainer:
         """Raise an alarm for each objective of the model with a score not above constant answers or bags of tokens."""
         negatives = {kind for kind in self.evaluator.kinds if kind != "consecutive"}
         own = {"mlm_accuracy"} | {name for name, (_, kind) in PAIR_ACCURACIES.items() if kind in negatives}
-        for name in sorted(own):
-            if lack := shortfall(scores[name]):
-                score = scores[name]
-                alarm = f"{name} {score.value:.1f} % (n = {score.n:,}) is {lack} after {self.steps:,} steps"
-                self.alarms.append(alarm)
+        found = (alarm(name, scores[name], self.steps) for name in sorted(own))
+        self.alarms += [each for each in found if each]
 
     def _peak_memory(self) -> int:
         return max(self.peak_memory_bytes, peak_memory_bytes(self.device))

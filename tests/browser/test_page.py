@@ -150,9 +150,8 @@ def test_pointing_at_a_curve_shows_its_run_and_value(visit, folder):
         visit.page.touchscreen.tap(x, y)
     else:
         visit.page.mouse.move(x, y)
-    curves = study.read(folder).curves
-    score = curves["mlm_accuracy"].iloc[-1]
-    run = curves["run"].iloc[-1]
+    last = study.read(folder).runs[-1]
+    run, score = last.name, last.curve[-1].value("mlm_accuracy")
     assert visit.page.locator(".reading").inner_text() == f"{run}: held-out MLM accuracy {score:.1f} % at 400 steps."
     assert panel.locator(".line.chosen title").evaluate_all("titles => titles.map(title => title.textContent)") == [run]
     assert panel.locator(".at").get_attribute("visibility") == "visible"

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from records import toy_layer
 from toy_reports import toy_report, with_rounds
 
 from albert_lab import paths
@@ -83,7 +84,7 @@ def test_a_report_shows_its_figures_and_a_rebuilt_copy_has_the_same_bytes(tmp_pa
 def test_a_figure_without_data_is_named_and_not_drawn(tmp_path):
     folder = toy_report(tmp_path / "one", experiment.named("layer-similarity"), seeds=1)
     found = study.read(folder)
-    study.write(folder, replace(found, runs=[run.model_copy(update={"layers": ()}) for run in found.runs]))
+    study.write(folder, replace(found, runs=[replace(run, layers=()) for run in found.runs]))
     text = report.rebuild(folder).read_text()
     assert "*layer-similarity.* Nothing was recorded" in text
     assert not (folder / "layer-similarity.svg").exists()
@@ -151,11 +152,10 @@ def test_a_report_states_the_number_of_answers_of_its_curves(tmp_path):
 
 
 def test_with_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
-    found = study_of("sop-vs-nsp", tmp_path)
-    found.results["budget"] = "2 seconds"
+    found = study_of("same-wall-clock", tmp_path)
     panel = drawn(figures.learning_curves(found)).axes[0]
     assert panel.get_xlabel() == "training time (seconds)"
-    assert places(line_of(panel, "sop")) == [2, 4, 6, 8]
+    assert all(places(line) == [2, 4, 6, 8] for line in panel.lines)
 
 
 def test_a_pair_accuracy_is_drawn_with_the_score_of_a_constant_answer(tmp_path):
@@ -202,12 +202,19 @@ def test_the_sharing_tradeoff_has_a_marker_for_each_strategy_at_its_parameters(t
 
 def test_rows_beyond_the_paper_have_separate_markers(tmp_path):
     found = study.read(toy_report(tmp_path / "report", experiment.named("sharing"), seeds=1))
-    is_partly = found.points["sharing"].isin(["shared-attention", "shared-ffn"])
-    found.points.loc[is_partly, "paper_sharing"] = found.points.loc[is_partly, "sharing"].map(
-        {"shared-attention": "2-groups", "shared-ffn": "3-groups"}
-    )
-    found.points.loc[is_partly, "sharing"] = "groups"
-    figure = drawn(figures.sharing_tradeoff(figure_data(found)))
+    beyond = {"shared-attention": "2-groups", "shared-ffn": "3-groups"}
+    points = [
+        point.model_copy(
+            update={
+                "values": point.values | {"sharing": "groups"},
+                "labels": point.labels | {"sharing": beyond[point.labels["sharing"]]},
+            }
+        )
+        if point.labels["sharing"] in beyond
+        else point
+        for point in found.points
+    ]
+    figure = drawn(figures.sharing_tradeoff(figure_data(replace(found, points=points))))
     kinds = [text.get_text() for text in figure.legends[0].get_texts()]
     assert kinds == ["all-shared", "2-groups", "3-groups", "not-shared"]
     markers = {str(line.get_marker()) for line in figure.axes[0].lines if len(places(line)) == 1}
@@ -291,30 +298,19 @@ def test_the_newest_report_with_a_figure_is_found_or_its_command_is_named(tmp_pa
 
 
 def test_encoders_of_any_source_are_compared_in_one_figure_with_their_table(tmp_path):
-    table = pd.DataFrame(
-        {
-            "run": encoder,
-            "corpus": "sotu",
-            "layer": layer,
-            "token": token,
-            "l2_distance": 1.0,
-            "degrees": 9.0,
-            "n": 1200,
-        }
-        for encoder in ("mine", "theirs")
-        for token in ("cls", "mean")
-        for layer in (1, 2, 3)
-    )
-    files = plots.compare_layers([table.loc[:5], table.loc[6:], table.loc[:5]], tmp_path / "out")  # one of them twice
+    layers = [toy_layer(layer, token) for token in ("cls", "mean") for layer in (1, 2, 3)]
+    files = plots.compare_layers([("mine", layers), ("theirs", layers), ("mine", layers)], tmp_path / "out")
     assert [file.name for file in files] == ["layers.csv", "layer-similarity.png", "layer-similarity.svg"]
-    pd.testing.assert_frame_equal(pd.read_csv(files[0]), table)
+    table = pd.read_csv(files[0])
+    assert list(table["run"]) == ["mine"] * 6 + ["theirs"] * 6
+    assert list(table["layer"]) == [1, 2, 3] * 4
     assert re.search("<!-- theirs: n = 1,200 tokens of sotu -->", files[2].read_text())
 
 
 def test_different_encoders_of_one_name_are_refused(tmp_path):
-    table = pd.DataFrame([{"run": "mine", "corpus": "sotu", "token": "mean", "layer": 1, "degrees": 9.0, "n": 1200}])
+    mine, other = ([toy_layer(1, "mean", degrees=degrees)] for degrees in (8.0, 9.0))
     with pytest.raises(ConfigError, match="two sources have the name mine"):
-        plots.compare_layers([table, table.assign(degrees=8.0)], tmp_path)
+        plots.compare_layers([("mine", mine), ("mine", other)], tmp_path)
 
 
 def test_the_last_bits_of_coordinates_do_not_change_an_svg(tmp_path):

@@ -1,7 +1,6 @@
 import sys
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -42,19 +41,18 @@ def albert(tmp_path):
 def test_every_layer_of_bert_and_albert_is_measured(bert, albert, corpus):
     config = toy_config(corpus, "evaluation.num_pairs=10", "evaluation.batch_size=4")
     for folder in (bert, albert):
-        found = encoders.layers(folder, config, print)
-        assert list(found["layer"]) == [1, 2, 3, 1, 2, 3]
-        assert np.isfinite(found["degrees"]).all()
-        assert found["degrees"].gt(0).to_numpy().all()
-        assert list(found["n"])[:3] == [10] * 3
-    assert set(found["run"]) == {f"{albert.parent.name}/albert (albert, 3 layers, H = 16)"}
-    assert set(found["corpus"]) == {"files"}
+        name, found = encoders.layers(folder, config, print)
+        assert [each.layer for each in found] == [1, 2, 3, 1, 2, 3]
+        assert all(each.degrees > 0 for each in found)
+        assert [each.n for each in found][:3] == [10] * 3
+        assert {each.corpus for each in found} == {"files"}
+    assert name == f"{albert.parent.name}/albert (albert, 3 layers, H = 16)"
 
 
 def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
     """Neither the batches nor their padding change the result."""
     config = toy_config(corpus, "evaluation.num_pairs=7", "evaluation.batch_size=3", "max_sequence_length=20")
-    found = encoders.layers(bert, config, print)
+    _, found = encoders.layers(bert, config, print)
     encoder, tokenizer = BertModel.from_pretrained(bert).eval(), BertTokenizer.from_pretrained(bert)
     windows = encoders._windows(tokenizer, config, 20)
     alone = []
@@ -63,8 +61,8 @@ def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
         with torch.inference_mode():
             alone.append((encoder(input_ids=ids, output_hidden_states=True).hidden_states, torch.ones_like(ids)))
     expected = measure(alone)
-    assert list(found["degrees"]) == pytest.approx([change.degrees for change in expected], abs=1e-3)
-    assert list(found["l2_distance"]) == pytest.approx([change.l2_distance for change in expected], abs=1e-5)
+    assert [each.degrees for each in found] == pytest.approx([change.degrees for change in expected], abs=1e-3)
+    assert [each.l2_distance for each in found] == pytest.approx([change.l2_distance for change in expected], abs=1e-5)
 
 
 def test_windows_cover_all_held_out_documents_and_no_others(bert, corpus):
@@ -85,8 +83,8 @@ def test_windows_cover_all_held_out_documents_and_no_others(bert, corpus):
 
 
 def test_windows_are_not_longer_than_the_positions_of_the_encoder(bert, corpus):
-    found = encoders.layers(bert, toy_config(corpus, "max_sequence_length=64", "evaluation.num_pairs=4"), print)
-    assert max(found["n"].tolist()) <= 4 * 24
+    _, found = encoders.layers(bert, toy_config(corpus, "max_sequence_length=64", "evaluation.num_pairs=4"), print)
+    assert max(each.n for each in found) <= 4 * 24
 
 
 def test_without_transformers_the_package_is_named(bert, corpus, monkeypatch):
@@ -119,4 +117,5 @@ def test_an_encoder_without_a_pooler_is_measured(bert, corpus):
     kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("pooler")}
     assert len(kept) < len(tensors)
     save_file(kept, bert / "model.safetensors")
-    assert len(encoders.layers(bert, toy_config(corpus, "evaluation.num_pairs=2"), print)) == 6
+    _, found = encoders.layers(bert, toy_config(corpus, "evaluation.num_pairs=2"), print)
+    assert len(found) == 6

@@ -1,9 +1,11 @@
 """Tables with planted results: row means, seeds and noise of known size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from records import toy_run
 
+from albert_lab.score import Alarm, Score
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Row
 
@@ -27,12 +29,18 @@ def experiment(*claims: dict, paper: Mapping[str, str] | None = None) -> Experim
     return Experiment.model_validate(content)
 
 
-def table(values: Mapping[str, Sequence[float] | Mapping[int, float]], column: str = "average", **more) -> list[Row]:
-    """Rows with these values by seed, scores in percent."""
+def table(
+    values: Mapping[str, Sequence[float] | Mapping[int, float]],
+    column: str = "average",
+    *,
+    score: Callable[[float], float | Score] = float,
+    alarms: tuple[Alarm, ...] = (),
+) -> list[Row]:
+    """Rows with these values by seed, scores in percent; score makes more of a value than a number."""
     rows = []
     for label, of_seeds in values.items():
         pairs = of_seeds.items() if isinstance(of_seeds, Mapping) else enumerate(of_seeds)
-        runs = [{"run": f"{label}-{seed}", "seed": seed, column: value} | more for seed, value in pairs]
+        runs = [toy_run(f"{label}-{seed}", seed, {column: score(value)}, alarms=alarms) for seed, value in pairs]
         rows.append(Row(row(label), row(label), runs, {}))
     return rows
 

@@ -1,7 +1,7 @@
 from typing import Any
 
-import pandas as pd
 import pytest
+from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
 from statsmodels.stats.proportion import proportion_confint
 
 from albert_lab.report.agreement import Agreement, agreement, as_text, total
@@ -16,23 +16,28 @@ PAPERS_ORDER: dict[str, Any] = {"sop_accuracy": (52.0, 51.0, 60.0), "race": (30.
 def table(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> list[Row]:
     rows = []
     for place, loss in enumerate(LOSSES):
-        runs = [{"run": f"{loss}-{seed}", "seed": seed} for seed in range(seeds)]
-        for column, values in scores.items():
-            for run in runs:
-                run[column] = values[place] + 0.2 * ((run["seed"] + place) % 3)
+        runs = []
+        for seed in range(seeds):
+            noise = 0.2 * ((seed + place) % 3)
+            numbers = {column: values[place] + noise for column, values in scores.items()}
+            runs.append(toy_run(f"{loss}-{seed}", seed, numbers))
         rows.append(Row({"inter_sentence": loss}, {}, runs, {}))
     return rows
 
 
-def found(scores: dict[str, tuple[float, ...]], seeds: int = 3, tunings: pd.DataFrame | None = None) -> Agreement:
-    return agreement(experiment.named("sop-vs-nsp"), table(scores, seeds), tunings)
+def found(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> Agreement:
+    return agreement(experiment.named("sop-vs-nsp"), table(scores, seeds))
 
 
 def test_every_pair_of_rows_in_every_printed_score_counts_once():
     assert found(PAPERS_ORDER) == Agreement(6, 6, 6, 6)
     assert found({"race": (34.0, 31.0, 30.0)}) == Agreement(3, 0, 3, 0)
-    instead = pd.DataFrame({"column": ["race"], "task": ["next-paragraph"]})
-    assert found({"next-paragraph": (30.0, 31.0, 34.0)}, tunings=instead) == Agreement(3, 3, 3, 3)
+    instead = table({"next-paragraph": (30.0, 31.0, 34.0)})
+    for row in instead:
+        for place, run in enumerate(row.runs):
+            tuned = toy_column("race", toy_finetuning(run.name, "next-paragraph", 30.0, floor=0))
+            row.runs[place] = toy_run(run.name, run.seed, run.numbers, (tuned,))
+    assert agreement(experiment.named("sop-vs-nsp"), instead) == Agreement(3, 3, 3, 3)
 
 
 def test_a_pair_within_the_noise_is_not_decided():
@@ -51,16 +56,19 @@ def test_the_average_repeats_its_tasks_and_is_left_out():
 def test_a_row_at_the_floor_decides_no_pair():
     rows = table(PAPERS_ORDER)
     for row in rows:
-        for run in row.runs:
-            run["sop_accuracy_floor"] = 52.0
+        row.runs[:] = [
+            with_numbers(run, {"sop_accuracy": scored(run.numbers["sop_accuracy"], 52.0, 10**9)}) for run in row.runs
+        ]
     assert agreement(experiment.named("sop-vs-nsp"), rows) == Agreement(6, 6, 3, 3)
 
 
 def test_a_linear_probe_is_not_compared_with_a_trained_head():
     rows = table(PAPERS_ORDER)
     for place, by in enumerate(("linear probe", "head", "head")):
-        for run in rows[place].runs:
-            run["sop_accuracy_by"] = by
+        rows[place].runs[:] = [
+            with_numbers(run, {"sop_accuracy": scored(run.numbers["sop_accuracy"], 0, 10**9, by=by)})
+            for run in rows[place].runs
+        ]
     assert agreement(experiment.named("sop-vs-nsp"), rows) == Agreement(4, 4, 4, 4)
 
 
@@ -84,7 +92,6 @@ def test_the_papers_own_scores_agree_with_it(name):
     rows = []
     for cells in own.paper.rows:
         labels = {axis: cells[axis] for axis in own.axes}
-        run = {"run": str(labels), "seed": 0, "race": float(cells["race"])}
-        rows.append(Row(labels, {}, [run], {}))
+        rows.append(Row(labels, {}, [toy_run(str(labels), 0, {"race": float(cells["race"])})], {}))
     same = agreement(own, rows)
     assert same.pairs == same.agreeing > 0

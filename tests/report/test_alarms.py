@@ -1,46 +1,71 @@
-import pandas as pd
+from command import here
+from records import BAGS_ALARM, SOP_ALARM, toy_column, toy_finetuning, toy_run
+from toy import toy_overrides
 
+from albert_lab import paths
 from albert_lab.report import alarms
+from albert_lab.score import Alarm
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
 
-TUNINGS = pd.DataFrame({"task": ["race"], "column": ["race"], "title": ["RACE"], "metric": ["accuracy"]})
-SOP = "sop_accuracy 0.502 (n = 4,096) is not above chance (0.500) after 2,000 steps"
+MLM_ALARM = SOP_ALARM.model_copy(update={"metric": "mlm_accuracy"})
 
 
-def rows(*of_rows: list[dict]) -> list[Row]:
+def rows(*of_rows: list[tuple[Alarm, ...]]) -> list[Row]:
     found = []
     for number, runs in enumerate(of_rows):
-        named = [{"run": f"{number}-{seed}", "seed": seed} | run for seed, run in enumerate(runs)]
-        found.append(Row({"embedding_size": str(number)}, {"embedding_size": "1"}, named, {}))
+        made = [toy_run(f"{number}-{seed}", seed, {}, alarms=raised) for seed, raised in enumerate(runs)]
+        found.append(Row({"embedding_size": str(number)}, {"embedding_size": "1"}, made, {}))
     return found
 
 
-def section(table: list[Row], tunings: pd.DataFrame | None = None) -> str:
-    return alarms.section(experiment.named("sharing"), table, pd.DataFrame() if tunings is None else tunings)
+def section(table: list[Row]) -> str:
+    return alarms.section(experiment.named("sharing"), table)
 
 
 def test_each_row_is_one_line():
-    text = section(
-        rows([{"alarms": SOP}] * 3, [{"alarms": f"mlm_accuracy 0.1; {SOP}"}, {}], [{"alarms": float("nan")}])
-    )
-    assert text.splitlines() == [
+    assert section(rows([(SOP_ALARM,)] * 3, [(MLM_ALARM, SOP_ALARM), ()], [()])).splitlines() == [
         "- embedding_size=1: MLM at chance in 1 of 2 runs.",
         "- embedding_size=0: SOP at chance in all 3 runs.",
         "- embedding_size=1: SOP at chance in 1 of 2 runs.",
     ]
 
 
+def test_the_floor_of_an_alarm_is_named():
+    assert section(rows([(BAGS_ALARM,)], [()])) == (
+        "- embedding_size=0: SOP above chance, not above bags of tokens, in its one run."
+    )
+
+
 def test_an_alarm_of_a_table_without_axes_names_its_only_row():
-    table = [Row({}, {}, [{"run": "0", "seed": 0, "alarms": SOP}], {})]
+    table = [Row({}, {}, [toy_run("0", 0, {}, alarms=(SOP_ALARM,))], {})]
     assert section(table) == "- the only row: SOP at chance in its one run."
 
 
 def test_an_alarm_of_all_rows_is_one_line():
-    assert section(rows([{"alarms": SOP}] * 3, [{"alarms": SOP}] * 3)) == "- All 6 runs: SOP at chance."
+    assert section(rows([(SOP_ALARM,)] * 3, [(SOP_ALARM,)] * 3)) == "- All 6 runs: SOP at chance."
+    assert (
+        section(rows([(BAGS_ALARM,)], [(BAGS_ALARM,)])) == "- All 2 runs: SOP above chance, not above bags of tokens."
+    )
 
 
 def test_a_task_is_a_line_unless_every_run_is_above_constant_answers():
-    low, high = ({"race_low": low, "race_high": 50.0, "race_floor": 30.0} for low in (25.0, 35.0))
-    assert section(rows([low, high], [low, {}]), TUNINGS) == "- RACE: 2 of 3 runs are not above constant answers."
-    assert section(rows([high], [high, {}]), TUNINGS) == ""
+    def table(*values: float) -> list[Row]:
+        runs = []
+        for seed, value in enumerate(values):
+            tuned = toy_finetuning(f"{seed}", "race", value, interval=(value - 7, value + 7), floor=30.0)
+            runs.append(toy_run(f"{seed}", seed, {}, (toy_column("race", tuned),)))
+        return [Row({}, {}, [*runs, toy_run("untuned", 9, {})], {})]
+
+    # Of 200 answers, 31 % and 35 % are not above 30 %.
+    assert section(table(31.0, 35.0, 50.0)) == "- RACE: 2 of 3 runs are not above constant answers."
+    assert section(table(50.0)) == ""
+
+
+def test_an_alarm_in_training_is_a_line_on_the_page_of_its_report(corpus, own_home, runs_here):
+    learns_nothing = toy_overrides(corpus, "budget.value=2", "optimizer.learning_rate=1e-12")
+    ended = here("pretrain", *learns_nothing)
+    assert ended.returncode == 0, ended.stderr
+    (page,) = paths.reports().glob("*/*/report.html")
+    assert "SOP at chance in its one run." in page.read_text()
+    assert "SOP at chance in its one run." in ended.stdout

@@ -1,16 +1,16 @@
-import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
-import pandas as pd
 import pytest
 from planted import EMBEDDING_SIZES, claim, experiment, noisy, row, table
+from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
 
 from albert_lab.report.claims import Decision, Verdict, companions, decide, papers_effect, printed
 from albert_lab.report.statistics import power
-from albert_lab.runs.finetunings import AVERAGED
+from albert_lab.runs.reported import AVERAGED
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.table import Row
 
@@ -109,8 +109,7 @@ def test_being_at_chance_is_no_evidence_if_no_row_is_above_chance(best, decision
 def test_being_at_chance_is_no_evidence_for_a_row_that_has_not_learnt_its_task(own, decision):
     rows = table(around(50, 80), "sop_accuracy")
     for each in rows:
-        for run in each.runs:
-            run |= {"nsp_accuracy": own + run["seed"], "nsp_accuracy_floor": 50.0, "nsp_accuracy_n": 2000}
+        each.runs[:] = [with_numbers(run, {"nsp_accuracy": scored(own + run.seed)}) for run in each.runs]
     found = decide(experiment(CHANCE | {"trained_for": "nsp_accuracy"}), rows)[0]
     assert found.decision == decision
     assert ("nsp_accuracy" in found.reason) == (decision == "not learnt")
@@ -186,8 +185,8 @@ def test_claims_that_were_not_run_do_not_count_in_the_family():
 
 def test_identical_accuracies_over_few_answers_are_undecided():
     values = {"64": [50.0] * 3, "128": [52.5] * 3}
-    assert verdict(GREATER, values, average_n=40).decision is Decision.UNDECIDED
-    assert verdict(GREATER, values, average_n=4000).decision is Decision.SUPPORTED
+    assert verdict(GREATER, values, score=lambda value: scored(value, 0, 40)).decision is Decision.UNDECIDED
+    assert verdict(GREATER, values, score=lambda value: scored(value, 0, 4000)).decision is Decision.SUPPORTED
 
 
 def test_an_undecided_claim_has_the_number_of_seeds_for_an_effect_of_the_papers_size():
@@ -228,12 +227,15 @@ def test_runs_with_the_papers_scores_support_all_its_claims(name):
     rows = []
     for cells in found.paper.rows:
         labels = {axis: cells[axis] for axis in found.axes}
-        runs = [{"run": f"{labels}-{seed}", "seed": seed} for seed in range(5)]
-        for column in set(found.paper.columns) - {"parameters"}:
-            mean = printed(cells[column])
-            assert mean is not None
-            for run, noise in zip(runs, rng.normal(0, 0.05, 5), strict=True):
-                run[column] = float(mean) + noise
+        means = {column: printed(cells[column]) for column in set(found.paper.columns) - {"parameters"}}
+        runs = [
+            toy_run(
+                f"{labels}-{seed}",
+                seed,
+                {key: float(mean) + rng.normal(0, 0.05) for key, mean in means.items() if mean},
+            )
+            for seed in range(5)
+        ]
         rows.append(Row(labels, labels, runs, {}))
     for each in decide(found, rows):
         is_printed = not each.claim.metric.endswith("tokens_per_second")
@@ -295,11 +297,11 @@ def test_only_the_true_claims_of_a_table_are_supported():
 
 def learnt(values, column: str = "average", floor: float = 50.0, n: int = 2_000):
     """Rows of scores over so many answers, with what constant answers score."""
-    rows = table(values, column)
-    for each in rows:
-        for run in each.runs:
-            run |= {f"{column}_floor": floor, f"{column}_n": n, f"{column}_low": run[column] - 2.0}
-    return rows
+    return table(
+        values,
+        column,
+        score=lambda value: scored(value, floor, n, low=max(-100.0, value - 2), high=min(100.0, value + 2)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -355,9 +357,9 @@ def with_losses(losses: dict[str, float], means=(80, 82, 83, 84)):
     """Rows with averages, and with losses that lie closely around these."""
     rows = table(around(*means))
     for each in rows:
-        for run in each.runs:
-            loss = losses[each.labels["embedding_size"]] + 0.01 * SPREAD[run["seed"]] * (1 + len(each.labels))
-            run |= {"mlm_loss": loss} | {f"{task}_loss": loss / 4 for task in AVERAGED}
+        for place, run in enumerate(each.runs):
+            loss = losses[each.labels["embedding_size"]] + 0.01 * SPREAD[run.seed] * (1 + len(each.labels))
+            each.runs[place] = with_numbers(run, {"mlm_loss": loss} | {f"{task}_loss": loss / 4 for task in AVERAGED})
     return rows
 
 
@@ -386,8 +388,7 @@ def test_companions_are_a_separate_family():
 @pytest.mark.parametrize(("mlm", "decision"), [(5.0, "not learnt"), (9.0, "supported")])
 def test_the_loss_of_a_row_at_the_floor_of_its_accuracy_decides_nothing(mlm, decision):
     rows = with_losses({"64": 4.0, "128": 3.5, "256": 3.6, "768": 3.3})
-    for run in rows[0].runs:
-        run |= {"mlm_accuracy": mlm + SPREAD[run["seed"]], "mlm_accuracy_floor": 5.0, "mlm_accuracy_n": 2_000}
+    rows[0].runs[:] = [with_numbers(run, {"mlm_accuracy": scored(mlm + SPREAD[run.seed], 5.0)}) for run in rows[0].runs]
     found = companions(experiment(GREATER), rows)
     assert [str(each.decision) for each in found] == [decision, "supported"]
 
@@ -396,41 +397,50 @@ def test_without_losses_there_are_no_companions():
     assert companions(experiment(GREATER), table(around(80, 82))) == []
 
 
-def example_table(shift: float, seeds: int = 5, n: int = 200):
-    """Two rows that answer dev examples, each row in its own way, with a seed's noise far smaller than examples'."""
+def example_table(shift: float, seeds: int = 5, n: int = 200, *, known: Callable[[str], bool] = lambda run: True):
+    """Two rows that answer dev examples, each row in its own way, with a seed's noise far smaller than examples'.
+
+    Runs record their examples if they are known.
+    """
     rng = np.random.default_rng(3)
-    rows, tunings = [], []
+    rows = []
     for label, better in (("64", 0.0), ("128", shift)):
         own = rng.random(n) < 0.6 + better
         runs = []
         for seed in range(seeds):
             name = f"{label}-{seed}"
             right = [np.where(rng.random(n) < 0.02, ~own, own).astype(float) for _ in range(2)]
-            runs.append({"run": name, "seed": seed, "sst2": 100 * np.mean(right), "sst2_n": n})
-            tunings += [
-                {"run": name, "column": "sst2", "task": "sst2", "dev": "a", "example_scores": json.dumps(each.tolist())}
-                for each in right
+            tuned = [
+                toy_finetuning(name, "sst2", 100 * each.mean(), seed=number, n=n, floor=0, examples=each.tolist())
+                for number, each in enumerate(right)
             ]
+            if not known(name):
+                tuned = [each.model_copy(update={"example_scores": None}) for each in tuned]
+            numbers = {"sst2": float(100 * np.mean(right))}
+            runs.append(toy_run(name, seed, numbers, (toy_column("sst2", *tuned),)))
         rows.append(Row(row(label), row(label), runs, {}))
-    return rows, pd.DataFrame(tunings)
+    return rows
 
 
 def test_a_small_difference_within_the_noise_of_dev_examples_is_undecided():
     asked = experiment(GREATER | {"metric": "sst2"})
-    rows, tunings = example_table(0.05)
-    known, alone = decide(asked, rows, tunings)[0], decide(asked, rows, tunings.drop(columns="example_scores"))[0]
+    known, alone = decide(asked, example_table(0.05))[0], decide(asked, example_table(0.05, known=lambda run: False))[0]
     assert known.interval is not None
     assert alone.interval is not None
     assert known.effect == alone.effect
     assert known.interval[1] - known.interval[0] > 3 * (alone.interval[1] - alone.interval[0])
     assert (known.decision, alone.decision) == ("undecided", "supported")
-    assert decide(asked, *example_table(0.3))[0].decision is Decision.SUPPORTED
+    assert decide(asked, example_table(0.3))[0].decision is Decision.SUPPORTED
 
 
 def test_with_missing_or_different_examples_only_seeds_count():
     asked = experiment(GREATER | {"metric": "sst2"})
-    rows, tunings = example_table(0.05)
-    alone = decide(asked, rows)[0]
-    assert decide(asked, rows, tunings.query("run != '64-0'"))[0] == alone
-    assert decide(asked, rows, tunings.assign(dev=tunings.index.astype(str)))[0] == alone
-    assert decide(asked, rows, tunings.assign(example_scores="null"))[0] == alone
+    alone = decide(asked, example_table(0.05, known=lambda run: False))[0]
+    assert decide(asked, example_table(0.05, known=lambda run: run != "64-0"))[0] == alone
+    rows = example_table(0.05)
+    for run in rows[0].runs[:1]:
+        column = run.columns[0]
+        dev = column.finetunings[0].dev.model_copy(update={"fingerprint": "others"})
+        others = tuple(each.model_copy(update={"dev": dev}) for each in column.finetunings)
+        rows[0].runs[0] = toy_run(run.name, run.seed, run.numbers, (replace(column, finetunings=others),))
+    assert decide(asked, rows)[0] == alone

@@ -1,15 +1,15 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from records import toy_column, toy_finetuning, toy_record
-from test_report import report_of, toy_points, toy_runs
+from test_report import changed, report_of, toy_points, toy_runs
 from toy_reports import toy_report, with_rounds
 
 from albert_lab.errors import ConfigError
 from albert_lab.report import compare
-from albert_lab.runs.finetunings import AVERAGE, AVERAGED
-from albert_lab.runs.reported import ReportedRun
+from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.studies import experiment
 
 
@@ -21,7 +21,7 @@ def shifted(run: ReportedRun, points: float) -> ReportedRun:
     """The run with so many points more of SOP."""
     score = run.record.scores["sop_accuracy"]
     scores = run.record.scores | {"sop_accuracy": score.model_copy(update={"value": score.value + points})}
-    return run.model_copy(update={"record": run.record.model_copy(update={"scores": scores})})
+    return replace(run, record=run.record.model_copy(update={"scores": scores}))
 
 
 @pytest.fixture
@@ -74,9 +74,9 @@ def test_a_report_compared_with_itself_has_no_differences(before):
 
 
 def test_different_held_out_sets_are_reported(before, tmp_path):
-    points = toy_points(seeds=(0, 1, 2)).assign(scale="laptop")
-    changed = {"processor": "another", "commit": "f" * 40, "devices": ("NVIDIA H100",)}
-    provenance = toy_record().provenance.model_copy(update=changed)
+    points = [changed(point, scale="laptop") for point in toy_points(seeds=(0, 1, 2))]
+    other = {"processor": "another", "commit": "f" * 40, "devices": ("NVIDIA H100",)}
+    provenance = toy_record().provenance.model_copy(update=other)
     runs = toy_runs(points, evaluation_set="another", provenance=provenance)
     sides = compare.compare(before, folder(tmp_path / "after", points, runs))
     assert not sides.has_one_set
@@ -117,8 +117,8 @@ def test_a_row_of_only_one_side_is_shown_without_a_difference(before, tmp_path):
 
 
 def test_reports_without_a_row_in_common_are_refused(before, tmp_path):
-    points = toy_points(seeds=(0,), losses=("sop",)).drop(columns=["inter_sentence", "paper_inter_sentence"])
-    points = points.assign(sharing="groups", paper_sharing="groups", run="sop-0")
+    axes = {"sharing": "groups"}
+    points = [changed(point, values=axes, labels=axes) for point in toy_points(seeds=(0,), losses=("sop",))]
     other = report_of(tmp_path / "other", points, toy_runs(toy_points(seeds=(0,))))
     with pytest.raises(ConfigError, match="no row in common: .*inter_sentence=none.*sharing=groups"):
         compare.compare(before, other)
@@ -127,7 +127,7 @@ def test_reports_without_a_row_in_common_are_refused(before, tmp_path):
 def test_a_report_of_one_row_without_labels_is_named_so_if_no_row_is_in_common(before, tmp_path):
     points = toy_points(seeds=(0,), losses=("sop",))
     runs = toy_runs(points)
-    points = points.drop(columns=["inter_sentence", "paper_inter_sentence"])
+    points = [changed(point, values={}, labels={}) for point in points]
     other = report_of(tmp_path / "other", points, runs)
     with pytest.raises(ConfigError, match="inter_sentence=sop, and .*/other has one row without a label$"):
         compare.compare(before, other)
@@ -154,7 +154,7 @@ def test_averages_of_different_tasks_are_not_subtracted(tmp_path):
         tuned = []
         for run in toy_runs(points):
             columns = [toy_column(column, toy_finetuning(run.name, name, 40.0)) for column, name in tasks.items()]
-            tuned.append(run.model_copy(update={"columns": tuple(columns)}))
+            tuned.append(replace(run, columns=tuple(columns)))
         return folder(tmp_path / task, points, tuned)
 
     official, instead = report_with("race"), report_with("next-paragraph")

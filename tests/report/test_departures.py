@@ -3,11 +3,10 @@ from records import toy_record
 
 from albert_lab.config.compose import groups, load
 from albert_lab.report.departures import departures, mixed, replaced
-from albert_lab.runs.tables import of_record
 
 
 def notes(scale):
-    return departures(scale, [of_record(toy_record(load([f"scale={scale}"])))])
+    return departures(scale, [toy_record(load([f"scale={scale}"]))])
 
 
 @pytest.mark.parametrize("scale", groups()["scale"])
@@ -34,8 +33,8 @@ def test_the_tokenizer_at_the_papers_scale_is_trained_like_the_released_one():
 
 
 def test_rows_of_different_processors_are_noted():
-    run = of_record(toy_record())
-    other = run | {"machine": "Linux, another, 2 cores"}
+    run = toy_record()
+    other = run.model_copy(update={"provenance": run.provenance.model_copy(update={"processor": "another"})})
     assert mixed([run, run]) == []
     assert mixed([run, other]) == [
         "Rows were computed on different devices: Linux, another, 2 cores; Linux, toy, 2 cores; speeds of runs do"

@@ -1,19 +1,19 @@
-import pandas as pd
-from records import toy_column, toy_finetuning, toy_record
+from records import toy_column, toy_finetuning, toy_record, toy_run
 
 from albert_lab.report.finetuning import sections
-from albert_lab.runs import tables
 from albert_lab.runs.reported import ReportedRun
 
 
 def test_the_learning_rates_of_a_task_are_shown_if_they_differ_between_runs():
     def rates(*asked: float) -> str:
-        lines = []
+        runs = []
         for number, rate in enumerate(asked):
             tuned = toy_finetuning(f"run-{number}", "sst2", 60.0)
-            run = ReportedRun(record=toy_record(name=f"run-{number}"), columns=(toy_column("sst2", tuned),))
-            lines += [line | {"learning_rate": rate} for line in tables.finetunings(run)]
-        _, table, *_ = sections(pd.DataFrame(lines))
+            tried = tuned.model_copy(
+                update={"attempts": (tuned.attempts[0].model_copy(update={"learning_rate": rate}),)}
+            )
+            runs.append(toy_run(f"run-{number}", number, {}, (toy_column("sst2", tried),)))
+        _, table, *_ = sections(runs)
         header, _, row = table.splitlines()
         return row.split("|")[[cell.strip() for cell in header.split("|")].index("rate")].strip()
 
@@ -30,6 +30,4 @@ def test_scores_are_of_the_best_checkpoint_and_losses_of_the_last_step():
         for place, loss in (("best", 0.7), ("last", 0.5))
     }
     run = ReportedRun(record=toy_record(name="run"), columns=(toy_column("sst2", tuned.model_copy(update=ends)),))
-    (line,), row = tables.finetunings(run), tables.row(run)
-    assert (row["sst2"], row["sst2_loss"]) == (60.0, 0.5)
-    assert (line["best"], line["last"], line["last_loss"]) == (60.0, 49.0, 0.5)
+    assert (run.numbers["sst2"], run.numbers["sst2_loss"]) == (60.0, 0.5)

@@ -5,17 +5,12 @@ from pathlib import Path
 
 import pytest
 from golden import assert_golden
-from toy_reports import compose_figure, toy_points, toy_report
+from toy_reports import compose_figure, toy_report
 
 from albert_lab.figures import drawing
 from albert_lab.report import report
-from albert_lab.runs.run import Run
 from albert_lab.studies import experiment
-from albert_lab.studies import points as grid_points
 from albert_lab.studies import study as studies
-from albert_lab.studies.collect import points_table
-from albert_lab.studies.planning import PlannedPoint
-from albert_lab.studies.sweep import Outcome
 
 GOLDEN = Path(__file__).with_name("golden")
 EXPERIMENTS = [file.stem for file in experiment.files()]
@@ -86,15 +81,6 @@ def test_the_page_of_every_experiment_has_a_curve_for_each_finished_run(folder):
     panels = page.count("<figure ")
     assert panels == len([column for column in experiment.named(folder.name).columns if column.endswith("_accuracy")])
     assert page.count("<polyline ") == panels * finished
-
-
-def test_the_fixed_points_have_the_columns_of_planned_points():
-    asked = experiment.named("sop-vs-nsp")
-    planned = [
-        PlannedPoint(point, Run(point.config, {"corpus": "c0ffee", "tokenizer": "bead"}), tasks={})
-        for point in grid_points.points(asked, ["scale=smoke", "seed=0", "inter_sentence=sop"])
-    ]
-    assert list(points_table(planned, Outcome(), "a command").columns) == list(toy_points(asked, 1).columns)
 
 
 def test_every_golden_report_has_an_experiment():

@@ -5,20 +5,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from records import BAGS_ALARM, scored, toy_layer, toy_run
 from toy_reports import toy_report
 
 from albert_lab.report import report
 from albert_lab.report.claims import Decision, decide
 from albert_lab.report.verdicts import groups
-from albert_lab.runs.tables import layer_numbers
+from albert_lab.runs.layer_numbers import Layer, layer_numbers
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.score import Alarm
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
 
 
-def toy_layers(*distances: float, factor: float = 1.0) -> list[dict]:
+def toy_layers(*distances: float, factor: float = 1.0) -> list[Layer]:
     """Layers of a run, last layer first, with other numbers for [CLS]."""
     lines = [
-        {"token": token, "layer": layer, "l2_distance": shift + factor * value, "degrees": shift + value}
+        toy_layer(layer, token, l2_distance=shift + factor * value, degrees=shift + value)
         for layer, value in enumerate(distances, 1)
         for token, shift in (("cls", 100.0), ("mean", 0.0))
     ]
@@ -53,7 +56,7 @@ def test_roughness_has_no_unit_and_is_zero_for_equal_layers(values, factor, heig
 
 def test_a_single_layer_has_no_roughness():
     found = layer_numbers(toy_layers(3.0), 1)
-    assert math.isnan(found["l2_roughness"])
+    assert "l2_roughness" not in found
     assert found["last_degrees"] == 3
 
 
@@ -85,19 +88,18 @@ def test_a_model_that_has_not_learnt_mlm_is_no_evidence_of_what_layers_do(mlm, d
 
 
 def test_a_claim_on_layers_is_not_qualified_by_scores_on_pairs():
-    alarm = "sop_accuracy 60.0 % is above chance (50.0 %), not above bags of tokens (64.0 %)"
     rows = [
-        Row({"model": label}, {}, [layers_of_run(label, seed, degrees, 20.0) | alarms for seed in range(3)], {})
-        for label, degrees, alarms in (("ALBERT-large", 10.0, {"alarms": ""}), ("BERT-large", 20.0, {"alarms": alarm}))
+        Row({"model": label}, {}, [layers_of_run(label, seed, degrees, 20.0, alarms) for seed in range(3)], {})
+        for label, degrees, alarms in (("ALBERT-large", 10.0, ()), ("BERT-large", 20.0, (BAGS_ALARM,)))
     ]
     (supported, *_) = groups(experiment.named("layer-similarity"), rows)
     assert supported.startswith("**Supported**, 2 of 6 claims: “there is a drop for both metrics compared to BERT”")
     assert "bags of tokens" not in supported
 
 
-def layers_of_run(label: str, seed: int, degrees: float, mlm: float) -> dict[str, object]:
-    scores = {"mlm_accuracy": mlm + seed / 10, "mlm_accuracy_floor": 5.0, "mlm_accuracy_n": 2_000}
-    return {"run": f"{label}-{seed}", "seed": seed, "last_degrees": degrees + seed / 10} | scores
+def layers_of_run(label: str, seed: int, degrees: float, mlm: float, alarms: tuple[Alarm, ...] = ()) -> ReportedRun:
+    numbers = {"last_degrees": degrees + seed / 10, "mlm_accuracy": scored(mlm + seed / 10, 5.0)}
+    return toy_run(f"{label}-{seed}", seed, numbers, alarms=alarms)
 
 
 def test_only_an_experiment_with_measured_layers_can_have_claims_about_them():

@@ -1,14 +1,14 @@
 from records import toy_record
 
 from albert_lab.report.learnt import learnt
-from albert_lab.runs.tables import of_record
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
 
 
 def sentence(*sop: float) -> str:
     """What is said of a row whose seeds have these SOP accuracies, over 1,000 pairs each."""
-    runs = [of_record(toy_record(name=f"sop-{seed}", sop=value)) | {"seed": seed} for seed, value in enumerate(sop)]
+    runs = [ReportedRun(record=toy_record(name=f"sop-{seed}", sop=value, seed=seed)) for seed, value in enumerate(sop)]
     row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
     (found,) = learnt(experiment.named("sop-vs-nsp"), ["inter_sentence"], [row])
     return found.split("; ")[1]

@@ -1,3 +1,5 @@
+from records import toy_run
+
 from albert_lab.report.markdown import escape_tags, fold, scores_table
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Column, Row
@@ -23,7 +25,7 @@ def test_the_seeds_of_a_row_are_those_that_have_its_scores():
     experiment = Experiment.model_validate(content)
 
     def seeds(*scored: str) -> str:
-        runs = [{"seed": seed} | dict.fromkeys(tasks.split(), 60.0 + seed) for seed, tasks in enumerate(scored)]
+        runs = [toy_run("run", seed, dict.fromkeys(tasks.split(), 60.0 + seed)) for seed, tasks in enumerate(scored)]
         row = Row({"sharing": "all-shared"}, {"sharing": "all-shared"}, runs, {})
         return scores_table(experiment, ["sharing"], [row], columns).splitlines()[-1].split("|")[2].strip()
 

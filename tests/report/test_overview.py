@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
-from test_report import report_of, toy_points, toy_runs, written
+from test_report import changed, report_of, toy_points, toy_runs, written
 
 from albert_lab import paths
 from albert_lab.report import collection, overview, report
@@ -13,10 +13,7 @@ from albert_lab.studies import paper
 
 def put(root: Path, place: str, name: str = "sop-vs-nsp", **changes) -> Path:
     """A toy report at a place under a root."""
-    points = toy_points()
-    for column, value in changes.items():
-        points[column] = value
-    written(root / place, points, name)
+    written(root / place, [changed(point, **changes) for point in toy_points()], name)
     return root / place / name
 
 
@@ -86,11 +83,11 @@ def test_each_scale_and_corpus_is_a_section_without_users_studies(tmp_path):
 
 
 def extra_data(root: Path, place: str, corpus: str) -> None:
-    points = toy_points().rename(columns={"inter_sentence": "data", "paper_inter_sentence": "paper_data"})
-    points["data"] = points["paper_data"] = ["No additional data"] * 3 + ["With additional data"] * 3
-    points["corpus"] = corpus
-    named = {"data": ["none", "none", "nsp", "nsp", "sop", "sop"]}
-    report_of(root / place / "extra-data", points, toy_runs(points.assign(inter_sentence=named["data"])), "extra-data")
+    arms = [{"data": "No additional data"}] * 3 + [{"data": "With additional data"}] * 3
+    points = [
+        changed(point, values=arm, labels=arm, corpus=corpus) for point, arm in zip(toy_points(), arms, strict=True)
+    ]
+    report_of(root / place / "extra-data", points, toy_runs(toy_points()), "extra-data")
 
 
 def test_a_table_with_a_different_corpus_is_in_the_section_of_the_default(tmp_path):

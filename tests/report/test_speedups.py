@@ -1,14 +1,13 @@
-import math
-
 import pytest
+from records import toy_record, toy_run
 
-from albert_lab.report.speedups import are_of_different_hardware, hardware, speedups
+from albert_lab.report.speedups import are_of_different_hardware, speedups
 from albert_lab.runs.results import INFERENCE_SPEED
 from albert_lab.studies.table import Row
 
 
 def row(model: str, *speeds: float) -> Row:
-    runs = [{"run": f"{model}-{index}", "tokens_per_second": speed} for index, speed in enumerate(speeds)]
+    runs = [toy_run(f"{model}-{seed}", seed, {"tokens_per_second": speed}) for seed, speed in enumerate(speeds)]
     return Row({"model": model}, {"model": model}, runs, {})
 
 
@@ -23,25 +22,24 @@ def test_without_the_reference_row_there_is_no_speed_up():
 
 
 def test_the_speed_up_of_inference_is_separate_and_missing_if_not_timed():
-    timed = {"run": "timed", "tokens_per_second": 100.0, INFERENCE_SPEED: 300.0}
     table = [
-        Row({"model": model}, {"model": model}, [timed | {INFERENCE_SPEED: speed}], {})
-        for model, speed in (("BERT-large", 300.0), ("ALBERT-large", 330.0), ("ALBERT-xxlarge", math.nan))
+        Row({"model": model}, {"model": model}, [toy_run("timed", 0, {INFERENCE_SPEED: speed})], {})
+        for model, speed in (("BERT-large", 300.0), ("ALBERT-large", 330.0))
     ]
-    table.append(row("BERT-base", 100.0))
+    table += [row("ALBERT-xxlarge", 100.0), row("BERT-base", 100.0)]
     assert speedups(table, {"model": "BERT-large"}, INFERENCE_SPEED) == [1.0, pytest.approx(1.1), None, None]
 
 
 def test_the_hardware_of_a_run_is_its_gpus_or_else_its_machine():
-    run = {"device": "cuda", "devices": "NVIDIA H100", "machine": "Linux, Xeon, 16 cores"}
-    assert hardware(run) == "NVIDIA H100"
-    assert hardware(run | {"device": "cpu", "devices": "cpu"}) == "Linux, Xeon, 16 cores"
-    assert hardware({"device": "cpu"}) == "cpu"
+    made = toy_record().provenance
+    assert made.hardware == "Linux, toy, 2 cores"
+    gpus = {"device": "cuda", "devices": ("NVIDIA H100", "NVIDIA H100")}
+    assert made.model_copy(update=gpus).hardware == "NVIDIA H100"
 
 
 def test_rows_are_comparable_if_the_runs_of_each_seed_are_of_one_machine():
     def of(*machines: str, first: int = 0) -> Row:
-        runs = [{"seed": seed, "device": "cpu", "machine": machine} for seed, machine in enumerate(machines, first)]
+        runs = [toy_run("run", seed, {}, processor=machine) for seed, machine in enumerate(machines, first)]
         return Row({}, {}, runs, {})
 
     assert not are_of_different_hardware([of("slow", "fast"), of("slow", "fast")])

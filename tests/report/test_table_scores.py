@@ -1,12 +1,13 @@
-import pandas as pd
 import pytest
+from records import scored, toy_column, toy_finetuning, toy_run
 
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
 from albert_lab.report.verdicts import members_at_floor
-from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
+from albert_lab.score import Score
 from albert_lab.studies.table import Row
 
-FLOORS = dict(zip(AVERAGED, (3.0, 50.0, 37.0, 50.0, 25.0), strict=True))
+FLOORS: dict[str, float] = dict(zip(AVERAGED, (3.0, 50.0, 37.0, 50.0, 25.0), strict=True))
 
 
 def rows(*of_rows: dict[str, float], n: int = 1_000) -> list[Row]:
@@ -15,15 +16,21 @@ def rows(*of_rows: dict[str, float], n: int = 1_000) -> list[Row]:
     for place, above in enumerate(of_rows):
         runs = []
         for seed in range(3):
-            run = {"run": f"{place}-{seed}", "seed": seed, "mlm_loss": 4.0 + place}
-            for task, floor in FLOORS.items():
-                value = floor + above[task] + 0.1 * (seed - 1)
-                run |= {task: value, f"{task}_floor": floor, f"{task}_n": n, f"{task}_low": value - 3}
-                run |= {f"{task}_loss": 0.5 + place}
-            run[AVERAGE] = sum(run[task] for task in AVERAGED) / 5
-            runs.append(run)
+            numbers: dict[str, float | Score] = {"mlm_loss": 4.0 + place}
+            values = {task: floor + above[task] + 0.1 * (seed - 1) for task, floor in FLOORS.items()}
+            for task, value in values.items():
+                numbers |= {
+                    task: scored(value, FLOORS[task], n, low=value - 3, high=value + 3),
+                    f"{task}_loss": 0.5 + place,
+                }
+            runs.append(toy_run(f"{place}-{seed}", seed, numbers | {AVERAGE: sum(values.values()) / 5}))
         found.append(Row({"row": str(place)}, {}, runs, {}))
     return found
+
+
+def without(run: ReportedRun, name: str) -> ReportedRun:
+    numbers = run.numbers | run.scores
+    return toy_run(run.name, run.seed, {key: value for key, value in numbers.items() if key != name})
 
 
 ALL: dict[str, float] = dict.fromkeys(map(str, AVERAGED), 20.0)
@@ -53,8 +60,7 @@ def test_for_a_single_seed_the_interval_of_its_answers_decides():
 
 def test_of_several_runs_with_one_scored_the_interval_of_its_answers_decides():
     (row,) = rows(NONE | {"sst2": 2.0})
-    for run in row.runs[1:]:
-        del run["sst2"], run["sst2_low"]
+    row.runs[1:] = [without(run, "sst2") for run in row.runs[1:]]
     assert TableScores([row]).is_at_floor(row, "sst2")
 
 
@@ -80,16 +86,17 @@ def test_a_likelihood_is_minus_a_loss_and_the_averages_needs_every_task():
     here = TableScores(table)
     assert set(here.sample(table[0], MLM_LIKELIHOOD).values()) == {-4.0}
     assert set(here.sample(table[0], AVERAGE_LIKELIHOOD).values()) == {-0.5}
-    for run in table[0].runs:
-        del run["race_loss"]
+    table[0].runs[:] = [without(run, "race_loss") for run in table[0].runs]
     assert TableScores(table).sample(table[0], AVERAGE_LIKELIHOOD) == {}
 
 
 def test_a_replacement_task_counts_in_the_average():
     table = rows(ALL)
-    for run in table[0].runs:
-        run |= {"next-paragraph": 25.0, "next-paragraph_floor": 25.0}
-    here = TableScores(table, pd.DataFrame({"column": ["race"], "task": ["next-paragraph"]}))
+    for place, run in enumerate(table[0].runs):
+        tuned = toy_column("race", toy_finetuning(run.name, "next-paragraph", 25.0, floor=25.0))
+        numbers = run.numbers | run.scores | {"next-paragraph": 25.0}
+        table[0].runs[place] = toy_run(run.name, run.seed, numbers, (tuned,))
+    here = TableScores(table)
     assert here.tasks[-1] == "next-paragraph"
     assert here.unlearnt_tasks == ("next-paragraph",)
 

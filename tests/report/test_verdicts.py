@@ -1,11 +1,13 @@
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from golden import assert_golden
 from planted import claim, experiment, row, table
+from records import SOP_ALARM, scored, toy_column, toy_finetuning, toy_run, with_numbers
 
 from albert_lab.report import verdicts
+from albert_lab.score import Score
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.table import Row
 
@@ -29,32 +31,37 @@ CLAIMS = (
     claim("greater", row=row("128"), than=row("64")) | {"metric": "race"},
 )
 PAPER = {"64": "79.0", "128": "80.1", "256": "79.6", "768": "79.8"}
-TUNINGS = pd.DataFrame(
-    {"run": f"{label}-{seed}", "column": "race", "task": "next-paragraph", "seed": tuning, "best": best + 0.4 * tuning}
-    for label, of_seeds in {"64": [60.0, 61.0, 62.0], "128": [65.0, 66.0, 67.5]}.items()
-    for seed, best in enumerate(of_seeds)
-    for tuning in range(3)
-)
+BEST = {"64": [60.0, 61.0, 62.0], "128": [65.0, 66.0, 67.5]}
 
 
-def full_table():
-    rows = table(VALUES, sop_accuracy_n=4000)
+def full_table(tunings: Mapping[str, Sequence[int]] = {"64": range(3), "128": range(3)}) -> list[Row]:
+    """A table of claims on scores, speed and a task that stands for RACE, fine-tuned with these seeds."""
+    rows = table(VALUES)
     for each in rows:
-        for run in each.runs:
-            run["sop_accuracy"] = 80.0 if each.labels == row("768") else 51.0
-            run["tokens_per_second"] = 1000 + 500 * (each.labels == row("64")) + run["seed"]
-            if each.labels["embedding_size"] in ("64", "128"):
-                tuned = TUNINGS[(TUNINGS["run"] == run["run"]) & (TUNINGS["seed"] == 1)]
-                run["next-paragraph"] = tuned["best"].item()
+        label = each.labels["embedding_size"]
+        for seed, run in enumerate(each.runs):
+            columns = ()
+            numbers: dict[str, float | Score] = {"average": run.numbers["average"]}
+            numbers["sop_accuracy"] = scored(80.0 if label == "768" else 51.0, 0.0, 4000)
+            numbers["tokens_per_second"] = 1000 + 500 * (label == "64") + run.seed
+            if label in BEST and tunings:
+                best = BEST[label][seed]
+                tuned = [
+                    toy_finetuning(run.name, "next-paragraph", best + 0.4 * tuning, seed=tuning, floor=0)
+                    for tuning in tunings[label]
+                ]
+                columns = (toy_column("race", *tuned),)
+                numbers["next-paragraph"] = best + 0.4
+            each.runs[seed] = toy_run(run.name, run.seed, numbers, columns)
     return rows
 
 
 def test_the_verdicts_of_a_report_are_the_golden_ones():
-    assert_golden(verdicts.section(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS) + "\n", GOLDEN)
+    assert_golden(verdicts.section(experiment(*CLAIMS, paper=PAPER), full_table()) + "\n", GOLDEN)
 
 
 def test_verdicts_can_be_plain_values():
-    found = verdicts.as_data(experiment(*CLAIMS, paper=PAPER), full_table(), TUNINGS)
+    found = verdicts.as_data(experiment(*CLAIMS, paper=PAPER), full_table())
     assert [item["verdict"] for item in found][:3] == ["supported", "not supported", "supported"]
     assert found[0]["effect"] == pytest.approx(2.067, abs=0.001)
     assert found[0]["low"] < found[0]["effect"] < found[0]["high"]
@@ -70,17 +77,16 @@ def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_shown():
 
 
 def test_one_fine_tuning_per_run_does_not_separate_the_sources_of_spread():
-    assert "Standard dev" not in verdicts.section(experiment(CLAIMS[-1]), full_table(), TUNINGS.query("seed == 1"))
-    some = TUNINGS.query("seed == 1 or run.str.startswith('128')")
-    text = verdicts.section(experiment(CLAIMS[-1]), full_table(), some)
+    assert "Standard dev" not in verdicts.section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": [1]}))
+    text = verdicts.section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": range(3)}))
     assert "- `next-paragraph`, embedding_size=64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
 
 
 def test_alarms_of_the_runs_are_shown_with_the_verdict():
-    rows = table(VALUES, alarms="sop_accuracy is not above chance (50.0 %)")
+    rows = table(VALUES, alarms=(SOP_ALARM,))
     text = verdicts.section(experiment(CLAIMS[0]), rows)
     assert "Alarms: All 6 runs: SOP at chance." in text
-    assert "Alarms" not in verdicts.section(experiment(CLAIMS[0]), table(VALUES, alarms=""))
+    assert "Alarms" not in verdicts.section(experiment(CLAIMS[0]), table(VALUES))
 
 
 def test_a_verdict_without_evidence_has_a_reason_and_no_number_of_seeds():
@@ -90,12 +96,16 @@ def test_a_verdict_without_evidence_has_a_reason_and_no_number_of_seeds():
 
 
 def test_a_difference_of_the_papers_cells_is_exact_and_rounded_half_up_as_the_paper_does():
-    runs = [{"run": f"{loss}-{seed}", "seed": seed, "squad2": 50.0} for loss in ("nsp", "sop") for seed in range(3)]
-    rows = [
-        Row({"inter_sentence": loss}, {}, [run for run in runs if loss in run["run"]], {}) for loss in ("nsp", "sop")
-    ]
+    rows = losses_table("squad2", nsp=50.0, sop=50.0)
     # 80.0/77.1 and 77.2/74.6: 78.55 - 75.90.
     assert "paper +2.7." in verdicts.section(experiments.named("sop-vs-nsp"), rows)
+
+
+def losses_table(metric: str, **means: float) -> list[Row]:
+    return [
+        Row({"inter_sentence": loss}, {}, [toy_run(f"{loss}-{seed}", seed, {metric: mean}) for seed in range(3)], {})
+        for loss, mean in means.items()
+    ]
 
 
 def test_with_enough_seeds_for_the_papers_effect_the_measured_one_is_called_smaller():
@@ -116,7 +126,7 @@ def test_an_effect_beyond_a_margin_is_not_called_smaller_than_the_papers():
 
 
 def test_a_replacement_task_is_named_in_the_average():
-    text = verdicts.section(experiment(CLAIMS[0]), full_table(), TUNINGS)
+    text = verdicts.section(experiment(CLAIMS[0]), full_table())
     assert "Tasks of the corpus stand in for official ones: `next-paragraph` for `race`." in text
 
 
@@ -135,8 +145,7 @@ def test_a_verdict_on_speed_notes_that_its_runs_were_not_made_side_by_side():
 def test_companions_are_separate_lines_that_name_their_claim():
     rows = table(VALUES)
     for each in rows:
-        for run in each.runs:
-            run["mlm_loss"] = 5.0 - run["average"] / 100
+        each.runs[:] = [with_numbers(run, {"mlm_loss": 5.0 - run.numbers["average"] / 100}) for run in each.runs]
     text = verdicts.section(experiment(CLAIMS[7], CLAIMS[0]), rows)
     found = [line for line in text.splitlines() if line.startswith("- Claim ")]
     assert len(found) == 1
@@ -149,9 +158,11 @@ def test_companions_are_separate_lines_that_name_their_claim():
 def test_tasks_of_the_average_at_their_floor_are_named_and_rows_are_counted():
     rows = table(VALUES)
     for each in rows:
-        for run in each.runs:
-            run |= {"race": 25.0, "race_floor": 25.0, "sst2": 80.0 if each is rows[0] else 50.0, "sst2_floor": 50.0}
-            run["sst2"] += 0.1 * run["seed"] - 0.1
+        high = 80.0 if each is rows[0] else 50.0
+        each.runs[:] = [
+            with_numbers(run, {"race": scored(25.0, 25.0), "sst2": scored(high + 0.1 * run.seed - 0.1, 50.0, 10**6)})
+            for run in each.runs
+        ]
     text = verdicts.section(experiment(CLAIMS[0]), rows)
     assert "of constant answers: `sst2` in 3 of 4 rows; `race` in every row." in text
     few = verdicts.section(experiment(CLAIMS[0]), rows[:2])
@@ -160,8 +171,8 @@ def test_tasks_of_the_average_at_their_floor_are_named_and_rows_are_counted():
 
 def test_rows_without_a_task_are_not_counted_at_its_floor():
     rows = table(VALUES)
-    for run in [run for each in rows[:2] for run in each.runs]:
-        run |= {"race": 25.0 + 0.1 * run["seed"], "race_floor": 25.1}
+    for each in rows[:2]:
+        each.runs[:] = [with_numbers(run, {"race": scored(25.0 + 0.1 * run.seed, 25.1, 10**6)}) for run in each.runs]
     text = verdicts.section(experiment(CLAIMS[0]), rows)
     assert "of constant answers: `race` in all 2 rows that have it." in text
 
@@ -170,8 +181,10 @@ def test_speeds_of_different_machines_are_not_compared():
     def decision(*machines):
         rows = table({"64": [120.0, 130.0, 126.0], "128": [100.0, 110.0, 104.0]}, column="tokens_per_second")
         for place, each in enumerate(rows):
-            for run in each.runs:
-                run |= {"device": "cpu", "machine": machines[(place + run["seed"]) % len(machines)]}
+            each.runs[:] = [
+                toy_run(run.name, run.seed, run.numbers, processor=machines[(place + run.seed) % len(machines)])
+                for run in each.runs
+            ]
         (found,) = verdicts.as_data(experiment(CLAIMS[8]), rows)
         return found["verdict"], found["reason"]
 
@@ -183,13 +196,6 @@ def test_speeds_of_different_machines_are_not_compared():
 
 
 def test_the_section_ends_with_the_agreement_with_the_papers_scores():
-    runs = [
-        {"run": f"{loss}-{seed}", "seed": seed, "race": 30.0 + 5 * (loss == "sop")}
-        for loss in ("nsp", "sop")
-        for seed in range(3)
-    ]
-    rows = [
-        Row({"inter_sentence": loss}, {}, [run for run in runs if loss in run["run"]], {}) for loss in ("nsp", "sop")
-    ]
+    rows = losses_table("race", nsp=30.0, sop=35.0)
     last = verdicts.section(experiments.named("sop-vs-nsp"), rows).split("\n\n")[-1]
     assert last.startswith("Order of rows: of 1 comparison of two rows by one score, 1 (100 %")

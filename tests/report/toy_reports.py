@@ -5,21 +5,20 @@ from functools import cache
 from itertools import product
 from math import ceil
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 from matplotlib.figure import Figure
-from records import toy_column, toy_finetuning, toy_record
+from records import toy_column, toy_curve_point, toy_finetuning, toy_layer, toy_record
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
+from albert_lab.runs.layer_numbers import Layer
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import wilson
 from albert_lab.studies import side_by_side
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.side_by_side import SideBySide
-from albert_lab.studies.study import Study
+from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.tasks.records import FinetuningRecord
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
@@ -37,32 +36,34 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
     points = toy_points(asked, seeds)
     tasks = {column: _task(column) for column in asked.columns if column in task_names()} if full else {}
     if full:
-        points.loc[points.index[-1], ["state", "reason"]] = ["failed", "the loss is nan at step 3"]
+        failed = {"state": "failed", "reason": "the loss is nan at step 3"}
+        points[-1] = points[-1].model_copy(update=failed)
     if tasks:
-        points.loc[points.index[-seeds:-1], "failed_tasks"] = f"{next(iter(tasks))}, seed 0: the loss is nan at step 2"
+        failed = {"failed_tasks": f"{next(iter(tasks))}, seed 0: the loss is nan at step 2"}
+        points[-seeds:-1] = [point.model_copy(update=failed) for point in points[-seeds:-1]]
     # As an experiment fixes it: under a budget in seconds, curves are drawn over seconds.
     config = _config(*(text for text in asked.fixed if text.startswith("budget=")))
     runs = []
-    for place, point in enumerate(points.to_dict("records")):
-        if point["state"] == "failed":
+    for place, point in enumerate(points):
+        if point.state == "failed":
             continue
         row, seed = divmod(place, seeds)
         mlm = 20.0 + 2 * row + seed
-        record = toy_record(config, name=point["run"], mlm=mlm, sop=60.0 - row)
+        record = toy_record(config, name=point.run, mlm=mlm, sop=60.0 - row, seed=seed)
         training = record.training.model_copy(update={"tokens_per_second": 3000.0 + 500 * row + 50 * seed})
         parameters = record.parameters | {"total": 31_000 * (row + 1)}
         record = record.model_copy(update={"training": training, "parameters": parameters})
-        made = {name: task for name, task in tasks.items() if not point["failed_tasks"].startswith(name)}
+        made = {name: task for name, task in tasks.items() if not point.failed_tasks.startswith(name)}
         curve = []
         for step in range(1, CURVE_POINTS + 1):
             share = step / CURVE_POINTS
             ours = 20.0 + seed if step <= trunk_points else mlm
-            curve.append({"step": 100 * step, "share": share, "training_seconds": 2.0 * step})
-            curve[-1] |= {"mlm_accuracy": ours * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
-            curve[-1] |= {"mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
-            curve[-1] |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
+            found = {"share": share, "mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
+            found |= {"mlm_accuracy": ours * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
+            found |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
+            curve.append(toy_curve_point(100 * step, **found))
         columns = tuple(
-            toy_column(name, _finetuning(point["run"], task, 7 * row + 3 * number, row + 2 * seed + number))
+            toy_column(name, _finetuning(point.run, task, 7 * row + 3 * number, row + 2 * seed + number))
             for number, (name, task) in enumerate(made.items())
         )
         layers = _layers(row, seed) if "layer-similarity" in asked.figures else ()
@@ -89,25 +90,20 @@ def compose_figure(draw: Callable[[], Figure | None], folder: Path, name: str) -
     return files
 
 
-def toy_points(asked: Experiment, seeds: int) -> pd.DataFrame:
+def toy_points(asked: Experiment, seeds: int) -> list[StudyPoint]:
     """Every row of the grid with every seed, all of them done; nothing is composed, which would take its time."""
     points = []
     for labels in product(*(asked.grid[axis] for axis in asked.axes)):
-        row: dict[str, Any] = {}
-        for axis, label in zip(asked.axes, labels, strict=True):
-            row |= {axis: _value(asked, axis, label), f"paper_{axis}": label}
+        row = dict(zip(asked.axes, labels, strict=True))
+        axes = {"values": {axis: _value(asked, axis, label) for axis, label in row.items()}, "labels": row}
         name = "_".join(labels).replace(" ", "-")
         command = f"albert-lab {asked.name} scale=smoke seed=range(0,{seeds})"
-        same = {
-            "state": "done",
-            "reason": "",
-            "failed_tasks": "",
-            "scale": "smoke",
-            "corpus": "sotu",
-            "command": command,
-        }
-        points += [row | {"seed": seed, "run": f"{name}_seed{seed}"} | same for seed in range(seeds)]
-    return pd.DataFrame(points)
+        same = {"state": "done", "scale": "smoke", "corpus": "sotu", "command": command}
+        points += [
+            StudyPoint.model_validate(axes | same | {"seed": seed, "run": f"{name}_seed{seed}"})
+            for seed in range(seeds)
+        ]
+    return points
 
 
 def _value(asked: Experiment, axis: str, label: str) -> str:
@@ -133,9 +129,8 @@ def _finetuning(run: str, task: TaskConfig, height: int, third: int) -> Finetuni
     return toy_finetuning(run, task.name, value, n=DEV_EXAMPLES, interval=interval, parts=parts)
 
 
-def _layers(row: int, seed: int) -> tuple[dict[str, Any], ...]:
+def _layers(row: int, seed: int) -> tuple[Layer, ...]:
     return tuple(
-        {"corpus": "sotu", "layer": layer, "token": token}
-        | {"l2_distance": 4.0 / layer + row + 0.1 * seed, "degrees": 30.0 / layer + 5 * row + seed}
+        toy_layer(layer, token, l2_distance=4.0 / layer + row + 0.1 * seed, degrees=30.0 / layer + 5 * row + seed)
         for token, layer in product(("cls", "mean"), range(1, 5))
     )

@@ -5,7 +5,7 @@ from toy_tasks import toy_task
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import columns
-from albert_lab.runs.finetunings import AVERAGE, AVERAGED
+from albert_lab.runs.reported import AVERAGE, AVERAGED
 
 
 def test_a_column_is_filled_by_the_official_task_if_its_data_exists(tmp_path, monkeypatch):

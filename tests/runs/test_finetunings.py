@@ -6,9 +6,9 @@ from toy_tasks import toy_task
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import results, tables, tuning
+from albert_lab.runs import results, tuning
 from albert_lab.runs import run as runs
-from albert_lab.runs.finetunings import AVERAGE
+from albert_lab.runs.reported import AVERAGE
 from albert_lab.studies import collect, planning, sweep
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.tasks.records import output_folder, read_record, record_file
@@ -39,15 +39,17 @@ def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(p
     assert item.state == "failed"
     record = item.run.folder / results.RECORD
     written = record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns
-    points = collect.points_table(planned, outcome, "albert-lab sweep")
-    (point,) = points.to_dict("records")
-    assert "squad1, seed 0" in point["failed_tasks"]
-    assert point["state"] == "done"
-    (row,) = map(tables.row, collect.runs(planned, print))
-    assert row["mnli_low"] < row["mnli"] < row["mnli_high"]
-    assert row["mnli_high"] > 1, "in percent"
-    assert row["mnli_loss"] > 0
-    assert "squad1" not in row
+    (point,) = collect.study_points(planned, outcome, "albert-lab sweep")
+    assert "squad1, seed 0" in point.failed_tasks
+    assert point.state == "done"
+    (run,) = collect.runs(planned, print)
+    score = run.scores["mnli"]
+    assert score.low is not None
+    assert score.high is not None
+    assert score.low < score.value < score.high
+    assert score.high > 1, "in percent"
+    assert run.numbers["mnli_loss"] > 0
+    assert "squad1" not in run.scores
 
     squad.write_text(whole)
     assert sweep.execute(planned, sweep.Options()).code == 0, (
@@ -57,9 +59,9 @@ def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(p
     assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
 
     (run,) = collect.runs(planned, print)
-    row = tables.row(run)
+    row = run.numbers
     assert row["squad1"] == pytest.approx((row["squad1_f1"] + row["squad1_exact_match"]) / 2)
-    assert {line["task"] for line in tables.finetunings(run)} == {"mnli", "squad1"}
+    assert {column.task for column in run.columns} == {"mnli", "squad1"}
     assert AVERAGE not in row
 
     found = tuning.finetune_run(item.run.name, wanted(["mnli"], seeds=[0, 1]), print)

@@ -1,4 +1,3 @@
-import pandas as pd
 import pytest
 import torch
 from toy import toy_config
@@ -29,7 +28,7 @@ def finished(corpus, own_home):
 
 
 def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(finished):
-    found = layers.table([finished], quiet)
+    found = layers.of_run(finished, quiet)
     config = runs.read(finished).config
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(prepare(config, quiet), split, tokenizer) for split in ("train", "dev"))
@@ -37,36 +36,35 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
     checkpoint.set_weights(model, checkpoint.read_last_weights(finished / "checkpoint"), "a test")
     batch = make_sets(train, dev, tokenizer, config).mlm
     expected = measure(hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")))
-    assert list(found["degrees"]) == pytest.approx([change.degrees for change in expected], abs=1e-4)
-    assert list(found["n"]) == [change.n for change in expected]
-    assert max(found["n"].tolist()) == batch.num_tokens
-    assert set(found["run"]) == {finished.name}
-    assert set(found["corpus"]) == {"files"}
+    assert [each.degrees for each in found] == pytest.approx([change.degrees for change in expected], abs=1e-4)
+    assert [each.n for each in found] == [change.n for change in expected]
+    assert max(each.n for each in found) == batch.num_tokens
+    assert {each.corpus for each in found} == {"files"}
 
 
 def test_a_run_is_measured_once(finished):
     said: list[str] = []
-    first = layers.table([finished], said.append)
+    first = layers.of_run(finished, said.append)
     assert any("measuring" in line for line in said)
     (finished / "checkpoint").rename(finished / "gone")
     said.clear()
-    pd.testing.assert_frame_equal(layers.table([finished], said.append), first)
+    assert layers.of_run(finished, said.append) == first
     assert said == []
 
 
 def test_a_remade_run_is_measured_again(finished):
-    layers.table([finished], quiet)
+    layers.of_run(finished, quiet)
     states.forget(finished)
     with pytest.raises(ConfigError, match="not finished"):
-        layers.table([finished], quiet)
+        layers.of_run(finished, quiet)
 
 
 def test_a_run_without_its_checkpoint_is_refused(finished):
     (finished / "checkpoint").rename(finished / "gone")
     with pytest.raises(MissingDataError, match="no checkpoint"):
-        layers.table([finished], quiet)
+        layers.of_run(finished, quiet)
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="no run folder"):
-        layers.table([tmp_path], quiet)
+        layers.of_run(tmp_path, quiet)

@@ -175,7 +175,7 @@ def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_and_work(tasks_of_
     found = pd.read_csv(file).set_index("task")
     assert list(found.index) == names
     # Scores of a constant answer: each of three, four and two options is right equally often.
-    assert found["baseline"].round(1).to_list()[:3] == [33.3, 50.0, 50.0]
+    assert found["constant_answers"].round(1).to_list()[:3] == [33.3, 50.0, 50.0]
 
 
 def test_all_errors_of_a_file_are_reported_at_once(tmp_path):

@@ -4,7 +4,9 @@ import pytest
 from records import toy_record
 
 from albert_lab.errors import ConfigError
-from albert_lab.runs import reported, results, tables
+from albert_lab.runs import reported, results
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.score import Alarm
 
 
 def test_a_record_is_read_back_as_written(tmp_path):
@@ -21,17 +23,15 @@ def test_a_record_without_timed_inference_can_be_read(tmp_path):
     found = results.read(tmp_path)
     assert found is not None
     assert found.training.inference_tokens_per_second is None
-    assert tables.of_record(found) == tables.of_record(record) | {"inference_tokens_per_second": None}
+    assert "inference_tokens_per_second" not in ReportedRun(record=found).numbers
 
 
-def test_a_record_without_a_commit_can_be_read_and_adds_no_column(tmp_path):
+def test_a_record_without_a_commit_can_be_read(tmp_path):
     content = json.loads(toy_record().model_dump_json())
     del content["provenance"]["commit"]
     (tmp_path / results.RECORD).write_text(json.dumps(content))
     found = results.read(tmp_path)
     assert found == toy_record()
-    assert found is not None
-    assert "commit" not in tables.of_record(found)
 
 
 def test_a_folder_without_a_record_is_not_finished(tmp_path):
@@ -44,19 +44,32 @@ def test_a_record_cut_short_is_named(tmp_path):
         results.read(tmp_path)
 
 
-def test_every_score_carries_its_n_and_interval_into_the_table():
-    row = tables.of_record(toy_record(sop=75))
-    assert (row["sop_accuracy"], row["sop_accuracy_n"]) == (75, 1000)
-    assert row["sop_accuracy_low"] < 75 < row["sop_accuracy_high"]
-    assert row["sop_accuracy_by"] == "head"
-
-
 def test_a_metrics_line_cut_off_by_a_kill_is_left_out(tmp_path):
     (tmp_path / results.METRICS).write_text('{"event": "training", "step": 1}\n{"event": "trai')
     assert results.read_metrics(tmp_path) == [{"event": "training", "step": 1}]
 
 
 def test_curves_contain_the_evaluations_during_training(tmp_path):
-    lines = ['{"event": "training", "step": 1}', '{"event": "evaluation", "step": 2, "mlm_accuracy": 0.5}']
+    point = {"step": 2, "training_seconds": 1.5, "mlm_accuracy": 0.5}
+    lines = ['{"event": "training", "step": 1}', json.dumps({"event": "evaluation"} | point)]
     (tmp_path / results.METRICS).write_text("\n".join(lines))
-    assert reported.curve(tmp_path) == ({"step": 2, "mlm_accuracy": 0.5},)
+    assert [each.model_dump() for each in reported.curve(tmp_path)] == [point]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "floor", "bound"),
+    [
+        ("sop_accuracy 49.0 % (n = 1,000) is not above chance (50.0 %) after 12 steps", "chance", 50.0),
+        (
+            "sop_accuracy 57.0 % (n = 1,000) is above chance (50.0 %), not above bags of tokens (58.0 %) after 9 steps",
+            "bags of tokens",
+            58.0,
+        ),
+    ],
+)
+def test_an_alarm_of_an_older_record_is_read_from_its_sentence(tmp_path, sentence, floor, bound):
+    content = json.loads(toy_record(sop=57).model_dump_json()) | {"alarms": [sentence]}
+    (tmp_path / results.RECORD).write_text(json.dumps(content))
+    found = results.read(tmp_path)
+    assert found is not None
+    assert found.alarms == (Alarm(metric="sop_accuracy", floor=floor, bound=bound, value=57.0, n=1000, steps=12),)

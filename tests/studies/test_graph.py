@@ -213,9 +213,9 @@ def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_
     assert outcome.code == 1  # no row is finished
     trunk = points[0].lineage[0]
     assert "the loss is nan" in outcome.failures[trunk.name]
-    table = collect.points_table(points, outcome, "albert-lab toy")
-    assert list(table["state"]) == ["missing", "missing"]
-    assert all(trunk.name in reason and "the loss is nan" in reason for reason in table["reason"])
+    table = collect.study_points(points, outcome, "albert-lab toy")
+    assert [point.state for point in table] == ["missing", "missing"]
+    assert all(trunk.name in point.reason and "the loss is nan" in point.reason for point in table)
     again = sweep.execute(points, sweep.Options())
     assert {name for name, reason in again.failures.items() if "starts from" in reason} == {p.run.name for p in points}
 
@@ -297,5 +297,4 @@ def test_points_that_start_from_others_or_fix_their_budget_run(name, corpus, own
         made(run)
     assert record_of(points[-1].run).config == points[-1].run.config
     outcome = sweep.Outcome()
-    table = collect.points_table(points[-1:], outcome, "albert-lab toy")
-    assert list(table["state"]) == ["done"]
+    assert [point.state for point in collect.study_points(points[-1:], outcome, "albert-lab toy")] == ["done"]

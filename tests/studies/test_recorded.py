@@ -2,7 +2,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from records import toy_column, toy_finetuning, toy_record
+from records import toy_column, toy_curve_point, toy_finetuning, toy_record
 from toy import toy_overrides
 from toy_tasks import toy_task
 
@@ -13,7 +13,7 @@ from albert_lab.runs import reported, results, states
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.run import create
 from albert_lab.studies import planning, recorded, study, sweep
-from albert_lab.studies.collect import collect, points_table, runs
+from albert_lab.studies.collect import collect, runs, study_points
 from albert_lab.studies.dry_run import costs, finetuning_seconds
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.rates import Rates
@@ -103,7 +103,7 @@ def test_fine_tunings_that_are_only_in_a_report_survive_its_replacement(own_home
     folder = paths.reports() / "smoke-toy" / "toy"
     run = ReportedRun(record=toy_record(name="run"))
     tuned = toy_finetuning("run", "sst2", 60.0)
-    reported.write(folder, run.model_copy(update={"columns": (toy_column("sst2", tuned),)}))
+    reported.write(folder, replace(run, columns=(toy_column("sst2", tuned),)))
     monkeypatch.setattr(states, "state", lambda _folder: "done")
     said: list[str] = []
     recorded.set_aside(folder, [run], said.append)
@@ -132,9 +132,8 @@ def test_a_recorded_run_whose_folder_failed_here_is_no_failure(corpus, own_home,
     outcome = sweep.execute(items, sweep.Options())
     assert (outcome.code, outcome.failures) == (0, {})
     assert [item.state for item in items] == ["recorded"] * 2
-    found = points_table(items, outcome, "albert-lab toy")
-    assert list(found["state"]) == ["done", "done"]
-    assert list(found["failed_tasks"]) == ["", ""]
+    found = study_points(items, outcome, "albert-lab toy")
+    assert [(point.state, point.failed_tasks) for point in found] == [("done", "")] * 2
 
 
 def test_a_recorded_child_does_not_need_its_failed_parent(corpus, own_home, runs_here):
@@ -157,7 +156,8 @@ def test_a_finished_run_without_its_fine_tunings_says_which_are_missing(
     experiment = toy({"dropout": ["0"]})
     assert sweep.execute(planned(experiment, corpus), sweep.Options()).code == 0
     items = planned(experiment, corpus, tasks=["sst2"])
-    assert list(points_table(items, sweep.Outcome(), "albert-lab toy")["failed_tasks"]) == ["sst2, seed 0: not made"]
+    (point,) = study_points(items, sweep.Outcome(), "albert-lab toy")
+    assert point.failed_tasks == "sst2, seed 0: not made"
 
 
 def test_a_dry_run_prices_no_pre_training_of_runs_that_only_lack_fine_tunings(corpus, own_home, tmp_path, monkeypatch):
@@ -202,7 +202,7 @@ def test_a_run_without_a_requested_fine_tuning_is_made(corpus, own_home, tmp_pat
     asked_for = toy_column("sst2", tuned.model_copy(update={"identity": identity}))
     assert recorded.complete([of_others], item.run, {}) is not None
     assert recorded.complete([of_others], item.run, item.tasks) is None
-    as_asked = of_others.model_copy(update={"columns": (asked_for,)})
+    as_asked = replace(of_others, columns=(asked_for,))
     found = recorded.complete([as_asked], item.run, item.tasks)
     assert found is not None
     assert found.identities == {identity}
@@ -232,9 +232,9 @@ def test_the_tasks_of_a_run_in_several_reports_are_joined(tmp_path):
     other = toy_finetuning("x", "sst2", 61.0, seed=1)
     more = (toy_column("sst2", other), toy_column("mnli", toy_finetuning("x", "mnli", 50.0)))
     assert put(tmp_path / "a", one) == (one,)
-    (found,) = put(tmp_path / "b", ReportedRun(record=one.record, columns=more, curve=({"step": 1},)))
+    (found,) = put(tmp_path / "b", ReportedRun(record=one.record, columns=more, curve=(toy_curve_point(1),)))
     assert found.identities == {"x sst2 0", "x sst2 1", "x mnli 0"}
-    assert found.curve == ({"step": 1},)
+    assert found.curve == (toy_curve_point(1),)
     (column,) = found.filling({"squad1": "sst2"}, {"x sst2 0", "x sst2 1"}).columns
     assert (column.column, [record.seed for record in column.finetunings]) == ("squad1", [0, 1])
 

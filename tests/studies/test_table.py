@@ -1,12 +1,11 @@
-import math
 import statistics
 from decimal import Decimal
 
-import pandas as pd
 import pytest
+from records import scored, toy_column, toy_finetuning, toy_run
 
 from albert_lab.report.markdown import scores_table
-from albert_lab.runs.finetunings import AVERAGED
+from albert_lab.runs.reported import AVERAGED
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Column, Row, half_up, task_columns
 
@@ -36,12 +35,15 @@ def test_the_papers_average_is_recomputed_from_its_cells(name, row):
 
 
 def test_a_score_of_one_run_alone_has_the_interval_of_that_run():
-    runs = [{"seed": 0, "race": math.nan}, {"seed": 1, "race": 40.0, "race_low": 37.0, "race_high": 43.0}]
+    runs = [toy_run("one", 0, {}), toy_run("other", 1, {"race": scored(40.0, low=37.0, high=43.0)})]
     row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
     text = scores_table(experiment.named("sop-vs-nsp"), ["inter_sentence"], [row], [Column("race", "RACE", "race")])
     assert " 40.0 [37.0, 43.0] |" in text
 
 
 def test_the_average_comes_before_its_tasks():
-    tunings = pd.DataFrame({"task": ["race"], "column": ["race"], "title": ["RACE"], "metric": ["accuracy"]})
-    assert [column.heading for column in task_columns(experiment.named("sharing"), tunings)] == ["Avg", "RACE"]
+    run = toy_run("run", 0, {}, (toy_column("race", toy_finetuning("run", "race", 40.0)),))
+    assert [each.heading for each in task_columns(experiment.named("sharing"), [Row({}, {}, [run], {})])] == [
+        "Avg",
+        "RACE",
+    ]

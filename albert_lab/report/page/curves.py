@@ -1,14 +1,12 @@
 """The learning curve of every run, drawn in a page, with its values on hover."""
 
-import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.ticker import MaxNLocator
 
-from albert_lab.figures.charts import ALONG, AXES, along
-from albert_lab.figures.data import FigureData, figure_data, where
+from albert_lab.figures.charts import ALONG, AXES, along, constant
+from albert_lab.figures.data import FigureData, curve_of, figure_data
 from albert_lab.figures.drawing import COLOURS, LINES
 from albert_lab.report.page.html import PageSection, render
 from albert_lab.studies.study import Study
@@ -62,7 +60,9 @@ def sections(found: Study) -> list[PageSection]:
     study = figure_data(found)
     runs = _runs(study)
     panels = [
-        _panel(study, runs, column) for column in study.experiment.columns if column in AXES and column in study.curves
+        _panel(study, runs, column)
+        for column in study.experiment.columns
+        if column in AXES and any(curve_of(run, "step", column) for run in study.runs)
     ]
     drawn = {curve.run.name for panel in panels for curve in panel.curves}
     if not drawn:
@@ -89,18 +89,17 @@ def _runs(study: FigureData) -> list[RunCurve]:
     for (colour, pattern), row in zip(study.looks, study.rows, strict=True):
         style = f"colour-{colour % len(COLOURS)} dash-{pattern % len(LINES)}"
         for run in row.runs:
-            if run["run"] not in found:
-                found[run["run"]] = RunCurve(run["run"], run["seed"], study.name(row), style, len(found))
+            if run.name not in found:
+                found[run.name] = RunCurve(run.name, run.seed, study.name(row), style, len(found))
     return list(found.values())
 
 
 def _panel(study: FigureData, runs: Sequence[RunCurve], column: str) -> Panel:
-    points = {run.number: _points(study, run.name, column) for run in runs}
+    of_name = {run.name: run for run in study.runs}
+    points = {run.number: curve_of(of_name[run.name], along(study), column) for run in runs}
     xs, ys = ([point[side] for of_run in points.values() for point in of_run] for side in (0, 1))
-    constant = None
-    if column != "mlm_accuracy":
-        constant = statistics.fmean(study.results[f"{column}_floor"])
-        ys.append(constant)
+    floor = None if column == "mlm_accuracy" else constant(study, column)
+    ys += [] if floor is None else [floor]
     if not xs:
         return Panel(AXES[column], [], [], None, [])
     x_ticks, y_ticks = _ticks(xs), _ticks(ys)
@@ -125,13 +124,7 @@ def _panel(study: FigureData, runs: Sequence[RunCurve], column: str) -> Panel:
         [Tick(round(place(value), 1), f"{value:,.12g}") for value in ticks]
         for place, ticks in ((place_x, x_ticks), (place_y, y_ticks))
     )
-    return Panel(AXES[column], x, y, None if constant is None else round(place_y(constant), 1), curves)
-
-
-def _points(study: FigureData, run: str, column: str) -> list[tuple[float, float]]:
-    part = where(study.curves, "run", run)
-    pairs = zip(part[along(study)].tolist(), part[column].tolist(), strict=True)
-    return [(x, y) for x, y in pairs if math.isfinite(y)]
+    return Panel(AXES[column], x, y, None if floor is None else round(place_y(floor), 1), curves)
 
 
 def _ticks(values: Sequence[float]) -> list[float]:

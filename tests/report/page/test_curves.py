@@ -2,9 +2,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from records import toy_curve_point
 from toy_reports import toy_report
 
 from albert_lab.report.page import curves
+from albert_lab.runs.reported import CurvePoint
 from albert_lab.studies import experiment, study
 
 
@@ -25,10 +27,14 @@ def folder(tmp_path):
     return toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
 
 
+def changed(point, mlm):
+    return CurvePoint.model_validate(point.model_dump() | {"mlm_accuracy": mlm})
+
+
 def rewrite(folder, change):
     """Change each run's curve, from a list of entries to another."""
     found = study.read(folder)
-    runs = [run.model_copy(update={"curve": tuple(change(run.name, list(run.curve)))}) for run in found.runs]
+    runs = [replace(run, curve=tuple(change(run.name, list(run.curve)))) for run in found.runs]
     study.write(folder, replace(found, runs=runs))
 
 
@@ -67,8 +73,7 @@ def test_runs_of_a_row_share_its_colour_and_dashes(folder):
 def test_a_constant_answer_is_drawn_only_for_pair_accuracies(folder):
     panels = section_of(folder).split("<figure ")[1:]
     assert ['class="constant"' in panel for panel in panels] == [False, True, True]
-    kept = ("step", "share", "training_seconds", "mlm_accuracy")
-    rewrite(folder, lambda _run, curve: [{key: line[key] for key in kept} for line in curve])
+    rewrite(folder, lambda _run, curve: [toy_curve_point(each.step, mlm_accuracy=20.0) for each in curve])
     assert "constant" not in section_of(folder)
 
 
@@ -80,13 +85,12 @@ def test_a_run_without_a_curve_is_named(folder):
 
 
 def test_a_missing_value_is_left_out_of_its_line(folder):
-    missing = {"mlm_accuracy": None}
-    rewrite(folder, lambda _run, curve: [line | (missing if line["step"] == 200 else {}) for line in curve])
+    rewrite(folder, lambda _run, curve: [changed(each, None) if each.step == 200 else each for each in curve])
     assert polylines(section_of(folder))[3][1] == "100 300 400"
 
 
 def test_a_single_evaluation_and_equal_values_are_drawn_inside_the_panel(folder):
-    rewrite(folder, lambda _run, curve: [line | {"mlm_accuracy": 25.0} for line in curve if line["step"] == 400])
+    rewrite(folder, lambda _run, curve: [changed(each, 25.0) for each in curve if each.step == 400])
     for values, places, points in polylines(section_of(folder)).values():
         assert (values, places) == ("25.0", "400")
         x, y = map(float, points.split(","))
@@ -107,7 +111,13 @@ def test_without_any_curve_there_is_no_section(folder):
 
 def test_names_are_escaped(folder):
     found = study.read(folder)
-    points = found.points.replace("sop", "<b>sop</b>")
+    named = {"inter_sentence": "<b>sop</b>"}
+    points = [
+        point.model_copy(update={"values": named, "labels": named})
+        if point.values["inter_sentence"] == "sop"
+        else point
+        for point in found.points
+    ]
     text = str(curves.sections(replace(found, points=points))[0].body)
     assert "<b>" not in text
     assert "&lt;b&gt;sop&lt;/b&gt;" in text
