@@ -26,7 +26,7 @@ from albert_lab import allocator
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost.throughput import Bench, synthetic_batch
-from albert_lab.data.batches import Batch
+from albert_lab.data.batches import IGNORED_LABEL, Batch
 from albert_lab.machine import cores
 from albert_lab.model.shape import EncoderShape
 from albert_lab.training.clock import synchronize
@@ -35,7 +35,6 @@ from albert_lab.training.transfer import Tensors, inputs_of
 
 LIBRARIES = ("albert-lab", "transformers", "transformers at its best")
 ROUNDS, SECONDS, WARM_UP = 7, 0.5, 3
-IGNORED = -100  # a label that the losses of transformers ignore
 
 
 def main(number: int, overrides: list[str]) -> None:
@@ -146,7 +145,7 @@ def _inputs(batch: Batch, device: torch.device) -> Tensors:
 
 
 def _labels(batch: Batch, model: nn.Module, device: torch.device) -> dict[str, Any]:
-    labels = np.full(batch.input_ids.size, IGNORED)
+    labels = np.full(batch.input_ids.size, IGNORED_LABEL)
     labels[batch.masked_positions] = batch.masked_labels
     found = {"labels": torch.from_numpy(labels.reshape(batch.input_ids.shape)).to(device)}
     name = type(model).__name__

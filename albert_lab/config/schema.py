@@ -211,6 +211,11 @@ class MaskingConfig(Section):
             raise ValueError(f"mask_share + random_share is {self.mask_share + self.random_share:g}, more than 1")
         return self
 
+    def most_predictions(self, length: int) -> int:
+        """Tokens that are predicted in a sequence of this length without padding, at most."""
+        wanted = max(1, round(self.probability * length))
+        return min(wanted, self.max_predictions or wanted)
+
 
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 

@@ -251,5 +251,4 @@ def _activations_per_sequence(config: RunConfig) -> int:
 
 def masked_per_sequence(config: RunConfig) -> int:
     """Positions that are predicted in a sequence of full length."""
-    wanted = max(1, round(config.masking.probability * config.max_sequence_length))
-    return min(wanted, config.masking.max_predictions or wanted)
+    return config.masking.most_predictions(config.max_sequence_length)

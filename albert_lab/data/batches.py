@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.shards import Shards
 
 PREFETCHED_BATCHES = 4
+IGNORED_LABEL = -100  # the default of torch's losses
 # A fixed set is sampled from at most this many blocks of documents (see pairs.py): four million sentences.
 SAMPLED_BLOCKS = 16
 
@@ -58,6 +59,12 @@ class Batch:
     def num_tokens(self) -> int:
         """Number of real tokens: all except padding."""
         return int(np.count_nonzero(self.attention_mask))
+
+    def with_masked(self, count: int) -> "Batch":
+        """The batch with so many masked positions: the first position is added, with a label that losses ignore."""
+        more = (0, count - len(self.masked_labels))
+        labels = np.pad(self.masked_labels, more, constant_values=IGNORED_LABEL)
+        return replace(self, masked_positions=np.pad(self.masked_positions, more), masked_labels=labels)
 
 
 # Epochs of a stage of the length schedule are numbered from a multiple of this, so that no two stages share draws.

@@ -1,6 +1,6 @@
 """One optimizer step: forward, losses, backward, clipping, update."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,7 +16,7 @@ from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likelies
 from albert_lab.training.clock import synchronize
 from albert_lab.training.optimizer import num_moments
 from albert_lab.training.processes import Processes
-from albert_lab.training.transfer import Tensors, ahead, inputs_of, labels_of, tensor_on
+from albert_lab.training.transfer import Tensors, ahead, inputs_of, labels_of
 
 
 def losses(
@@ -98,8 +98,8 @@ class Step:
         """
         sums: dict[str, torch.Tensor] = {}
         times = len(batch) // self.config.batch_size  # in a stage of shorter sequences there are more of them
-        parts = self.processes.deal(list(enumerate(micro_batches(batch, times * self.micro_batch_size))))
-        tensors = ahead((part for _, part in parts), self.device)
+        parts = self.processes.deal(list(enumerate(self._parts(batch, times * self.micro_batch_size))))
+        tensors = ahead((part for _, part in parts), self.device, needs_mask=self.config.machine.compile)
         for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
             # any process can compute a micro-batch.
@@ -116,18 +116,22 @@ class Step:
         return sums | {"gradient_norm": norm.detach()}
 
     def compiled(self, batches: Sequence[Batch]) -> Callable[..., PretrainingOutput]:
-        """The compiled model; passes over a batch of each length trigger the compilation without changing weights."""
-        forward = torch.compile(self.model, dynamic=True)
+        """The model, compiled for the shapes of each batch, one a length; passes over them change no weights."""
+        forward = torch.compile(self.model, dynamic=False)
         for batch in batches:
             times = len(batch) // self.config.batch_size
-            part = next(micro_batches(batch, times * self.micro_batch_size))
-            inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
-            self._backward(forward, inputs, labels, batch)
-            if self.device.type != "cpu":  # batches have a mask or none
-                other = tensor_on(part.attention_mask, self.device) if inputs["attention_mask"] is None else None
-                self._backward(forward, inputs | {"attention_mask": other}, labels, batch)
+            part = next(self._parts(batch, times * self.micro_batch_size))
+            self._backward(forward, inputs_of(part, self.device, needs_mask=True), labels_of(part, self.device), batch)
         self.optimizer.zero_grad(set_to_none=True)
         return forward
+
+    def _parts(self, batch: Batch, size: int) -> Iterator[Batch]:
+        """Micro-batches of a batch; for a compiled model their shapes do not depend on the number of masked tokens."""
+        parts = micro_batches(batch, size)
+        if not self.config.machine.compile:
+            return parts
+        most = self.config.masking.most_predictions(batch.input_ids.shape[1])
+        return (part.with_masked(len(part) * most) for part in parts)
 
     def rehearse(self, batch: Batch, size: int) -> None:
         """Allocate the peak memory of a step in micro-batches of this size, without changing weights.
@@ -137,7 +141,7 @@ class Step:
         groups = [] if self.optimizer.state else self.optimizer.param_groups
         moments = [torch.empty_like(p) for group in groups for p in group["params"] for _ in range(num_moments(group))]
         try:
-            for inputs, labels in ahead(islice(micro_batches(batch, size), 2), self.device):
+            for inputs, labels in ahead(islice(self._parts(batch, size), 2), self.device):
                 self._backward(self.model, inputs, labels, batch)
             synchronize(self.device)
         finally:

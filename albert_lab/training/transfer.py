@@ -10,13 +10,13 @@ from albert_lab.data.batches import Batch
 Tensors = dict[str, torch.Tensor | None]
 
 
-def inputs_of(batch: Batch, device: torch.device) -> Tensors:
+def inputs_of(batch: Batch, device: torch.device, *, needs_mask: bool = False) -> Tensors:
     """The model's inputs: input_ids, token_type_ids, attention_mask [batch, sequence], masked_positions [masked].
 
-    The attention mask is None if no sequence is padded, since fused attention is faster without a mask. On a CPU it is
-    never None.
+    Unless a mask is needed, it is None if no sequence is padded, since fused attention is faster without. On a CPU it
+    is never None.
     """
-    is_masked = device.type == "cpu" or not batch.attention_mask.all()
+    is_masked = needs_mask or device.type == "cpu" or not batch.attention_mask.all()
     return {
         "input_ids": tensor_on(batch.input_ids, device),
         "token_type_ids": tensor_on(batch.token_type_ids, device),
@@ -33,11 +33,13 @@ def labels_of(batch: Batch, device: torch.device) -> dict[str, torch.Tensor]:
     }
 
 
-def ahead(parts: Iterable[Batch], device: torch.device) -> Iterator[tuple[Tensors, dict[str, torch.Tensor]]]:
+def ahead(
+    parts: Iterable[Batch], device: torch.device, *, needs_mask: bool = False
+) -> Iterator[tuple[Tensors, dict[str, torch.Tensor]]]:
     """Inputs and labels of each part; the copies of the next part begin before the current part is computed."""
     ready = None
     for part in parts:
-        coming = inputs_of(part, device), labels_of(part, device)
+        coming = inputs_of(part, device, needs_mask=needs_mask), labels_of(part, device)
         if ready is not None:
             yield ready
         ready = coming
