@@ -1,17 +1,20 @@
-"""Atomic writes: a file is completely on the disk or not at all."""
+"""Atomic writes: a file or folder is completely on the disk or not at all."""
 
 import errno
 import os
+import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from albert_lab import owners
 from albert_lab.errors import ConfigError, WriteError
 
 # Reasons that depend on the place of a folder; others, such as a full disk, are no mistake of the user.
 _REFUSALS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR)
+# In the names of incomplete files and folders.
+PARTIAL = ".partial-"
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -20,17 +23,62 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises:
         WriteError: the disk is full or fails; an earlier file is unchanged, and no other file remains.
     """
-    temporary = path.with_name(f".{path.name}.{owners.own()}")
-    with writing(path):
-        try:
-            with temporary.open("wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+    with writing(path), replacing(path) as partial, partial.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path at which to write a file or folder, which takes the place of `path` at the end of this context.
+
+    After an error, `path` is unchanged and nothing else remains. If the process is killed, a partial file or folder may
+    remain beside it; of two folders, one is complete, maybe under the name of a partial one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial, before = beside(path), beside(path)
+    try:
+        yield partial
+        for file in [*partial.rglob("*"), partial] if partial.is_dir() else [partial]:
+            sync(file)
+        if partial.is_dir() and path.is_dir():
+            path.rename(before)
+        partial.replace(path)
+        sync(path.parent)
+    finally:
+        remove(partial)
+    remove(before)
+
+
+def beside(path: Path) -> Path:
+    """A name for an incomplete file or folder next to a path, which no other process uses."""
+    return path.with_name(f".{path.name}{PARTIAL}{unique()}")
+
+
+def completed(partial: Path) -> Path | None:
+    """The path that a partial file or folder would have had when complete; None for a path that is not partial."""
+    name, found, _ = partial.name.partition(PARTIAL)
+    return partial.with_name(name.removeprefix(".")) if found else None
+
+
+def unique() -> str:
+    """A part of a name that no other process uses, on any host; it starts with the number of this process."""
+    return f"{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it exists."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def discard(path: Path) -> None:
+    """Remove a file or folder that other processes may look for; if this one is killed, none is left half removed."""
+    aside = beside(path)
+    with suppress(FileNotFoundError):  # another process did
+        path.rename(aside)
+    remove(aside)
 
 
 def check_folder(folder: Path, option: str) -> None:

@@ -10,9 +10,9 @@ from albert_lab import paths
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
     ["errors", "naming", "distinct", "machine", "allocator", "score", "messages", "squeue"],
-    ["paths", "owners", "rank"],
-    ["locks"],
-    ["in_use", "signals", "storage", "files"],
+    ["paths", "rank", "locks"],
+    ["signals", "storage"],
+    ["in_use", "files"],
     ["config"],
     ["data", "model"],
     ["training"],

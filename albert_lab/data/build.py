@@ -3,7 +3,6 @@
 import errno
 import multiprocessing
 import os
-import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -11,9 +10,8 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from albert_lab import in_use, locks, owners
+from albert_lab import in_use, locks, storage
 from albert_lab.messages import Say
-from albert_lab.storage import sync
 
 
 class DiskFullError(RuntimeError):
@@ -24,7 +22,7 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
     """The folder; builds it first if it does not exist.
 
     The folder appears by one rename when all of it is on disk. A build that is killed leaves only a partial folder,
-    which the next build removes, and a lock that the system has released. A second process waits for the first.
+    which the next build removes. A second process waits for the first.
 
     Args:
         folder: Its path; the name must identify the content.
@@ -39,27 +37,21 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = folder.with_name(f"{folder.name}.lock")
+    lock = folder.with_name(folder.name + locks.SUFFIX)
     with locks.locked(lock, lambda: say(f"another process is preparing {what}: waiting for it")):
         if folder.is_dir():
             return folder
-        for stale in folder.parent.glob(f"{folder.name}.partial-*"):  # only the holder of the lock makes them
-            if owners.is_here(stale.name) or owners.has_ended(stale.name):
-                shutil.rmtree(stale)
-        partial = folder.with_name(f"{folder.name}.partial-{owners.own()}")
+        for partial in folder.parent.glob(f"*{storage.PARTIAL}*"):
+            if storage.completed(partial) == folder:  # only the holder of the lock makes them
+                storage.remove(partial)
         try:
-            partial.mkdir()
-            build(partial)
-            for file in [*partial.iterdir(), partial]:
-                sync(file)
-            partial.rename(folder)
-            sync(folder.parent)
+            with storage.replacing(folder) as partial:
+                partial.mkdir()
+                build(partial)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise DiskFullError(f"the disk is full: writing {what} to {folder.parent} failed") from error
             raise
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 

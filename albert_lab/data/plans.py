@@ -1,7 +1,6 @@
 """Plans of epochs on disk, for large texts: one process writes a plan, and all its readers map it into memory."""
 
 import json
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_lab import in_use, owners, paths
+from albert_lab import in_use, paths, storage
 from albert_lab.data.build import find_or_build
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
@@ -43,8 +42,7 @@ def drop(name: str) -> None:
     folder = _folder(name)
     in_use.unmark(folder)
     if not in_use.is_used(folder):
-        with suppress(FileNotFoundError):  # another process did
-            shutil.rmtree(folder.rename(folder.with_name(f"{name}.partial-{owners.own()}")))
+        storage.discard(folder)
 
 
 def _folder(name: str) -> Path:

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import get_args
 
 import safetensors.torch
@@ -22,7 +21,7 @@ from albert_lab.model.huggingface import to_albert, to_bert
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
-from albert_lab.storage import check_folder
+from albert_lab.storage import check_folder, replacing
 
 AUTO, OWN = "auto", "albert-lab"
 LAYOUTS = (AUTO, *get_args(Family), OWN)
@@ -56,15 +55,10 @@ def export(text: str, target: Path, layout: str) -> str:
     if layout == AUTO:
         layout = choose_layout(shape)
     write = _own(folder, opened) if layout == OWN else _transformers(opened, shape, layout)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
-        partial = Path(scratch) / target.name
+    with replacing(target) as partial:
         partial.mkdir()
         write(partial)
         (partial / CARD).write_text(model_card(folder, opened, layout, _model_class(partial)), encoding="utf-8")
-        if target.exists():
-            target.rmdir()
-        partial.rename(target)
     return layout
 
 

@@ -3,10 +3,9 @@
 import shutil
 from pathlib import Path
 
-from albert_lab import owners
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.report import overview, report
-from albert_lab.storage import writing
+from albert_lab.storage import replacing, writing
 from albert_lab.studies import side_by_side, study
 
 
@@ -41,7 +40,8 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
                 )
         throughput = None if is_damaged or side_by_side.read(folder) else side_by_side.read(target)
         _refuse_links(folder)
-        _copy(folder, target)
+        with writing(target), replacing(target) as partial:
+            shutil.copytree(folder, partial)
         if throughput:
             side_by_side.write(target, throughput)
     written = report.rebuild(target)
@@ -63,18 +63,3 @@ def _refuse_links(folder: Path) -> None:
     for file in folder.rglob("*"):
         if file.is_symlink() or not (file.is_file() or file.is_dir()):
             raise ConfigError(f"{file} is a link or no ordinary file: remove it, or replace it by a copy of the file")
-
-
-def _copy(folder: Path, target: Path) -> None:
-    """Copy a folder, replacing one at the target; if killed, one of both is complete, maybe under another name."""
-    partial, aside = (target.with_name(f".{target.name}.{what}-{owners.own()}") for what in ("partial", "before"))
-    try:
-        with writing(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(folder, partial)
-            if target.exists():
-                target.rename(aside)
-            partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    shutil.rmtree(aside, ignore_errors=True)

@@ -1,15 +1,11 @@
 """Files that take disk space and can be recreated."""
 
-import shutil
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from albert_lab import in_use, owners, paths
-from albert_lab.runs import ancestry, states
-
-# A half-made folder of a process on another host counts as abandoned after this time without a write.
-_ABANDONED_SECONDS = 24 * 3600.0
+from albert_lab import in_use, locks, paths, storage
+from albert_lab.runs import ancestry, run, states
+from albert_lab.storage import PARTIAL
 
 
 def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
@@ -21,7 +17,7 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
         cache: also prepared text and tokenizers.
         checkpoints: also the checkpoints of finished runs, except those that an unfinished run starts from.
     """
-    half_made = (*paths.cache().glob("*/*.partial-*"), *paths.runs().glob("*/checkpoint.partial-*"))
+    half_made = (*paths.cache().glob(f"*/*{PARTIAL}*"), *paths.runs().glob(f"*/*checkpoint{PARTIAL}*"))
     found = {path for path in half_made if not _is_being_made(path)}
     wanted = {"failed", "done"} if checkpoints else {"failed"}
     needed = {parent for child, parent in ancestry.parents(paths.runs()).items() if _is_unfinished(child)}
@@ -45,16 +41,15 @@ def _cached() -> list[Path]:
     return [
         path
         for path in found
-        if path.suffix not in (".lock", ".owner") and ".partial-" not in path.name and not in_use.is_mark(path)
+        if path.suffix != locks.SUFFIX and not storage.completed(path) and not in_use.is_mark(path)
     ]
 
 
 def _is_being_made(partial: Path) -> bool:
-    """Whether the process that owns a half-made folder still runs, as far as this host can know."""
-    try:
-        return not owners.is_abandoned(partial, _ABANDONED_SECONDS, time.time())
-    except FileNotFoundError:  # it is complete by now
-        return True
+    """Whether a process holds the lock under which a half-made folder is made or removed."""
+    whole = storage.completed(partial)
+    assert whole
+    return locks.is_locked(whole.with_name(whole.name + locks.SUFFIX)) or run.is_locked(whole.parent)
 
 
 def _is_unfinished(name: str) -> bool:
@@ -70,5 +65,4 @@ def _size(path: Path) -> int:
 def free(found: Iterable[Path]) -> None:
     """Remove files and folders; if the process is killed, none is left half removed under its name."""
     for path in found:
-        aside = path.rename(path.with_name(f"{path.name.split('.partial-')[0]}.partial-{owners.own()}"))
-        shutil.rmtree(aside) if aside.is_dir() else aside.unlink()
+        storage.remove(path) if storage.completed(path) else storage.discard(path)

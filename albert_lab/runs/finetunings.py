@@ -12,7 +12,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE
 from albert_lab.messages import Say
 from albert_lab.runs.reported import FilledColumn, filled_column
-from albert_lab.runs.run import Run
+from albert_lab.runs.run import Run, config_here
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file
@@ -87,11 +87,12 @@ def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
     from albert_lab.tasks.model import InitialModel
     from albert_lab.training.checkpoint import last_weights
 
-    find_or_train(run.config, say)
-    tokenizer = load_tokenizer(run.config)
+    config = config_here(run)
+    find_or_train(config, say)
+    tokenizer = load_tokenizer(config)
     if is_random:
-        return InitialModel(f"{run.name}/random", run.config, tokenizer, None, run.folder / "random")
-    return InitialModel(run.name, run.config, tokenizer, last_weights(run.folder / "checkpoint"), run.folder)
+        return InitialModel(f"{run.name}/random", config, tokenizer, None, run.folder / "random")
+    return InitialModel(run.name, config, tokenizer, last_weights(run.folder / "checkpoint"), run.folder)
 
 
 def make(

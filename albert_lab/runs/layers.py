@@ -62,7 +62,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     from albert_lab.training.evaluate import make_sets
     from albert_lab.training.layer_similarity import hidden_states_of, measure
 
-    config = run.config
+    config = runs.config_here(run)
     shards = prepare(config, say)
     tokenizer = load_tokenizer(config)
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))

@@ -10,10 +10,10 @@ from albert_lab.config.schema import RESULTS_VERSION, RunConfig
 from albert_lab.errors import DamagedFileError
 from albert_lab.naming import Name
 from albert_lab.runs import commit
+from albert_lab.runs.run import RECORD
 from albert_lab.score import BAGS, CHANCE, Alarm, Score
 from albert_lab.storage import write_atomically
 
-RECORD = "results.json"
 METRICS = "metrics.jsonl"
 LAYERS = "layers.csv"
 _COMMIT_DIGITS = 12  # they identify it

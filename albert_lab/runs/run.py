@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,17 @@ from albert_lab import files, locks, paths
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
-from albert_lab.machine import cores
+from albert_lab.machine import cores, has_gpu
 from albert_lab.naming import Name
 from albert_lab.rank import ALONE, Rank
 from albert_lab.storage import write_atomically
 
 RUN_FILE = "run.yaml"
+RECORD = "results.json"
 IMPORT = "import.json"
 FAILURE = "failure.json"
 MACHINE = "machine.json"
-LOCK = "lock"
+LOCK = "lease"
 TRACEBACK = "traceback.txt"
 
 
@@ -127,12 +128,32 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
 
 
 def create(run: Run) -> Path:
-    """Create the run's folder and return it; its run.yaml is rewritten unless a process is making the run."""
-    run.folder.mkdir(parents=True, exist_ok=True)
-    # The name does not depend on machine.* and paths, so they may have changed since the last time: use the new ones.
-    if not is_locked(run.folder):
-        write_run_file(run, run.folder)
-    return run.folder
+    """Create the run's folder and return it.
+
+    The name of a run depends neither on paths nor on machine.*, so its run.yaml gets those of the last command, unless
+    a process trains the run; machine.* of a finished run says where it was trained, and stays.
+    """
+    folder = run.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if not is_locked(folder):
+        if is_trained(folder):
+            machine = read(folder).config.machine
+            run = replace(run, config=run.config.model_copy(update={"machine": machine}))
+        write_run_file(run, folder)
+    return folder
+
+
+def is_trained(folder: Path) -> bool:
+    """Whether the weights are final: the run is finished or imported."""
+    return (folder / RECORD).exists() or (folder / IMPORT).exists()
+
+
+def config_here(run: Run) -> RunConfig:
+    """The configuration for work with the weights of a finished run: on this machine, which may lack its GPU."""
+    machine = run.config.machine
+    if machine.device != "cuda" or has_gpu():
+        return run.config
+    return run.config.model_copy(update={"machine": machine.model_copy(update={"device": "auto"})})
 
 
 def write_run_file(run: Run, folder: Path) -> None:

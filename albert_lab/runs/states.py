@@ -36,11 +36,6 @@ def state(folder: Path) -> State:
     return "stopped" if (folder / MACHINE).exists() else "missing"
 
 
-def is_pretrained(folder: Path) -> bool:
-    """Whether the weights are final; does not check the lock."""
-    return (folder / results.RECORD).exists() or (folder / IMPORT).exists()
-
-
 def _taken(folder: Path) -> Literal["running", "queued"] | None:
     if is_locked(folder):
         return "running"

@@ -18,8 +18,7 @@ from albert_lab.runs import commit, finetunings, results
 from albert_lab.runs.followers import meet, together
 from albert_lab.runs.progress import Place, RunProgress
 from albert_lab.runs.recording import make_record, provenance
-from albert_lab.runs.run import FAILURE, TRACEBACK, Run, locked, read, use_threads
-from albert_lab.runs.states import is_pretrained
+from albert_lab.runs.run import FAILURE, TRACEBACK, Run, is_trained, locked, read, use_threads
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
@@ -69,7 +68,7 @@ def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool], say: Calla
     """Help the leading process to pre-train, without output, and return the exit code: 0 done, 75 stopped."""
     run = read(folder)
     use_threads(folder, run.config, rank)
-    if is_pretrained(folder):
+    if is_trained(folder):
         return 0
     try:
         return 0 if _pretrain(run, folder, lambda _: None, lambda _: None, is_stopped, rank) else STOPPED
@@ -115,7 +114,7 @@ def _make(
     """Pre-train if there is no record yet, then fine-tune; False if stopped before the end."""
     run = read(folder)
     use_threads(folder, run.config, rank)
-    if not is_pretrained(folder) and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
+    if not is_trained(folder) and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
         return False
     return finetunings.make(run, tasks, progress.say, is_stopped, seeds, progress.show_finetuning)
 
@@ -207,7 +206,7 @@ def _start(run: Run) -> "Inherited | None":
     if run.start_from is None:
         return None
     folder = paths.runs() / run.start_from.run
-    if not is_pretrained(folder):
+    if not is_trained(folder):
         raise MissingDataError(f"{run.name} starts from {run.start_from.run}, which is not finished")
     shape = EncoderShape.from_config(read(folder).config)
     return Inherited(run.start_from.run, folder, shape, run.start_from.keep)

@@ -7,6 +7,7 @@ from pathlib import Path
 from albert_lab import in_use, paths
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
+from albert_lab.machine import has_gpu
 from albert_lab.messages import to_stderr
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import job, results, states
@@ -65,12 +66,14 @@ def check_here(todo: Sequence[PlannedPoint]) -> None:
     """Check that runs can be made on this machine.
 
     Raises:
-        ConfigError: a run is in Slurm's queue, or needs more memory than there is.
+        ConfigError: a run is in Slurm's queue, or needs a GPU or more memory than there is.
     """
     if queued := [found for item in todo if (found := job.queued(item.run.folder))]:
         remedy = f"--slurm waits for them, `scancel {' '.join(found.number for found in queued)}` ends them"
         raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
     for item in todo:
+        if item.run.config.machine.device == "cuda" and not has_gpu():
+            raise ConfigError("machine.device=cuda: this machine has no NVIDIA GPU (allowed: auto, cpu)")
         try:
             capacity.check_training(item.run.config)
         except ConfigError as error:

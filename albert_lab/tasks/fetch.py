@@ -1,7 +1,6 @@
 """Official task data: fetched from the Hugging Face Hub into the official file formats, and its status."""
 
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,12 @@ from typing import Any
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from albert_lab import owners, paths
+from albert_lab import paths
 from albert_lab.config import compose as config
 from albert_lab.data import corpus
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
+from albert_lab.storage import replacing
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample, describe
 from albert_lab.tasks.formats.choices import ChoicesFormat
 from albert_lab.tasks.formats.glue import GlueFormat
@@ -130,7 +130,8 @@ def _fetch_task(task: TaskConfig, folder: Path, say: Say) -> list[Path]:
         except (KeyError, TypeError, ValueError) as error:
             place = f"{task.hub.path} ({task.hub.name}, {theirs})"
             raise ConfigError(f"{place} is not of the form of {task.name}: {error!r}") from error
-        _write_whole(task, examples, file)
+        with replacing(file) as partial:
+            task.format.write(examples, partial)
         say(f"{task.name}: {len(examples)} examples in {file}")
         written.append(file)
     return written
@@ -223,16 +224,3 @@ def _choice_examples(rows: list[dict[str, Any]]) -> list[ChoiceExample]:
         for path, of_passage in by_passage.items()
         for number, row in enumerate(of_passage)
     ]
-
-
-def _write_whole(task: TaskConfig, examples: Sequence[Any], file: Path) -> None:
-    """Writes a temporary file and renames it, so that an incomplete file never has the final name."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{owners.own()}")
-    try:
-        task.format.write(examples, temporary)
-        temporary.replace(file)
-    finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary)
-        temporary.unlink(missing_ok=True)

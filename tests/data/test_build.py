@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from albert_lab import in_use, owners
+from albert_lab import in_use, storage
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
 
 
@@ -22,9 +22,7 @@ def write(folder):
 
 
 def left(folder):
-    return sorted(
-        path.name for path in folder.iterdir() if path.suffix not in (".lock", ".owner") and not in_use.is_mark(path)
-    )
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lease" and not in_use.is_mark(path))
 
 
 def test_a_folder_is_built_once(tmp_path):
@@ -60,14 +58,13 @@ def test_a_full_disk_is_reported_with_the_data_that_was_being_written(tmp_path):
     assert left(tmp_path) == []
 
 
-def test_only_partial_folders_of_killed_processes_of_this_host_are_removed(tmp_path):
-    host = owners.own().partition("@")[2]
-    kept = ["abc.partial-999999999@elsewhere", f"abcd.partial-999999999@{host}"]
-    for name in (f"abc.partial-999999999@{host}", *kept):
-        (tmp_path / name).mkdir()
-        write(tmp_path / name)
+def test_what_a_killed_process_left_of_this_folder_is_removed(tmp_path):
+    other = storage.beside(tmp_path / "abcd")
+    for partial in (storage.beside(tmp_path / "abc"), other):
+        partial.mkdir()
+        write(partial)
     find_or_build(tmp_path / "abc", write, "it", silent)
-    assert left(tmp_path) == ["abc", *kept]
+    assert left(tmp_path) == [other.name, "abc"]
 
 
 def test_a_second_process_waits_and_finds_the_folder_built(tmp_path):

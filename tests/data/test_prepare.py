@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from albert_lab import in_use, owners, paths
+from albert_lab import in_use, paths, storage
 from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data import lengths
@@ -63,7 +63,7 @@ def run(tmp_path, monkeypatch, model):
 
 def built():
     found = (paths.cache() / "shards").glob("*")
-    return [folder for folder in found if folder.suffix not in (".lock", ".owner") and not in_use.is_mark(folder)]
+    return [folder for folder in found if folder.suffix != ".lease" and not in_use.is_mark(folder)]
 
 
 def contents(folder):
@@ -329,9 +329,7 @@ def test_a_killed_build_leaves_nothing_that_looks_finished(run, tmp_path, monkey
     workers = psutil.Process(process.pid).children(recursive=True)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    assert [folder.name for folder in built()] == [
-        f"{find_shards(run()).name}.partial-{process.pid}@{owners.own().partition('@')[2]}"
-    ]
+    assert [storage.completed(folder) for folder in built()] == [find_shards(run())]
     assert len(workers) >= 2
     assert not psutil.wait_procs(workers, timeout=10)[1]
     assert contents(prepare(run(), silent)) == whole

@@ -192,18 +192,18 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
         is_memory = number % 3 == 2  # the last of three: prepared text stands, its fingerprints are written
 
         def is_writing(child: int = child, is_memory: bool = is_memory) -> bool:
-            pattern = f".*.{child}@*" if is_memory else f"*/*.partial-{child}@*"
+            pattern = f"{'' if is_memory else '*/'}*.partial-{child}-*"
             return any(cache.glob(pattern))
 
         kill_while(child, is_writing, random_.uniform(0, 0.0005 if is_memory else 0.2))
-        if list(cache.glob(".fingerprints*")):
+        if list(cache.glob(".fingerprints*.partial-*")):
             phase = "while fingerprints were written"
         elif partial := list(cache.glob("*/*.partial-*")):
             phase = f"while {partial[0].parent.name} were written"
         else:
             phase = "between"
         tally.fell("cache", phase)
-        for file in cache.glob(".fingerprints*"):
+        for file in cache.glob(".fingerprints*.partial-*"):
             file.unlink()
         fingerprint._digests.clear()
         try:

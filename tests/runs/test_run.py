@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from command import own_signals
-from filelock import FileLock
 from records import toy_record
 from safetensors.numpy import load_file
 from toy import toy_config, write_corpus
 from toy_training import quick_starts
 
+from albert_lab import locks
 from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.runs import commit, results, states, worker
@@ -94,17 +94,33 @@ def test_a_run_is_read_back_from_its_folder(corpus, own_home):
 def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is_made(corpus, own_home, tmp_path):
     folder = runs.create(runs.plan(toy_config(corpus)))
     moved = runs.plan(toy_config(write_corpus(tmp_path / "moved"), "machine.micro_batch_size=4"))
-    with FileLock(folder / runs.LOCK):
+    with locks.lease(folder / runs.LOCK):
         assert runs.create(moved) == folder
         assert runs.read(folder) == runs.plan(toy_config(corpus))
     assert runs.create(moved) == folder
     assert runs.read(folder) == moved
 
 
+def test_machine_settings_of_a_finished_run_stay(corpus, own_home):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    (folder / results.RECORD).touch()
+    before = (folder / runs.RUN_FILE).read_text()
+    runs.create(runs.plan(toy_config(corpus, "machine.device=cuda", "machine.micro_batch_size=2")))
+    assert (folder / runs.RUN_FILE).read_text() == before
+
+
+def test_weights_from_a_gpu_are_used_on_a_machine_without_one(corpus, monkeypatch):
+    run = runs.plan(toy_config(corpus, "machine.device=cuda"))
+    monkeypatch.setattr(runs, "has_gpu", lambda: True)
+    assert runs.config_here(run).machine.device == "cuda"
+    monkeypatch.setattr(runs, "has_gpu", lambda: False)
+    assert runs.config_here(run).machine.device == "auto"
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_run_that_waits_for_another_process_reports_it_and_can_be_stopped(corpus, own_home, number, code):
     folder = runs.create(runs.plan(toy_config(corpus)))
-    with FileLock(folder / runs.LOCK):
+    with locks.lease(folder / runs.LOCK):
         child = Child(folder)
         while not (said_by(folder).exists() and "another process is making this run" in said_by(folder).read_text()):
             time.sleep(0.01)
@@ -123,7 +139,7 @@ def test_a_run_file_changed_by_hand_is_refused(corpus, own_home):
 def test_a_run_goes_from_missing_to_done(corpus, own_home):
     folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
     assert states.state(folder) == "missing"
-    with FileLock(folder / runs.LOCK):
+    with locks.lease(folder / runs.LOCK):
         assert states.state(folder) == "running"
     command = [sys.executable, "-m", "albert_lab.runs.worker", str(folder)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -1,5 +1,7 @@
+import pytest
 from toy import toy_points
 
+from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
 from albert_lab.studies import planning, selection, sweep
@@ -14,6 +16,14 @@ def test_finished_runs_are_skipped_and_only_missing_ones_are_made(corpus, own_ho
     assert list(selection.select(wider).todo) == wider[2:]
     assert sweep.execute(wider, sweep.Options()).code == 0
     assert {name: (runs.paths.runs() / name / results.RECORD).stat().st_mtime_ns for name in written} == written
+
+
+def test_a_gpu_that_is_not_here_is_refused_before_anything_is_written(corpus, own_home, monkeypatch):
+    monkeypatch.setattr(selection, "has_gpu", lambda: False)
+    points = toy_points(corpus, "machine.device=cuda")
+    with pytest.raises(ConfigError, match="machine.device=cuda: this machine has no NVIDIA GPU"):
+        sweep.execute(points, sweep.Options())
+    assert not points[0].run.folder.exists()
 
 
 def test_a_failed_run_does_not_stop_the_others_and_is_remade_only_on_request(corpus, own_home, runs_here):
