@@ -11,7 +11,8 @@ from albert_lab.data.stages import StagedBatches
 from albert_lab.errors import ConfigError
 
 # Lengths 8, 16 and 32 in steps 0 to 3, 4 to 9, and 10 to 19.
-STAGED = ("length_schedule=short-first", "budget.value=20")
+STAGES = "length_schedule.stages=[{share: 0.2, fraction: 0.25}, {share: 0.3, fraction: 0.5}]"
+STAGED = (STAGES, "budget.value=20")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_a_batch_of_a_budget_in_steps_depends_on_its_step_only(shards, step):
 @pytest.mark.parametrize("stopped_at", [2, 4, 6, 10, 15])
 def test_a_restored_state_continues_with_the_same_batches(shards, stopped_at):
     """The budget is in tokens: the first step of a stage follows from the batches before it, not from the settings."""
-    config = configure("length_schedule=short-first", "budget=tokens", "budget.value=8000")
+    config = configure(STAGES, "budget=tokens", "budget.value=8000")
 
     def through(batches: StagedBatches, step: int, tokens: int, end: int) -> tuple[list[Batch], int]:
         found = []
