@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import norm
 from scipy.stats import t as student
 
-Spending = Literal["pocock", "obrien-fleming"]
+from albert_lab.studies.seed_plan import Spending
 
 _MOST_Z = 12.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
@@ -98,7 +98,7 @@ class _Sums:
 
 
 def chance_to_exceed(
-    distance: float, error: float, df: float, *, fixed_error: float, n: int, last: int, alpha: float
+    distance: float, error: float, df: float, fixed_error: float, n: int, last: int, alpha: float
 ) -> float:
     """The predictive probability that the last look shows a value to be above a bound, from the data so far.
 

@@ -77,6 +77,18 @@ TaskOverrides = Annotated[
         metavar="[KEY=VALUE]...", help="Settings of the task's file, conf/task/TASK.yaml, as settings.laptop.steps=400."
     ),
 ]
+Looks = Annotated[
+    int | None,
+    typer.Option(
+        "--looks",
+        min=1,
+        metavar="N",
+        help="End after this many of the planned looks (`scale.looks`). By default, a study goes on to its next look,"
+        " with more seeds, while these can decide a claim; with `seed=...` it has a single look at these seeds.",
+        show_default=False,
+        rich_help_panel=_WHERE,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 Tasks = Annotated[
     str | None,

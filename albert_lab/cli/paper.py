@@ -8,6 +8,7 @@ import typer
 
 from albert_lab import paths
 from albert_lab.cli import studies
+from albert_lab.cli.making import make
 from albert_lab.cli.options import (
     TABLES,
     Detach,
@@ -18,6 +19,7 @@ from albert_lab.cli.options import (
     Jobs,
     Json,
     ListFolders,
+    Looks,
     On,
     RemakeRecorded,
     RetryFailed,
@@ -50,6 +52,7 @@ def paper(
     dry_run: DryRun = False,
     on: On = None,
     list_folders: ListFolders = False,
+    looks: Looks = None,
     as_json: Json = False,
     fail_on: FailOn = None,
 ) -> None:
@@ -67,12 +70,12 @@ def paper(
     launcher, given = take(overrides or [], slurm, detach=detach)
     names = task_names(tasks)
     if dry_run:
-        costs = whole.costs(given, names, note, on)
+        costs = whole.costs(given, names, note, on, looks)
         print(json.dumps(costs.as_dict(), indent=2) if as_json else costs.as_text())
         return
     found = whole.plan(given, names)
     if list_folders:
-        together = [item for study in found for item in planning.with_known_tasks(study.planned)]
+        together = [item for study in found for item in planning.with_known_tasks(study.at_look(looks))]
         studies.print_folders(list({item.run.name: item for item in together}.values()), as_json=as_json)
         return
     # Before the first table, so that a run of several tables is trained again only once.
@@ -83,11 +86,11 @@ def paper(
     if not options.is_here:  # submit all runs to the queue, so that no table waits for another
         for study in found:
             with suppress(*FIXABLE):  # reported below
-                sweep.execute(planning.with_known_tasks(study.planned), replace(options, detach=True))
+                sweep.execute(planning.with_known_tasks(study.at_look(1)), replace(options, detach=True))
     for number, study in enumerate(found, 1):
         note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")
         try:
-            ended, _ = studies.make(study.experiment, study.planned, options)
+            ended, _ = make(study.experiment, study.planned, options, study.seed_plan, looks)
         except FIXABLE as error:
             note(f"FAILED {study.experiment.name}: {error}")
             ended = sweep.SOME_FAILED

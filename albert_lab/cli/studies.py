@@ -2,8 +2,6 @@
 
 import json
 import re
-import shlex
-import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -25,6 +23,7 @@ from albert_lab.cli.options import (
     Jobs,
     Json,
     ListFolders,
+    Looks,
     On,
     Overrides,
     RemakeRecorded,
@@ -42,12 +41,8 @@ from albert_lab.cli.options import (
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.experiment import Experiment
     from albert_lab.studies.planning import PlannedPoint
-    from albert_lab.studies.sweep import Options
 
 NOT_SUPPORTED = 5
-# Options for training runs again, or elsewhere; the command in a report does not have them.
-ONCE = ("--fresh", "--retry-failed", "--remake-recorded", "--detach")
-
 # Shown below the first line of each study's help.
 _WRITES = (
     "Trains the runs that are not there yet, below lab/runs/, and writes their report, as Markdown and as a page with"
@@ -91,6 +86,7 @@ def execute(
     dry_run: DryRun = False,
     on: On = None,
     list_folders: ListFolders = False,
+    looks: Looks = None,
     as_json: Json = False,
     fail_on: FailOn = None,
 ) -> None:
@@ -98,6 +94,7 @@ def execute(
 
     choose receives the overrides except the launcher's, and returns the experiment and the overrides of its runs.
     """
+    from albert_lab.cli.making import make
     from albert_lab.config.launcher import take
     from albert_lab.studies import planning, sweep
 
@@ -105,12 +102,15 @@ def execute(
     launcher, rest = take(overrides, slurm, detach=detach)
     experiment, overrides = choose(overrides=rest)
     planned = planning.plan(experiment, overrides, task_names(tasks))
+    plan = planning.seed_plan(planned, overrides)
     if dry_run or list_folders:
+        planned = planning.at_look(planned, plan, plan.last(looks))
         planned = planning.with_known_tasks(planned)
     if dry_run:
         from albert_lab.studies import dry_run as dry
 
         found, regime = dry.costs(planned, on), dry.regime_of(planned)
+        found.notes.extend(plan.notes(looks))
         both = json.dumps(found.as_dict() | {"regime": regime.as_dict()}, indent=2)
         print(both if as_json else f"{found.as_text()}\n\n{regime.as_text()}")
         return
@@ -118,7 +118,7 @@ def execute(
         print_folders(planned, as_json=as_json)
         return
     planned = planning.forget(planned, fresh=fresh, retry_failed=retry_failed, remake_recorded=remake_recorded)
-    code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast, launcher, detach))
+    code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast, launcher, detach), plan, looks)
     if folder:
         from albert_lab.report import closing, report
 
@@ -145,39 +145,6 @@ def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
     ]
     lines = [f"{row['state']:<8} {row['folder']}" + (f"  {row['place']}" if row["place"] else "") for row in rows]
     print(json.dumps(rows, indent=2) if as_json else "\n".join(dict.fromkeys(lines)))
-
-
-def make(experiment: "Experiment", planned: "list[PlannedPoint]", options: "Options") -> "tuple[int, Path | None]":
-    """Train the missing runs and write the report; return the exit code, and the report's folder if a run is done."""
-    from albert_lab.report import report
-    from albert_lab.studies import planning, recorded, sweep
-    from albert_lab.studies.collect import collect
-
-    prepare = planning.with_available_tasks if options.prepares_here else planning.with_known_tasks
-    planned = prepare(planned)
-    outcome = sweep.execute(planned, options)
-    if outcome.is_left:
-        return outcome.code, None
-    planned = planning.with_available_tasks(planned)
-    command = shlex.join(["albert-lab", *_repeatable(sys.argv[1:])])
-    folder = paths.reports() / planning.report_place(planned[0].point.config) / experiment.name
-    study = collect(experiment, planned, outcome, command, folder, note)
-    if not study.runs:
-        note("no run is finished: no report")
-        return outcome.code, None
-    recorded.set_aside(folder, study.runs, note)
-    report.write(folder, study)
-    return outcome.code, folder
-
-
-def _repeatable(words: Sequence[str]) -> list[str]:
-    """The arguments of a command without those on how, or where, its runs are made this time."""
-    kept: list[str] = []
-    for before, word in zip(["", *words], words, strict=False):
-        is_once = word in ONCE or "--slurm" in (before, word) or re.match(r"--slurm=|\+*launcher(\.\w+)?=", word)
-        if not is_once:
-            kept.append(word)
-    return kept
 
 
 def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:

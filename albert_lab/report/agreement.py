@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from albert_lab.report.claims import FEWEST_SEEDS, printed
+from albert_lab.analysis.papers_numbers import printed
+from albert_lab.report.claims import FEWEST_SEEDS
 from albert_lab.report.table_scores import TableScores
 from albert_lab.score import LINEAR_PROBE
 from albert_lab.studies.experiment import AVERAGE, Experiment, scores

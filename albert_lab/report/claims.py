@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
-from statistics import mean
 from typing import Literal
 
+from albert_lab.analysis import looks
+from albert_lab.analysis.papers_numbers import papers_effect
 from albert_lab.report.alarms import RowAlarm, held_out
 from albert_lab.report.speedups import are_of_different_hardware
 from albert_lab.report.statistics import Estimate, holm, seeds_needed
@@ -18,10 +19,12 @@ from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
 from albert_lab.studies.checks import AtChance, Claim
 from albert_lab.studies.claim import Comparison, name
 from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment
+from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.table import Row
 
 ALPHA = 0.05
 FEWEST_SEEDS = 3
+LEAST_CHANCE = 0.1  # of a decision at the last look: below it, a study does not go on for a claim
 # The accuracy that shows whether a row has learnt what a metric without a floor of its own measures.
 _LEARNT_BY = {MLM_LIKELIHOOD: "mlm_accuracy", AVERAGE_LIKELIHOOD: AVERAGE_LEARNT} | dict.fromkeys(
     LAYER_NUMBERS, "mlm_accuracy"
@@ -60,6 +63,8 @@ class Verdict:
         lack: the reason if that number is unknown.
         reason: the reason if the claim is not decided.
         alarms: the alarms of its rows on held-out scores.
+        level: the level of p: of this look, if looks were planned.
+        chance: of a decision at the last look, if it is undecided and looks are left.
     """
 
     claim: Claim
@@ -76,6 +81,14 @@ class Verdict:
     lack: str = ""
     reason: str = ""
     alarms: tuple[RowAlarm, ...] = ()
+    level: float = ALPHA
+    chance: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the looks that are left can decide it."""
+        is_early = 0 < self.n < FEWEST_SEEDS
+        return self.decision is Decision.UNDECIDED and (is_early or (self.chance or 0.0) >= LEAST_CHANCE)
 
 
 @dataclass(frozen=True)
@@ -98,6 +111,18 @@ class _Finding:
     def denial(self) -> float:
         bounds = (self.estimate.below(self.comparison.low), self.estimate.above(self.comparison.high))
         return min(1.0, 2 * min(p for p, bound in zip(bounds, self._bounds, strict=True) if math.isfinite(bound)))
+
+    def chance(self, last: int, alpha: float) -> tuple[float, float]:
+        """The chance that it supports the claim after the last number of seeds, and that it denies it."""
+        found, distances = self.estimate, []
+        if found.error is None or found.df is None:
+            return 0.0, 0.0
+        for bound, sign in zip(self._bounds, (1, -1), strict=True):
+            distances += [sign * (found.value - bound)] if math.isfinite(bound) else []
+        given = (found.error, found.df, found.example_error, found.n, last, alpha)
+        above = [looks.chance_to_exceed(distance, *given) for distance in distances]
+        beyond = [looks.chance_to_exceed(-distance, *given) for distance in distances]
+        return min(above), max(beyond)
 
     @property
     def _bounds(self) -> tuple[float, float]:
@@ -160,23 +185,24 @@ class _Evidence:
         return self.n >= FEWEST_SEEDS and (not self.not_learnt or can_deny)
 
 
-def decide(experiment: Experiment, table: Sequence[Row]) -> list[Verdict]:
+def decide(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[Verdict]:
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
-    Supported: the claim's p-value is below ALPHA after the correction. Not supported: that of the opposite is.
-    Not learnt: a compared row is at the floor, so it has learnt nothing, and no comparison of two other rows denies the
-    claim; or the claim is about the level of one row, such as chance, and no row of the table has learnt the metric.
-    Undecided: neither, or fewer than FEWEST_SEEDS seeds.
+    Supported: the claim's p-value is below the level of its look after the correction; without a plan, below ALPHA.
+    Not supported: that of the opposite is. Not learnt: a compared row is at the floor, so it has learnt nothing, and no
+    comparison of two other rows denies the claim; or the claim is about the level of one row, such as chance, and no
+    row of the table has learnt the metric. Undecided: neither, or fewer than FEWEST_SEEDS seeds.
     Not run: a row has no scores.
 
     Args:
         experiment: its claims, and the paper's cells.
         table: the rows of the experiment's table.
+        plan: the plan of seeds of the study.
     """
-    return _decide(experiment.claims, experiment, TableScores(table))
+    return _decide(experiment.claims, experiment, TableScores(table), plan)
 
 
-def companions(experiment: Experiment, table: Sequence[Row]) -> list[Verdict]:
+def companions(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[Verdict]:
     """Verdicts on the claims about the downstream average by other measures of the same rows, as a separate family.
 
     None of them is the paper's metric: the average without tasks that no row has learnt, if there are any; minus the
@@ -195,18 +221,48 @@ def companions(experiment: Experiment, table: Sequence[Row]) -> list[Verdict]:
         for measure in known
         if claim.metric == AVERAGE and (claim.is_of_order or measure == AVERAGE_LEARNT)
     ]
-    return _decide(claims, experiment, scores)
+    return _decide(claims, experiment, scores, plan)
 
 
-def _decide(claims: Sequence[Claim], experiment: Experiment, scores: TableScores) -> list[Verdict]:
+def _decide(
+    claims: Sequence[Claim], experiment: Experiment, scores: TableScores, plan: SeedPlan | None
+) -> list[Verdict]:
     found = [_gather(claim, experiment, scores) for claim in claims]
     run = [evidence for evidence in found if isinstance(evidence, _Evidence)]
     tested = [evidence for evidence in run if evidence.is_tested]
     adjusted = dict(zip(map(id, tested), holm([evidence.p for evidence in tested]), strict=True))
+    steps = looks.levels(plan.looks, plan.spending, ALPHA, len(run)) if plan and run else ()
     return [
-        item if isinstance(item, Verdict) else _verdict(item, adjusted.get(id(item)), experiment, ALPHA / len(run))
+        item
+        if isinstance(item, Verdict)
+        else _verdict(item, adjusted.get(id(item)), experiment, _Looks(plan, steps, len(run)))
         for item in found
     ]
+
+
+@dataclass(frozen=True)
+class _Looks:
+    """The plan of a study with the level of each look, for Holm's p-values of a number of claims."""
+
+    plan: SeedPlan | None
+    levels: Sequence[float]
+    claims: int
+
+    def level(self, evidence: _Evidence) -> float:
+        """The level that a claim needs."""
+        if self.plan is None or evidence.n_of == "round":
+            return ALPHA
+        return self.levels[self.plan.look_of(evidence.n) - 1]
+
+    def chance(self, evidence: _Evidence) -> float | None:
+        """The chance that the last look decides a claim; None if no look is left."""
+        last = self.plan.looks[-1] if self.plan and evidence.n_of == "seed" else 0
+        if not 1 < evidence.n < last:
+            return None
+        alpha = self.levels[-1] / self.claims
+        support = min(finding.chance(last, alpha)[0] for finding in evidence.required)
+        denial = max(finding.chance(last, alpha / len(evidence.findings))[1] for finding in evidence.findings)
+        return min(1.0, support + denial)
 
 
 def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> _Evidence | Verdict:
@@ -265,21 +321,23 @@ def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: 
     return f"no row is clearly above {claim.level:g} %: the best, {label}, is at {best:.1f} %", rows
 
 
-def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha: float) -> Verdict:
+def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, planned: _Looks) -> Verdict:
+    level = planned.level(evidence)
     finding = evidence.strongest_against if evidence.speaks_against else evidence.weakest
     decision, reason = Decision.UNDECIDED, ""
     if evidence.n < FEWEST_SEEDS:
         reason = f"{evidence.n} of at least {FEWEST_SEEDS} {evidence.n_of}s"
-    elif evidence.not_learnt and (p is None or p >= ALPHA):
+    elif evidence.not_learnt and (p is None or p >= level):
         decision, reason, p = Decision.NOT_LEARNT, evidence.not_learnt, None
-    elif p is not None and p < ALPHA:
+    elif p is not None and p < level:
         decision = Decision.NOT_SUPPORTED if evidence.speaks_against else Decision.SUPPORTED
     found, is_log = finding.estimate, finding.comparison.is_log
     interval = found.interval
     if is_log and interval:
         interval = (math.exp(interval[0]), math.exp(interval[1]))
     paper = papers_effect(finding.comparison, evidence.claim.metric, experiment)
-    seeds, lack = _seeds(evidence, experiment, alpha) if decision is Decision.UNDECIDED else (None, "")
+    is_undecided = decision is Decision.UNDECIDED
+    seeds, lack = _seeds(evidence, experiment, level / planned.claims) if is_undecided else (None, "")
     return Verdict(
         evidence.claim,
         decision,
@@ -295,6 +353,8 @@ def _verdict(evidence: _Evidence, p: float | None, experiment: Experiment, alpha
         lack,
         reason,
         evidence.alarms,
+        level,
+        planned.chance(evidence) if is_undecided else None,
     )
 
 
@@ -324,34 +384,6 @@ def _why_never(found: Estimate, metric: str) -> str:
     if found.example_error and metric in INTRINSIC:
         text += "; more held-out text reduces it (`corpus.dev_share`, and `evaluation.num_pairs` as its limit)"
     return text
-
-
-def papers_effect(comparison: Comparison, metric: str, experiment: Experiment) -> Decimal | None:
-    """The paper's value of a comparison, exact in its printed cells; None if it does not print all of them."""
-    if experiment.paper is None:
-        return None
-    total = Decimal()
-    for weight, labels in comparison.weights:
-        cells = [row for row in experiment.paper.rows if labels.items() <= row.items()]
-        if len(cells) != 1 or metric not in cells[0]:
-            return None
-        value = printed(cells[0][metric])
-        if value is None or (comparison.is_log and value <= 0):
-            return None
-        total += Decimal(str(weight)) * (value.ln() if comparison.is_log else value)
-    return total
-
-
-def printed(cell: str) -> Decimal | None:
-    """The number in a cell of the paper: 89.3/82.3 is the mean of both, 12M a number of millions, 1.7x a factor."""
-    text, unit = cell.strip(), 1
-    for suffix, factor in (("M", 10**6), ("x", 1), ("%", 1)):
-        if text.endswith(suffix):
-            text, unit = text.removesuffix(suffix), factor
-    try:
-        return unit * mean(Decimal(part) for part in text.split("/"))
-    except InvalidOperation:
-        return None
 
 
 def _rounded(p: float) -> float:

@@ -4,7 +4,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from albert_lab.report import alarms, report, verdicts
+from albert_lab.report import alarms, looks, report, verdicts
+from albert_lab.report.claims import decide
 from albert_lab.report.learnt import learnt
 from albert_lab.report.markdown import scores_table
 from albert_lab.studies import study
@@ -22,9 +23,10 @@ def text(folder: Path) -> str:
     columns = [intrinsic_columns(experiment), task_columns(experiment, table)]
     parts = [scores_table(experiment, axes, table, some) for some in columns if some]
     parts += _list("What the rows learnt:", learnt(experiment, axes, table))
+    parts += filter(None, [looks.sentence(found, decide(experiment, table, found.plan))])
     heading = "Claims of the paper:" if experiment.paper or experiment.paper_figure else "Claims:"
-    parts += _list(heading, [_claim(verdict) for verdict in verdicts.as_data(experiment, table)])
-    by_others = verdicts.decided_by_companions(experiment, table)
+    parts += _list(heading, [_claim(verdict) for verdict in verdicts.as_data(experiment, table, found.plan)])
+    by_others = verdicts.decided_by_companions(experiment, table, found.plan)
     parts += _list("By measures that are not the paper's:", by_others)
     if raised := alarms.section(experiment, table):
         parts.append(f"Alarms:\n{raised}")

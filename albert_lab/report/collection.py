@@ -16,6 +16,7 @@ from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import paper
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.study import Study
 from albert_lab.studies.table import Row
 
@@ -38,10 +39,15 @@ class Entry:
         """Its finished runs, each once."""
         return self.study.finished if self.study else []
 
+    @property
+    def plan(self) -> SeedPlan | None:
+        """The plan of its seeds."""
+        return self.study.plan if self.study else None
+
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """A verdict for each of its claims."""
-        return decide(self.experiment, self.rows)
+        return decide(self.experiment, self.rows, self.plan)
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -74,8 +80,8 @@ class Entry:
             "rows_with_runs": sum(bool(row.runs) for row in self.rows),
             "seeds": self.seeds,
             "missing": self.missing,
-            "verdicts": verdicts.as_data(self.experiment, self.rows),
-            "companions": verdicts.companions_as_data(self.experiment, self.rows),
+            "verdicts": verdicts.as_data(self.experiment, self.rows, self.plan),
+            "companions": verdicts.companions_as_data(self.experiment, self.rows, self.plan),
             "agreement": asdict(self.agreement),
         }
 

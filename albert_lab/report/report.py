@@ -6,9 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from albert_lab.figures import files as plots
-from albert_lab.report import alarms, ensembles, finetuning, run_sections, verdicts
+from albert_lab.report import alarms, ensembles, finetuning, looks, run_sections, verdicts
 from albert_lab.report import layers as layer_table
 from albert_lab.report.agreement import agreement
+from albert_lab.report.claims import decide
 from albert_lab.report.departures import departures, mixed, replaced
 from albert_lab.report.learnt import learnt
 from albert_lab.report.markdown import (
@@ -107,9 +108,10 @@ def as_json(folder: Path) -> str:
         runs = [run.name for run in row.runs]
         paper = paper_cells(experiment, row)
         found.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper})
-    decided = verdicts.as_data(experiment, table)
-    others = verdicts.companions_as_data(experiment, table)
+    decided = verdicts.as_data(experiment, table, study.plan)
+    others = verdicts.companions_as_data(experiment, table, study.plan)
     content = {"experiment": folder.name, "title": experiment.title, "rows": found, "verdicts": decided}
+    content |= {"plan": study.plan.model_dump(mode="json") if study.plan else None}
     content |= {"companions": others, "agreement": asdict(agreement(experiment, table))}
     return json.dumps(content, indent=2)
 
@@ -117,7 +119,13 @@ def as_json(folder: Path) -> str:
 def decisions(folder: Path) -> set[str]:
     """The different verdicts on the claims of a report."""
     found = studies.read(folder)
-    return {item["verdict"] for item in verdicts.as_data(found.experiment, found.rows)}
+    return {item["verdict"] for item in verdicts.as_data(found.experiment, found.rows, found.plan)}
+
+
+def open_claims(folder: Path) -> int:
+    """The number of claims that the looks that are left can decide."""
+    found = studies.read(folder)
+    return sum(verdict.is_open for verdict in decide(found.experiment, found.rows, found.plan))
 
 
 def render(found: Study, figures: str) -> str:
@@ -131,7 +139,8 @@ def render(found: Study, figures: str) -> str:
         f"# {experiment.title} ({found.scale}, {found.corpus})",
         f"Source: {experiment.source}. Scale `{found.scale}`, corpus `{found.corpus}`,"
         f" {seeds} pre-training seed{'' if seeds == 1 else 's'}. {_commands(points)}.",
-        *_list(verdicts.groups(experiment, table)),
+        *filter(None, [looks.sentence(found, decide(experiment, table, found.plan))]),
+        *_list(verdicts.groups(experiment, table, found.plan)),
         *figure,
         "## Scores on held-out documents",
         scores_table(experiment, axes, table, intrinsic_columns(experiment)),
@@ -143,7 +152,7 @@ def render(found: Study, figures: str) -> str:
         parts += ["## Scores after fine-tuning", scores_table(experiment, axes, table, columns)]
     parts += ensembles.sections(experiment, found.ensembles)
     if experiment.claims:
-        parts += ["## Verdicts", verdicts.section(experiment, table)]
+        parts += ["## Verdicts", verdicts.section(experiment, table, found.plan)]
     if layers := layer_table.section(experiment, axes, table):
         parts += ["## Layers", layers]
     raised = alarms.section(experiment, table)

@@ -17,13 +17,14 @@ from albert_lab.score import BAGS
 from albert_lab.studies.checks import Greater, Ratio
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment, scores
+from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.table import Row, axis_labels, filled_columns, half_up
 
 HOW_TO_READ = f"""\
 Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at\
  this scale.
 
-- Supported: the check passes (corrected p < {ALPHA:g}).
+- Supported: the check passes (corrected p below {ALPHA:g}, or below the level of a planned look).
 - Not supported: the opposite of the check passes.
 - Not learnt: these rows cannot show it. A compared row is at chance, and no two other rows contradict the claim; or\
  the claim is about one row, and no row is clearly above the upper limit of chance; or the row is at chance on the\
@@ -66,7 +67,7 @@ def filled(table: Sequence[Row]) -> dict[str, str]:
     return {name: column.task for name, column in filled_columns(table).items()}
 
 
-def section(experiment: Experiment, table: Sequence[Row]) -> str:
+def section(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> str:
     """The text below the heading of the verdicts.
 
     Args:
@@ -74,10 +75,10 @@ def section(experiment: Experiment, table: Sequence[Row]) -> str:
         table: the rows of its table.
     """
     columns = filled(table)
-    decided = decide(experiment, table)
+    decided = decide(experiment, table, plan)
     others = [
         verdict
-        for verdict in companions(experiment, table)
+        for verdict in companions(experiment, table, plan)
         if verdict.decision is not Decision.NOT_RUN  # as is the claim itself
     ]
     lines = [f"{number}. {_line(verdict, columns)}" for number, verdict in enumerate(decided, 1)]
@@ -96,13 +97,13 @@ def section(experiment: Experiment, table: Sequence[Row]) -> str:
     return "\n\n".join(parts)
 
 
-def groups(experiment: Experiment, table: Sequence[Row]) -> list[str]:
+def groups(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[str]:
     """One sentence per verdict that occurs, with the claims in words, and one on other measures that decide claims.
 
     A sentence of the paper that stands for several claims has their numbers in section(). The arguments are those of
     section().
     """
-    decided = decide(experiment, table)
+    decided = decide(experiment, table, plan)
     checks = Counter(verdict.claim.quote for verdict in decided)
     found = []
     for decision in Decision:
@@ -113,17 +114,17 @@ def groups(experiment: Experiment, table: Sequence[Row]) -> list[str]:
         if own:
             words = "; ".join(quote + _numbered(claims) for quote, claims in numbers.items())
             found.append(f"**{str(decision).capitalize()}**, {len(own)} of {len(decided)} claims: {words}.")
-    if lines := decided_by_companions(experiment, table):
+    if lines := decided_by_companions(experiment, table, plan):
         found.append(f"By measures that are not the paper's: {'; '.join(lines)}.")
     return found
 
 
-def decided_by_companions(experiment: Experiment, table: Sequence[Row]) -> list[str]:
+def decided_by_companions(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[str]:
     """A line for each claim that a measure decides which is not the paper's; arguments as for section()."""
     columns = filled(table)
     return [
         f"**{verdict.decision}** “{verdict.claim.quote}” ({measure(verdict, columns)} {check(verdict)})"
-        for verdict in companions(experiment, table)
+        for verdict in companions(experiment, table, plan)
         if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
     ]
 
@@ -220,14 +221,16 @@ def members_at_floor(here: TableScores) -> str:
     return f"Tasks of the average at the floor of constant answers: {'; '.join(found)}." if found else ""
 
 
-def as_data(experiment: Experiment, table: Sequence[Row]) -> list[dict[str, Any]]:
+def as_data(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[dict[str, Any]]:
     """The verdicts on the paper's claims as plain values; missing values are null."""
-    return _values(decide(experiment, table), filled(table))
+    return _values(decide(experiment, table, plan), filled(table))
 
 
-def companions_as_data(experiment: Experiment, table: Sequence[Row]) -> list[dict[str, Any]]:
+def companions_as_data(
+    experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None
+) -> list[dict[str, Any]]:
     """The verdicts by measures that are not the paper's, in the same form."""
-    return _values(companions(experiment, table), filled(table))
+    return _values(companions(experiment, table, plan), filled(table))
 
 
 def _values(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -11,12 +11,19 @@ from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import ensembles, study
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
 from albert_lab.studies.planning import PlannedPoint
+from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.studies.sweep import Outcome
 
 
 def collect(
-    experiment: Experiment, planned: Sequence[PlannedPoint], outcome: Outcome, command: str, before: Path, say: Say
+    experiment: Experiment,
+    planned: Sequence[PlannedPoint],
+    outcome: Outcome,
+    command: str,
+    before: Path,
+    say: Say,
+    plan: SeedPlan | None = None,
 ) -> Study:
     """The points of a sweep, its finished runs with their fine-tunings, and its ensembles.
 
@@ -28,6 +35,7 @@ def collect(
         before: the folder of the report; if the numbers of a run are only in reports, the ensembles of that report or
             of the published one are kept, because their scores are not on this machine.
         say: receives progress lines.
+        plan: the plan of its seeds.
 
     Raises: see runs.layers.table() and ensembles.table().
     """
@@ -42,7 +50,7 @@ def collect(
             averaged = [line for line in kept if line["run"] in names]
         else:
             averaged = ensembles.table(planned, experiment.ensemble.members, say)
-    return Study(experiment, study_points(planned, outcome, command), found, averaged)
+    return Study(experiment, study_points(planned, outcome, command), found, averaged, plan=plan)
 
 
 def runs(planned: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:

@@ -15,14 +15,20 @@ from albert_lab.studies import dry_run, planning, rates
 from albert_lab.studies.experiment import Experiment, files, named
 from albert_lab.studies.planning import PlannedPoint
 from albert_lab.studies.rates import Rates
+from albert_lab.studies.seed_plan import SeedPlan
 
 
 @dataclass(frozen=True)
 class PaperStudy:
-    """One experiment of the paper with its points."""
+    """One experiment of the paper with its points, and the plan of its seeds."""
 
     experiment: Experiment
     planned: list[PlannedPoint]
+    seed_plan: SeedPlan
+
+    def at_look(self, most: int | None) -> list[PlannedPoint]:
+        """The points of so many looks; None: of all."""
+        return planning.at_look(self.planned, self.seed_plan, self.seed_plan.last(most))
 
 
 def experiments() -> list[Experiment]:
@@ -51,9 +57,10 @@ def plan(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[P
     found = []
     for experiment in experiments():
         try:
-            found.append(PaperStudy(experiment, planning.plan(experiment, overrides, tasks)))
+            planned = planning.plan(experiment, overrides, tasks)
         except (ConfigError, MissingDataError) as error:
             raise type(error)(f"{experiment.name}: {error}") from error
+        found.append(PaperStudy(experiment, planned, planning.seed_plan(planned, overrides)))
     return found
 
 
@@ -63,7 +70,9 @@ def scales() -> list[str]:
     return sorted(names, key=lambda name: (config := load([f"scale={name}"])).scale.budget.steps * config.batch_size)
 
 
-def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: str | None = None) -> Listing:
+def costs(
+    overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: str | None = None, looks: int | None = None
+) -> Listing:
     """The cost of the paper: each experiment at the chosen scale, then the total at every scale; writes nothing.
 
     Args:
@@ -71,6 +80,7 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: s
         tasks: see plan().
         say: receives the scale that is planned.
         on: the device (see dry_run.costs).
+        looks: the number of looks that are priced; None: all.
 
     Raises: see plan().
     """
@@ -80,7 +90,7 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: s
     made: dict[str, TotalCost] = {}
     seen: set[str] = set()
     for study in chosen:
-        made[study.experiment.name] = cost_of(study.planned, seen, known)
+        made[study.experiment.name] = cost_of(study.at_look(looks), seen, known)
     totals = {name: sum(made.values(), TotalCost())}
     # A seed does not change the price: one is priced for all, since composing configurations takes time.
     seeds = axes(overrides).get("seed")
@@ -90,10 +100,9 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: s
             say(f"planning scale={scale}")
             seen = set()
             found = plan([*rest, f"scale={scale}", "seed=0"], tasks)
-            of_scale = seeds or found[0].planned[0].point.config.scale.seeds
-            totals[scale] = sum((cost_of(study.planned, seen, known) for study in found), TotalCost()).times(
-                len(of_scale)
-            )
+            of_scale = found[0].planned[0].point.config.scale.looks
+            number = len(seeds) if seeds else of_scale[min(looks or len(of_scale), len(of_scale)) - 1]
+            totals[scale] = sum((cost_of(study.planned, seen, known) for study in found), TotalCost()).times(number)
     source = known.source(item.point.config for study in chosen for item in study.planned)
     rows = [{"scale": name, "experiment": key} | cost.as_row() for key, cost in made.items()]
     rows += [{"scale": scale, "experiment": "all of them"} | totals[scale].as_row() for scale in scales()]
@@ -102,6 +111,7 @@ def costs(overrides: Sequence[str], tasks: Sequence[str] | None, say: Say, on: s
         " nothing: time and disk are those of the runs to make.",
         f"Time, at scale={name}: {source}; one run after another, fine-tuning at the full length of every example.",
         "Evaluation and the preparation of text are not included; disk is that of checkpoints.",
+        *chosen[0].seed_plan.notes(looks),
     ]
     return Listing(rows, notes)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from albert_lab import paths
+from albert_lab.config.compose import axes
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.messages import to_stderr, with_progress
@@ -15,6 +16,7 @@ from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import continuing, graph, recorded
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, points
+from albert_lab.studies.seed_plan import SeedPlan
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,20 @@ def _planned(point: Point, tasks: dict[str, str], reports: Iterable[Path], seeds
     *above, (_, run) = graph.lineage(point)
     ancestors = tuple(PlannedPoint(*each, {}) for each in above)
     return PlannedPoint(point, run, tasks, ancestors, recorded.read(run.name, reports, to_stderr), seeds)
+
+
+def seed_plan(planned: Sequence[PlannedPoint], overrides: Sequence[str]) -> SeedPlan:
+    """The plan of a study's seeds: that of its scale, or a single look at the seeds that the overrides give."""
+    seeds = list(dict.fromkeys(item.point.config.seed for item in planned))
+    config = planned[0].point.config
+    looks = (len(seeds),) if "seed" in axes(overrides) else config.scale.looks
+    return SeedPlan(seeds=tuple(seeds), looks=looks)
+
+
+def at_look(planned: Sequence[PlannedPoint], plan: SeedPlan, look: int) -> list[PlannedPoint]:
+    """The points of a look."""
+    seeds = plan.seeds_at(look)
+    return [item for item in planned if item.point.config.seed in seeds]
 
 
 def family(planned: Sequence[PlannedPoint]) -> dict[Path, PlannedPoint]:

@@ -19,6 +19,7 @@ from albert_lab.storage import write_atomically
 from albert_lab.studies import side_by_side
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
+from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.table import Row
 
@@ -72,6 +73,7 @@ class _StudyFile(BaseModel):
         Annotated[StudyPoint, BeforeValidator(_of_columns), PlainSerializer(lambda point: point.as_columns())]
     ] = Field(min_length=1)
     ensembles: list[dict[str, Any]]
+    plan: SeedPlan | None = None  # reports from before there were plans have none
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Study:
         runs: the finished runs.
         ensembles: one line per task whose fine-tunings were averaged.
         throughput: that of its rows, measured side by side; None if it was not measured.
+        plan: the plan of its seeds; None for a report from before there were plans.
     """
 
     experiment: Experiment
@@ -91,6 +94,7 @@ class Study:
     runs: Sequence[ReportedRun]
     ensembles: Sequence[dict[str, Any]] = ()
     throughput: SideBySide | None = None
+    plan: SeedPlan | None = None
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -157,12 +161,54 @@ def write(folder: Path, study: Study) -> None:
         reported.write(folder, run)
     content = study.experiment.model_dump(mode="json", exclude={"name"})
     write_atomically(folder / EXPERIMENT, OmegaConf.to_yaml(OmegaConf.create(content)))
-    found = _StudyFile.model_construct(points=list(study.points), ensembles=list(study.ensembles))
-    write_atomically(folder / STUDY, found.model_dump_json(indent=1) + "\n")
+    _write(folder, study.points, study.ensembles, study.plan)
     kept = {reported.file_of(folder, run.name) for run in study.runs}
     for file in (folder / reported.FOLDER).glob("*.json"):
         if file not in kept and file.is_file():
             file.unlink()
+
+
+def announce(folder: Path, points: Sequence[StudyPoint], plan: SeedPlan) -> tuple[SeedPlan, int]:
+    """Write the plan of a study into its report's folder, before its first run.
+
+    Returns the plan with what was before it, and the look at which the earlier report stands; 1 if there is none.
+
+    Args:
+        folder: the folder of its report. The points of an earlier report there stay until it is replaced.
+        points: those of all looks.
+        plan: the plan of its seeds.
+    """
+    before = _earlier(folder)
+    if before is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        seeds = plan.seeds_at(1)
+        _write(folder, [point for point in points if point.seed in seeds], [], plan)
+        return plan, 1
+    runs = {point.run for point in points}
+    same = [point for point in before.points if point.run in runs]
+    plan, earlier = (
+        plan.after(before.plan, sorted({point.seed for point in same if point.state == "done"})),
+        before.plan,
+    )
+    if plan != earlier:
+        _write(folder, before.points, before.ensembles, plan)
+    is_same = earlier is not None and plan.continues(earlier)
+    return plan, plan.look_of(len({point.seed for point in same})) if is_same else 1
+
+
+def _earlier(folder: Path) -> _StudyFile | None:
+    """The study of an earlier report; None without one, or if a new report replaces a damaged one."""
+    try:
+        return files.read_json(folder / STUDY, _StudyFile, REMEDY) if (folder / STUDY).is_file() else None
+    except DamagedFileError:
+        return None
+
+
+def _write(
+    folder: Path, points: Sequence[StudyPoint], ensembles: Sequence[dict[str, Any]], plan: SeedPlan | None
+) -> None:
+    found = _StudyFile.model_construct(points=list(points), ensembles=list(ensembles), plan=plan)
+    write_atomically(folder / STUDY, found.model_dump_json(indent=1) + "\n")
 
 
 def read(folder: Path) -> Study:
@@ -180,7 +226,7 @@ def read(folder: Path) -> Study:
     order = {point.run: place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
     experiment = read_experiment(folder / EXPERIMENT)
-    return Study(experiment, content.points, runs, content.ensembles, side_by_side.read(folder))
+    return Study(experiment, content.points, runs, content.ensembles, side_by_side.read(folder), content.plan)
 
 
 def ensembles_of(folder: Path) -> list[dict[str, Any]]:

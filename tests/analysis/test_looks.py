@@ -3,13 +3,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 from albert_lab.analysis.looks import chance_to_exceed, levels
-from albert_lab.report.statistics import PooledSpread, holm
 
 PLAN = (3, 5, 8)
-PAIRS = ((0, 1), (2, 3), (4, 5), (0, 5))
 SPENDING = ("pocock", "obrien-fleming")
 
 
@@ -49,25 +47,8 @@ def test_levels_of_many_claims_stay_below_those_that_holm_needs_for_fewer(spendi
         assert more[0] <= fewer[0] + 1e-9
 
 
-@pytest.mark.parametrize("rows", [2, 6])
-def test_a_table_of_equal_rows_decides_a_claim_at_any_look_in_at_most_one_table_of_twenty(rows):
-    tables, rng = 150, generator(rows)
-    pairs = [pair for pair in PAIRS if max(pair) < rows]
-    needed = levels(PLAN, "pocock", 0.05, len(pairs))
-    wrong = 0
-    for drawn in rng.normal(size=(tables, 1, 8)) + rng.normal(size=(tables, rows, 8)):
-        wrong += any(min(_holm(drawn[:, :n], pairs)) < level for n, level in zip(PLAN, needed, strict=True))
-    assert wrong <= binom.ppf(0.999, tables, 0.05)
-
-
-def _holm(drawn: np.ndarray, pairs: list[tuple[int, int]]) -> list[float]:
-    spread = PooledSpread([dict(enumerate(row)) for row in drawn])
-    estimates = [spread.estimate({first: 1.0, second: -1.0}) for first, second in pairs]
-    return holm([min(1.0, 2 * min(each.above(0), each.below(0))) for each in estimates])
-
-
 def _chance(distance: float, n: int, *, error: float = 1.0, fixed: float = 0.0) -> float:
-    return chance_to_exceed(distance, error, 1e6, fixed_error=fixed, n=n, last=8, alpha=0.05)
+    return chance_to_exceed(distance, error, 1e6, fixed, n, 8, 0.05)
 
 
 def test_the_chance_of_a_decision_is_that_of_drawn_seeds_to_come():

@@ -1,0 +1,96 @@
+from types import SimpleNamespace
+
+import pytest
+from command import here
+from records import toy_record
+from toy import toy_overrides
+
+from albert_lab.cli import making
+from albert_lab.runs import results
+from albert_lab.studies import experiment, planning
+from albert_lab.studies.seed_plan import SeedPlan
+
+PLAN = SeedPlan(seeds=tuple(range(8)), looks=(3, 5, 8))
+
+
+@pytest.fixture
+def seen(monkeypatch, tmp_path):
+    """The looks that a command makes, and how many claims are open after each."""
+    found = SimpleNamespace(looks=[], open=[], start=1, code=0, is_done=True)
+
+    def make_look(_experiment, planned, *_others):
+        found.looks.append(planned)
+        return found.code, found.is_done
+
+    monkeypatch.setattr(making, "_make_look", make_look)
+    monkeypatch.setattr("albert_lab.report.report.open_claims", lambda _folder: found.open.pop(0))
+    monkeypatch.setattr("albert_lab.studies.study.announce", lambda _folder, _points, plan: (plan, found.start))
+    monkeypatch.setattr("albert_lab.studies.collect.study_points", lambda *_: None)
+    for name in ("with_available_tasks", "with_known_tasks"):
+        monkeypatch.setattr(f"albert_lab.studies.planning.{name}", lambda planned: planned)
+    monkeypatch.setattr("albert_lab.studies.planning.report_place", lambda _config: "smoke-sotu")
+    monkeypatch.setattr("albert_lab.studies.planning.at_look", lambda _planned, plan, look: plan.looks[look - 1])
+    monkeypatch.setattr("albert_lab.paths.reports", lambda: tmp_path)
+    return found
+
+
+def make(most=None):
+    point = SimpleNamespace(point=SimpleNamespace(config=None))
+    options = SimpleNamespace(prepares_here=True)
+    return making.make(SimpleNamespace(name="toy"), [point], options, PLAN, most)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_study_ends_at_the_look_where_no_claim_is_open(seen, tmp_path):
+    seen.open = [2, 0]
+    assert make() == (0, tmp_path / "smoke-sotu" / "toy")
+    assert seen.looks == [3, 5]
+
+
+def test_a_study_ends_at_its_last_look_whatever_is_open(seen):
+    seen.open = [1, 1, 1]
+    make()
+    assert seen.looks == [3, 5, 8]
+
+
+def test_looks_ends_a_study_earlier(seen):
+    seen.open = [1, 1]
+    make(most=1)
+    assert seen.looks == [3]
+
+
+def test_a_study_does_not_go_back_to_an_earlier_look(seen):
+    seen.start = 2
+    make(most=1)
+    assert seen.looks == [5]
+
+
+@pytest.mark.parametrize(("code", "is_done"), [(3, True), (130, True), (0, False)])
+def test_a_look_that_failed_or_was_left_is_the_last(seen, code, is_done):
+    seen.code, seen.is_done, seen.open = code, is_done, [1]
+    assert make()[0] == code
+    assert seen.looks == [3]
+
+
+def test_a_command_adds_seeds_while_they_can_decide_a_claim_and_says_at_which_look_it_stands(
+    corpus, own_home, tmp_path, empty_figures
+):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "title: Mine\nsource: none\ngrid: {sharing: [all-shared]}\ncolumns: [mlm_accuracy]\n"
+        "claims: [{quote: many, section: '1', metric: mlm_accuracy, check: greater,"
+        " row: {sharing: all-shared}, than: 30}]\n"
+    )
+    overrides = toy_overrides(corpus, "scale.seeds=[0,1,2,3,4]", "scale.looks=[3,5]")
+    accuracies = [34.0, 36.0, 40.0, 39.0, 37.0]
+    for planned, mlm in zip(planning.plan(experiment.read(file), overrides), accuracies, strict=True):
+        planned.run.folder.mkdir(parents=True)
+        results.write(planned.run.folder, toy_record(planned.run.config, name=planned.run.name, mlm=mlm))
+    command = ["run", str(file), *overrides]
+    first = here(*command, "--looks", "1")
+    assert "Look 1 of 2 (planned at 3, 5 seeds)" in first.stdout
+    assert "undecided" in first.stdout
+    both = here(*command)
+    assert "look 2 of 2, 5 seeds: more seeds can decide 1 claim" in both.stderr
+    assert "Look 2 of 2" in both.stdout
+    given = here(*command, "seed=0,1,2,3")
+    assert "**Without a plan**: its runs were judged before, at 3 seeds." in given.stdout
