@@ -10,7 +10,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -249,26 +249,33 @@ def _adapter(form: type[T]) -> TypeAdapter[T]:
 
 
 def _describe(error: ValidationError) -> str:
-    """The first of pydantic's errors in one line, with the place of its value, and the number of errors."""
+    """The first of pydantic's errors in one line, and the number of the others."""
     details = error.errors(include_url=False)
-    first: Mapping[str, Any] = dict(details[0])
-    key = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "json_invalid":
-        return f"invalid or truncated JSON: {first['ctx']['error']}"
-    if first["type"] == "missing":
-        said = f"{key} is missing"
-    elif first["type"] == "extra_forbidden":
-        said = f"unknown key {key}"
-    elif first["type"] == "value_error":
-        said = f"{key + ': ' if key else ''}{first['ctx']['error']}"
-    else:
-        said = f"{key}={_shown(first['input'])}: {first['msg']}" if key else first["msg"]
-    return said + (f" (and {len(details) - 1} more)" if len(details) > 1 else "")
+    return describe(details[0]) + (f" (and {len(details) - 1} more)" if len(details) > 1 else "")
 
 
-def _shown(value: Any) -> str:
-    text = json.dumps(value, default=str, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."
+def describe(detail: Any, key: str | None = None) -> str:
+    """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed values.
+
+    Args:
+        detail: of ValidationError.errors().
+        key: the key as the user knows it, where pydantic has another one.
+    """
+    key = ".".join(str(part) for part in detail["loc"]) if key is None else key
+    match detail["type"]:
+        case "json_invalid":
+            return f"invalid or truncated JSON: {detail['ctx']['error']}"
+        case "extra_forbidden":
+            return f"unknown key {key}"
+        case "missing":
+            return f"{key} is missing"
+        case "value_error":
+            said = str(detail["ctx"]["error"])
+            return said if not key or said.startswith((f"{key}=", f"{key}.")) else f"{key}: {said}"
+    value = detail["input"]
+    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    return f"{key}={shown}: {detail['msg']}" if key else detail["msg"]
 
 
 def _decode(file: Path, content: bytes, remedy: str) -> str:

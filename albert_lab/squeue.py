@@ -45,7 +45,7 @@ def jobs(max_age: float = 0.0) -> dict[str, Job] | None:
     """
     global _last
     if _last is None or time.monotonic() - _last[0] >= max_age:
-        text = _ask("squeue", "--me", "--noheader", "--format=%i|%T|%N|%r")
+        text = _ask("squeue", "--me", "--array", "--noheader", "--format=%i|%T|%N|%r")
         found = None if text is None else dict(_job(line) for line in text.splitlines() if line.count("|") >= 3)
         _last = (time.monotonic(), found)
     return _last[1]

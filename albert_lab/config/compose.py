@@ -25,6 +25,7 @@ from albert_lab import paths
 from albert_lab.config.schema import AnySection, RunConfig
 from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.errors import ConfigError
+from albert_lab.files import describe
 
 # Limit of a sweep: each run takes a tenth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
@@ -215,20 +216,6 @@ def load_option(group: str, option: str, section: type[AnySection]) -> AnySectio
 
 def _key(detail: Any) -> str:
     return ".".join(str(part) for part in detail["loc"])
-
-
-def describe(detail: Any) -> str:
-    """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed values."""
-    key = _key(detail)
-    if detail["type"] == "extra_forbidden":
-        return f"unknown key {key}"
-    if detail["type"] == "missing":
-        return f"{key} must be given"
-    if detail["type"] == "value_error":
-        return f"{key + ': ' if key else ''}{detail['ctx']['error']}"
-    value = detail["input"]
-    shown = value if isinstance(value, str) else json.dumps(value)
-    return f"{key}={shown}: {detail['msg']}"
 
 
 def _known_keys() -> list[str]:

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from albert_lab.config.compose import compose_group, describe, parse, quoted
+from albert_lab.config.compose import compose_group, parse, quoted
 from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError
+from albert_lab.files import describe
 
 Preparation = Literal["here", "job"]
 # Options of sbatch that the launcher sets; with other values, runs would not find their jobs or parents.
@@ -64,6 +65,7 @@ class SlurmLauncher(Section):
     words: Words
     preparation: Preparation
     preparation_words: Words
+    at_once: int | None = Field(ge=1)
     poll_seconds: float = Field(gt=0)
 
 

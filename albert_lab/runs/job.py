@@ -115,7 +115,7 @@ def was_stopped(folder: Path) -> bool:
     if submitted is None:
         return False
     said = _last_lines(log(folder, submitted.job))
-    if re.search(rf"JOB {submitted.job} ON \S+ CANCELLED AT", said):
+    if re.search(r"JOB \d+ ON \S+ CANCELLED AT", said):
         return True
     return (squeue.ended_as(submitted.job) or "").rstrip("+") in _ENDED_BY_SLURM
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from albert_lab import paths
-from albert_lab.config.compose import axes, describe
+from albert_lab.config.compose import axes
 from albert_lab.config.schema import SEEDS, Keep
 from albert_lab.distinct import Distinct, check_distinct
 from albert_lab.errors import ConfigError
-from albert_lab.files import read_yaml
+from albert_lab.files import describe, read_yaml
 from albert_lab.measures.catalog import labels
 from albert_lab.naming import Name
 from albert_lab.runs import results
@@ -222,7 +222,7 @@ def read(file: Path) -> Experiment:
     try:
         return Experiment.model_validate({"name": file.stem} | _as_text(content))
     except ValidationError as error:
-        raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors()))}") from error
+        raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors(include_url=False)))}") from error
 
 
 def _as_text(value: Any) -> Any:

@@ -18,7 +18,7 @@ from albert_lab.config.schema import PositiveInt, RunConfig, Section, digest
 from albert_lab.data.fingerprint import digest_path
 from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.files import read_yaml
+from albert_lab.files import describe, read_yaml
 from albert_lab.naming import Name
 from albert_lab.tasks.defaults import filled, is_kind, kinds
 from albert_lab.tasks.examples import Issue
@@ -314,12 +314,6 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
 
 def _describe(detail: Any) -> str:
     # pydantic inserts the name of the format into the path of its keys.
-    key = re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
-    if detail["type"] == "extra_forbidden":
-        return f"unknown key {key}"
-    if detail["type"] == "missing":
-        return f"{key} must be given"
-    if detail["type"] == "value_error":
-        said = str(detail["ctx"]["error"])
-        return said if said.startswith((f"{key}=", f"{key}.")) else f"{key}: {said}"
-    return f"{key}={json.dumps(detail['input'])}: {detail['msg']}"
+    return describe(
+        detail, re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
+    )

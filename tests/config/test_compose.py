@@ -216,7 +216,7 @@ def test_the_error_for_an_unknown_name_without_a_near_one_lists_all_names():
         ("inter_sentence.labels.0.share=0.4", "shares of labels sum to 0.9, not to 1"),
         ("inter_sentence.labels=[{kind: swapped, share: 1.0}]", "a single label cannot be classified"),
         ("inter_sentence.labels.1.kind=consecutive", "occurs twice"),
-        ("inter_sentence.labels=[{kind: swapped},{kind: consecutive, share: 1.0}]", "labels.0.share must be given"),
+        ("inter_sentence.labels=[{kind: swapped},{kind: consecutive, share: 1.0}]", "labels.0.share is missing"),
         ("masking.random_share=0.3", r"mask_share \+ random_share is 1.1, more than 1"),
         ("machine.micro_batch_size=7", "machine.micro_batch_size=7 does not divide batch_size=32"),
         ("max_sequence_length=1024", "max_sequence_length=1024 .* model.max_position_embeddings=512"),

@@ -59,13 +59,13 @@ def test_a_chain_is_left_to_itself_and_joined_by_the_same_command(slurm, own_hom
     command = ["depth", *toy_overrides(corpus), "--tasks", "none", "--slurm", "--time=10", POLL]
     left = there(*command, "--detach")
     assert left.returncode == 0, left.stderr
-    numbers = re.findall(r": job (\d+)$", left.stderr, re.MULTILINE)
+    numbers = re.findall(r": job (\w+)$", left.stderr, re.MULTILINE)
     assert len(numbers) == 6
     shown = json.loads(there(*command, "--list", "--json").stdout)
     assert {row["state"] for row in shown} & {"queued", "running"}
     joined = there(*command)
     assert joined.returncode == 0, joined.stderr
-    assert not set(re.findall(r": job (\d+)$", joined.stderr, re.MULTILINE)) - set(numbers)
+    assert not set(re.findall(r": job (\w+)$", joined.stderr, re.MULTILINE)) - set(numbers)
     assert all(states.state(folder) == "done" for folder in run_folders(own_home))
 
 
@@ -172,7 +172,7 @@ def test_fifty_runs_are_submitted_at_once(slurm, own_home, corpus):
     assert left.returncode == 0, left.stderr
     assert "50 in the queue" in left.stderr
     print(f"50 runs planned and submitted in {time.monotonic() - began:.0f} s")
-    numbers = re.findall(r": job (\d+)$", left.stderr, re.MULTILINE)
+    numbers = re.findall(r": job (\w+)$", left.stderr, re.MULTILINE)
     assert len(set(numbers)) == 50
     subprocess.run(["scancel", *numbers], check=True)
     until(lambda: not squeue())

@@ -35,7 +35,7 @@ def read(tmp_path, claim: str) -> Experiment:
         ("row: {sharing:", "row: {shraing:", "shraing is no axis of the table (allowed: sharing, embedding_size)"),
         (", embedding_size: 64}}", "}}", "leaves embedding_size open: name one of 768, 64, 128"),
         ("check: greater", "check: grater", "grater"),
-        ("section: '4.5', ", "", "section must be given"),
+        ("section: '4.5', ", "", "section is missing"),
         ("quote: q", "quote: ''", "quote"),
         ("quote: q", "quote: q, margin: 1", "margin"),
     ],

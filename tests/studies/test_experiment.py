@@ -331,7 +331,7 @@ ALIASES = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 7)}]" for a, b in zip("a
     ("text", "message"),
     [
         ("title: [", "cannot be read as YAML"),
-        ("just words", ": title must be given; source must be given"),
+        ("just words", ": title is missing; source is missing"),
         ("title: a\nsource: b\ngrid: {seed: [0]}\ncolums: [x]", "colums"),
         ("title: a\nsource: b", "grid"),
         *((f"{ASKED}\nname: {name}", "is not a name") for name in ("../x", "/x", "''", ".", "..", "x" * 300)),

@@ -28,7 +28,10 @@ number=$(( $(cat last 2>/dev/null || echo 10) + 1 ))
 echo $number > last
 printf '%s\\n' "$@" > $number.options
 cat > $number.script
-echo "$number|PENDING||Priority" >> queue
+last=$(printf '%s\\n' "$@" | sed -n 's/^--array=0-\\([0-9]*\\).*/\\1/p')
+if [ -z "$last" ]; then echo "$number|PENDING||Priority" >> queue; else
+  for place in $(seq 0 "$last"); do echo "${number}_$place|PENDING||Priority" >> queue; done
+fi
 echo "$number;cluster"
 """
 # Runs the first job of the queue to its end, then lists the rest; only lists the queue if `still` exists.
@@ -38,8 +41,11 @@ cd "$(dirname "$0")"
 if [ ! -e still ]; then
   number=$(head -1 queue 2>/dev/null | cut -d '|' -f 1)
   if [ -n "$number" ]; then
-    log=$(sed -n 's/^--output=//p' $number.options | sed "s/%j/$number/")
-    [ -e cancel ] || SLURM_JOB_ID=$number bash $number.script > "$log" 2>&1
+    array=${number%_*} place=
+    [ "$array" = "$number" ] || place=${number#*_}
+    log=$(sed -n 's/^--output=//p' $array.options | sed "s/%j/$number/; s/%A_%a/$number/")
+    [ -e cancel ] || SLURM_JOB_ID=$array SLURM_ARRAY_JOB_ID=$array SLURM_ARRAY_TASK_ID=$place \
+      bash $array.script > "$log" 2>&1
     sed -i 1d queue
   fi
 fi
@@ -56,7 +62,7 @@ echo "$2" > "$(dirname "$0")/requeued"
 
 
 @pytest.fixture
-def cluster(tmp_path, monkeypatch):
+def cluster(tmp_path, monkeypatch, own_home):
     """A folder on the path with the commands of Slurm, in which they note what they did."""
     folder = tmp_path / "cluster"
     folder.mkdir()
@@ -91,7 +97,7 @@ def folders(tmp_path, monkeypatch):
 
 def settings(words: str = "", preparation: str = "here") -> SlurmLauncher:
     given = {"words": words, "preparation": preparation, "preparation_words": "", "poll_seconds": 0.01}
-    return SlurmLauncher.model_validate({"name": "slurm"} | given)
+    return SlurmLauncher.model_validate({"name": "slurm", "at_once": None} | given)
 
 
 def launch(folders, words="", detach=False, parents=None, goes_on=True):
@@ -110,13 +116,22 @@ def options(cluster, number):
     return (cluster / f"{number}.options").read_text().splitlines()
 
 
-def test_each_run_is_a_job_with_the_users_options_last_and_its_exit_code_is_returned(cluster, folders, tmp_path):
+def test_runs_are_tasks_of_an_array_with_the_users_options_last_and_their_exit_codes(cluster, folders, tmp_path):
     code, ended = launch(folders(good="exit 0", bad="exit 3", killed="kill -9 $$"), "--partition='a b' --time=5")
     assert (code, ended) == (0, {"good": 0, "bad": 3, "killed": -9})
     assert options(cluster, 11)[0] == "--parsable"
     assert options(cluster, 11)[1].startswith("--job-name=good-")
+    assert "--array=0-2" in options(cluster, 11)
     assert options(cluster, 11)[-2:] == ["--partition=a b", "--time=5"]
-    assert (tmp_path / "good" / "slurm-11.out").read_text() == "made with sst2\n"
+    assert (tmp_path / "good" / "slurm-11_0.out").read_text() == "made with sst2\n"
+
+
+def test_the_number_of_tasks_of_an_array_that_run_at_once_can_be_limited(cluster, folders):
+    (cluster / "still").touch()
+    limited = settings().model_copy(update={"at_once": 2})
+    slurm.launch(folders(a="", b="", c=""), settings=limited, detach=True, on_end=lambda *_: True, parents={})
+    assert "--array=0-2%2" in options(cluster, 11)
+    assert not any(option.startswith("--dependency") for option in options(cluster, 11))
 
 
 def test_a_run_waits_for_its_parent_and_is_skipped_if_that_fails(cluster, folders, tmp_path):
@@ -127,10 +142,8 @@ def test_a_run_waits_for_its_parent_and_is_skipped_if_that_fails(cluster, folder
     assert "--dependency=singleton,afterok:11" in options(cluster, 12)
     (cluster / "queue").write_text("11|PENDING||\n")  # Slurm cancels what can never begin
     (cluster / "still").unlink()
-    watch = slurm._Watch(
-        {tmp_path / "parent": "11", tmp_path / "child": "12"}, settings(), parents, note := Ends(), received=[]
-    )
-    assert watch.until_the_end() == 0
+    found = {tmp_path / "parent": "11", tmp_path / "child": "12"}
+    assert slurm._wait(found, 0.01, parents, note := Ends(), received=[]) == 0
     assert note.codes == {"parent": 1, "child": PARENT_FAILED}
 
 
@@ -148,13 +161,13 @@ def test_a_second_launch_joins_queued_jobs_and_resubmits_only_for_more_tasks(clu
     found = folders(one="exit 0", two="exit 0")
     assert launch(found, detach=True) == (NOT_AWAITED, {})
     assert launch(found, detach=True) == (NOT_AWAITED, {})
-    assert (cluster / "last").read_text() == "12\n"
-    assert "one: job 11: Priority" in capsys.readouterr().err
+    assert (cluster / "last").read_text() == "11\n"
+    assert "one: job 11_0: Priority" in capsys.readouterr().err
     launch({folder: ["rte"] for folder in found}, detach=True)
-    assert (cluster / "last").read_text() == "14\n"
-    assert "sst2 rte" in (cluster / "13.script").read_text()
+    assert (cluster / "last").read_text() == "12\n"
+    assert "sst2 rte" in (cluster / "12.script").read_text()
     assert launch(found, detach=True) == (NOT_AWAITED, {})
-    assert (cluster / "last").read_text() == "14\n"
+    assert (cluster / "last").read_text() == "12\n"
 
 
 def test_a_failing_squeue_does_not_end_a_job(cluster, folders, capsys):
@@ -170,8 +183,7 @@ def test_a_job_without_an_exit_code_is_lost_and_its_log_and_slurm_state_are_repo
     launch(found, detach=True)
     (tmp_path / "one" / "slurm-11.out").write_text("step 1\nCUDA error: an illegal memory access\n")
     (cluster / "queue").unlink()
-    watch = slurm._Watch({tmp_path / "one": "11"}, settings(), {}, note := Ends(), received=[])
-    assert watch.until_the_end() == 0
+    assert slurm._wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[]) == 0
     assert note.codes == {"one": LOST}
     said = job.died(tmp_path / "one")
     assert said == (
@@ -187,8 +199,8 @@ def test_a_job_that_slurm_killed_before_its_run_could_save_is_no_failure_of_the_
         "slurmstepd-n2: error: *** JOB 11 ON n2 CANCELLED AT 2026-11-22 ***\n"
     )
     (cluster / "queue").unlink()
-    watch = slurm._Watch({tmp_path / "one": "11"}, settings(), {}, note := Ends(), received=[])
-    assert (watch.until_the_end(), note.codes) == (STOPPED, {"one": STOPPED})
+    code = slurm._wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[])
+    assert (code, note.codes) == (STOPPED, {"one": STOPPED})
 
 
 def test_a_job_that_was_cancelled_before_it_began_leaves_the_study_unfinished(cluster, folders):
@@ -199,7 +211,7 @@ def test_a_job_that_was_cancelled_before_it_began_leaves_the_study_unfinished(cl
 def test_after_a_failure_fail_fast_cancels_pending_jobs(cluster, folders):
     _, ended = launch(folders(bad="exit 1", other="exit 0"), goes_on=False)
     assert ended["bad"] == 1
-    assert (cluster / "scancelled").read_text() == "--state=PENDING 12\n"
+    assert (cluster / "scancelled").read_text() == "--state=PENDING 11_1\n"
 
 
 def test_ctrl_c_ends_the_waiting_and_leaves_the_jobs(cluster, folders, capsys, monkeypatch):
@@ -213,7 +225,7 @@ def test_ctrl_c_ends_the_waiting_and_leaves_the_jobs(cluster, folders, capsys, m
 
     monkeypatch.setattr(squeue, "jobs", jobs)
     assert launch(folders(one="exit 0", two="exit 0")) == (INTERRUPTED, {})
-    assert "to end them: scancel 11 12" in capsys.readouterr().err
+    assert "to end them: scancel 11_0 11_1" in capsys.readouterr().err
     assert not (cluster / "scancelled").exists()
 
 
@@ -251,9 +263,8 @@ def test_runs_wait_for_the_job_that_prepares_their_text(cluster, folders, tmp_pa
     slurm.launch(found, settings=with_job, detach=True, on_end=lambda *_: True, parents={})
     assert "albert_lab.runs.preparing" in (cluster / "11.script").read_text()
     assert "--tasks sst2" in (cluster / "11.script").read_text()
-    waits = [line for number in (12, 13) for line in options(cluster, number) if line.startswith("--dependency")]
-    assert waits == ["--dependency=singleton,afterok:11"] * 2
-    slurm._preparation_log("11").write_text("no text\n")
+    assert "--dependency=afterok:11" in options(cluster, 12)
+    slurm._log("11").write_text("no text\n")
     (cluster / "queue").unlink()
     assert "the job that prepares its text: no text" in (job.died(tmp_path / "one") or "")
 

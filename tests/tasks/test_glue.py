@@ -137,7 +137,7 @@ def test_a_file_of_another_form_is_refused(name, text, says, tmp_path):
 def test_bytes_that_are_not_utf_8_are_named_with_their_line(tmp_path):
     file = tmp_path / "dev.tsv"
     file.write_bytes(b"sentence\tlabel\ngood\t1\ncaf\xe9\t0\n")
-    with pytest.raises(ConfigError, match=r"dev\.tsv:3: not UTF-8 \(byte 0xe9\)"):
+    with pytest.raises(ConfigError, match=r"dev\.tsv:3: not UTF-8 \(byte 0xe9"):
         FORMS["sst2"].read(file, labelled=True)
 
 
@@ -150,7 +150,9 @@ def test_a_missing_file_is_missing_data(tmp_path):
 
 # Writing
 
-TEXTS = st.text(st.characters(exclude_characters="\t\r\n", exclude_categories=["Cs"])).filter(lambda text: text.strip())
+TEXTS = st.text(st.characters(exclude_characters="\0\t\r\n", exclude_categories=["Cs"])).filter(
+    lambda text: text.strip()
+)
 
 
 @given(name=st.sampled_from(sorted(FORMS)), labelled=st.booleans(), data=st.data())

@@ -92,12 +92,12 @@ def test_a_question_whose_mark_contradicts_its_answers_is_left_out_and_named(tmp
     [
         (SQUAD1, squad(question(is_impossible=False)), r"train\.json: a SQuAD 2\.0 file \(question q .*\), not 1\.1"),
         (SQUAD2, squad(question()), r"train\.json: a SQuAD 1\.1 file .* not 2\.0"),
-        (SQUAD1, json.dumps(squad(question()))[:-30], r"train\.json: Invalid JSON: EOF while parsing"),
-        (SQUAD1, "", r"train\.json: Invalid JSON: EOF"),
-        (SQUAD1, {"version": "1.1"}, r"train\.json: data: Field required"),
-        (SQUAD1, {"data": [{"paragraphs": [{"qas": []}]}]}, r"data\.0\.paragraphs\.0\.context: Field required"),
-        (SQUAD1, squad({"id": "q", "answers": []}), r"data\.0\.paragraphs\.0\.qas\.0\.question: Field required"),
-        (SQUAD1, squad(question(answers=[("cat", "x")])), r"qas\.0\.answers\.0\.answer_start: Input should be a valid"),
+        (SQUAD1, json.dumps(squad(question()))[:-30], r"train\.json: invalid or truncated JSON: EOF while parsing"),
+        (SQUAD1, "", r"train\.json: invalid or truncated JSON: EOF"),
+        (SQUAD1, {"version": "1.1"}, r"train\.json: data is missing"),
+        (SQUAD1, {"data": [{"paragraphs": [{"qas": []}]}]}, r"data\.0\.paragraphs\.0\.context is missing"),
+        (SQUAD1, squad({"id": "q", "answers": []}), r"data\.0\.paragraphs\.0\.qas\.0\.question is missing"),
+        (SQUAD1, squad(question(answers=[("cat", "x")])), r"qas\.0\.answers\.0\.answer_start=x: Input should be a valid"),
         (
             SQUAD1,
             squad(question(answers=[("cow", 4)])),
@@ -149,8 +149,8 @@ def test_predictions_and_their_probabilities_are_read_back_exactly(tmp_path):
     ("content", "says"),
     [
         ("[1]", "Input should be an object"),
-        ('{"a": 3}', "a: Input should be a valid string"),
-        ('{"a": "x"', "Invalid JSON"),
+        ('{"a": 3}', "a=3: Input should be a valid string"),
+        ('{"a": "x"', "invalid or truncated JSON"),
     ],
 )
 def test_predictions_of_another_form_are_refused(content, says, tmp_path):

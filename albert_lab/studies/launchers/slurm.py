@@ -1,4 +1,4 @@
-"""Runs as jobs of Slurm, one job per run; uses only sbatch, squeue and scancel."""
+"""Runs as jobs of Slurm: an array of those that wait for no other; uses only sbatch, squeue and scancel."""
 
 import os
 import shlex
@@ -19,40 +19,47 @@ from albert_lab.studies.launchers.by_hand import worker
 # Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue. scancel and
 # preemption send TERM: save a checkpoint and exit; Slurm itself requeues preempted jobs, but no cancelled ones.
 #
-# If the options ask for several tasks, srun starts one process in each, and these make the run together. TERM to srun
+# If the options ask for several tasks, srun starts one process in each, and these train the run together. TERM to srun
 # would kill them, so scancel signals them. The exit code is that of the first process.
+#
+# The number of a task of an array names it alone; SLURM_JOB_ID can be that of the whole array.
 SCRIPT = """#!/bin/bash
 near_limit= asked= child=
 tasks={tasks}
+number=$SLURM_JOB_ID
+[ -z "$SLURM_ARRAY_TASK_ID" ] || number=${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID
+case ${{SLURM_ARRAY_TASK_ID:-0}} in
+{commands}
+esac
 make() {{
-  if [ "$tasks" -le 1 ]; then exec {command}; fi
+  if [ "$tasks" -le 1 ]; then exec "$@"; fi
   trap '' TERM INT USR1
   export MASTER_ADDR=$(hostname) MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))
   [ -z "$SLURM_CPUS_PER_TASK" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
-  rm -f {exit}.first
+  rm -f "$exit.first"
   srun --ntasks="$tasks" --kill-on-bad-exit=0 --wait=0 --mpi=none bash -c '
     trap : TERM INT
     "$@" & child=$!
     while kill -0 $child 2>/dev/null; do wait $child; done
     wait $child; code=$?
     [ "$SLURM_PROCID" != 0 ] || echo $code > "$0"
-    exit $code' {exit}.first {command}
+    exit $code' "$exit.first" "$@"
   code=$?
-  [ ! -s {exit}.first ] || code=$(cat {exit}.first)
-  rm -f {exit}.first
+  [ ! -s "$exit.first" ] || code=$(cat "$exit.first")
+  rm -f "$exit.first"
   exit $code
 }}
 stop() {{
   asked=1
-  if [ "$tasks" -gt 1 ]; then scancel --quiet --signal=TERM "$SLURM_JOB_ID"; return; fi
+  if [ "$tasks" -gt 1 ]; then scancel --quiet --signal=TERM "$number"; return; fi
   [ -z "$child" ] || kill -TERM "$child" 2>/dev/null
 }}
 trap 'near_limit=1; stop' USR1
 trap 'near_limit=; stop' TERM INT
-rm -f {exit}
+rm -f "$exit"
 cd {here}
 {exports}
-make &
+make "$@" &
 child=$!
 [ -z "$asked" ] || stop
 while kill -0 "$child" 2>/dev/null; do wait "$child"; done
@@ -61,10 +68,10 @@ wait "$child"; code=$?
 [ $code = 143 ] && [ -n "$asked" ] && code=75
 if [ $code = 75 ] && [ -n "$near_limit" ]; then
   echo "the time limit is near: back into the queue"
-  scontrol requeue "$SLURM_JOB_ID" && exit 75
+  scontrol requeue "$number" && exit 75
   echo "it could not be requeued: the same command submits it again"
 fi
-echo $code > {exit}
+echo $code > "$exit"
 exit $code
 """
 _NOT_PASSED_ON = ("ALBERT_LAB_THREADS", signals.PARENT)
@@ -100,7 +107,7 @@ def launch(
         if detach:
             to_stderr(f"{len(numbers)} in the queue; the same command without --detach waits for them")
             return NOT_AWAITED
-        return _Watch(numbers, settings, parents, on_end, received).until_the_end()
+        return _wait(numbers, settings.poll_seconds, parents, on_end, received)
 
 
 def _submit_all(
@@ -109,36 +116,39 @@ def _submit_all(
     parents: Mapping[Path, Path],
     received: Sequence[int],
 ) -> dict[Path, str]:
-    """The job of each run, parents first: the one in the queue, or a new one."""
+    """The job of each run: the one in the queue, or a new one."""
     queue = squeue.jobs()
     if queue is None:
         to_stderr("squeue does not answer: a run may be in the queue already; its second job waits for the first one")
     numbers: dict[Path, str] = {}
-    preparation: str | None = None
+    todo: dict[Path, list[str]] = {}
     for folder in in_order(folders, parents):
-        if received:
-            break
         known, words = job.read(folder), list(folders[folder])
-        if known and known.job in (queue or {}):
+        if known and (found := (queue or {}).get(known.job)):
             words = _joined(known.words, words)
             if words == known.words:
                 numbers[folder] = known.job
-                to_stderr(f"{folder.name}: {(queue or {})[known.job].words}")
+                to_stderr(f"{folder.name}: {found.words}")
                 continue
-        if settings.preparation == "job" and preparation is None:
-            preparation = _submit_preparation(folders, settings)
-        after = [numbers[parents[folder]]] if parents.get(folder) in numbers else []
-        number = _sbatch(
-            f"{folder.name}-{digest(str(folder))}",  # runs in other homes can have the same name
-            folder / "slurm-%j.out",
-            folder / job.EXIT,
-            worker(folder, words),
-            [*after, *([preparation] if preparation else [])],
-            settings.words,
-        )
-        job.write(folder, number, words, str(_preparation_log(preparation)) if preparation else None)
-        numbers[folder] = number
-        to_stderr(f"{folder.name}: job {number}")
+        todo[folder] = words
+    preparation = _submit_preparation(folders, settings) if todo and settings.preparation == "job" else ""
+    # Runs that wait for no other are alike to Slurm: one array. A dependency is of a whole array, so others are single.
+    alike = [folder for folder in todo if parents.get(folder) not in {*todo, *numbers}]
+    for group in [alike, *([folder] for folder in todo if folder not in alike)]:
+        if received or not group:
+            continue
+        after = [numbers[parents[folder]] for folder in group if parents.get(folder) in numbers]
+        jobs = [(worker(folder, todo[folder]), folder / job.EXIT) for folder in group]
+        # Runs in other homes can have the same name.
+        name = f"{group[0].name}-{digest(' '.join(map(str, group)))}"
+        first = _sbatch(name, jobs, [*after, *([preparation] if preparation else [])], settings)
+        for place, folder in enumerate(group):
+            number = f"{first}_{place}" if len(group) > 1 else first
+            job.write(folder, number, todo[folder], str(_log(preparation)) if preparation else None)
+            job.log(folder, number).unlink(missing_ok=True)
+            job.log(folder, number).symlink_to(_log(number))
+            numbers[folder] = number
+            to_stderr(f"{folder.name}: job {number}")
     return numbers
 
 
@@ -148,18 +158,10 @@ def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLa
     if not lacking:
         return ""
     tasks = dict.fromkeys(word for folder in folders for word in _tasks(folders[folder]))
-    log = _preparation_log("%j")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    number = _sbatch(
-        "albert-lab-prepare",
-        log,
-        log.with_name("prepare.exit"),
-        preparing.command(lacking, tasks),
-        [],
-        settings.preparation_words or settings.words,
-        tasks="1",
-    )
-    to_stderr(f"preparation of the text: job {number}, which writes {_preparation_log(number)}")
+    command = [(preparing.command(lacking, tasks), _log("prepare").with_suffix(".exit"))]
+    own = settings.model_copy(update={"words": settings.preparation_words or settings.words})
+    number = _sbatch("albert-lab-prepare", command, [], own, tasks="1")
+    to_stderr(f"preparation of the text: job {number}, which writes {_log(number)}")
     return number
 
 
@@ -179,40 +181,51 @@ def _joined(before: Sequence[str], words: Sequence[str]) -> list[str]:
     return list(words)
 
 
-def _preparation_log(number: str) -> Path:
-    return paths.home() / "slurm" / f"prepare-{number}.out"
+def _log(number: str) -> Path:
+    """The output of a job; a link in the folder of its run leads to it."""
+    return paths.home() / "slurm" / f"{number}.out"
 
 
 def _sbatch(
     name: str,
-    log: Path,
-    exit_file: Path,
-    command: Sequence[str],
+    commands: Sequence[tuple[Sequence[str], Path]],
     after: Sequence[str],
-    words: str,
+    settings: SlurmLauncher,
     tasks: str = _ALL_TASKS,
 ) -> str:
-    """Submit a command and return the number of its job."""
-    exit_file.unlink(missing_ok=True)
-    dependency = ",".join(["singleton", *(f"afterok:{number}" for number in after)])
+    """Submit commands, each with the file for its exit code, and return the number of their job.
+
+    Several are an array, of which at most settings.at_once run at a time.
+    """
+    for _, exit_file in commands:
+        exit_file.unlink(missing_ok=True)
+    is_array = len(commands) > 1
+    # A second job of one name waits for the first; tasks of an array, which have one name, would wait for each other.
+    dependencies = [*([] if is_array else ["singleton"]), *(f"afterok:{number}" for number in after)]
+    throttle = f"%{settings.at_once}" if settings.at_once else ""
+    folder = _log("").parent
+    folder.mkdir(parents=True, exist_ok=True)
     options = [
         "--parsable",
         f"--job-name={name}",
-        f"--output={str(log.parent).replace('%', '%%')}/{log.name}",
+        f"--output={str(folder).replace('%', '%%')}/{'%A_%a' if is_array else '%j'}.out",
         "--open-mode=append",
         "--requeue",
-        f"--dependency={dependency}",
+        *([f"--dependency={','.join(dependencies)}"] if dependencies else []),
+        *([f"--array=0-{len(commands) - 1}{throttle}"] if is_array else []),
         "--kill-on-invalid-dep=yes",
         "--signal=B:USR1@120",
-        *shlex.split(words),
+        *shlex.split(settings.words),
     ]
     environment = {key: value for key, value in os.environ.items() if _is_passed_on(key)}
     environment |= allocator.environment() | {"ALBERT_LAB_HOME": str(paths.home()), "ALBERT_LAB_PLAIN_PROGRESS": "1"}
     script = SCRIPT.format(
-        exit=shlex.quote(str(exit_file)),
+        commands="\n".join(
+            f"{place}) exit={shlex.quote(str(exit_file))}; set -- {shlex.join(command)} ;;"
+            for place, (command, exit_file) in enumerate(commands)
+        ),
         here=shlex.quote(os.getcwd()),
         exports="\n".join(f"export {key}={shlex.quote(value)}" for key, value in sorted(environment.items())),
-        command=shlex.join(command),
         tasks=tasks,
     )
     try:
@@ -230,97 +243,79 @@ def _is_passed_on(variable: str) -> bool:
     return variable == "PYTHONPATH" or (variable.startswith("ALBERT_LAB_") and variable not in _NOT_PASSED_ON)
 
 
-class _Watch:
-    """The jobs of a study, watched until all of them have ended."""
+def _wait(
+    numbers: Mapping[Path, str],
+    poll_seconds: float,
+    parents: Mapping[Path, Path],
+    on_end: Callable[[Path, int], bool],
+    received: Sequence[int],
+) -> int:
+    """Wait until no job of a study is in the queue, and report how each run ended; the code of the study."""
+    to_stderr(f"waiting for {len(numbers)} in the queue; Ctrl-C ends the waiting and leaves them")
+    left, said = dict(numbers), dict.fromkeys(numbers, "")
+    failed: set[Path] = set()
+    unknown: set[Path] = set()  # not in the queue at the last poll, and nothing known of their end
+    study_code, is_cancelled, is_answered = 0, False, True
+    while left:
+        _nap(poll_seconds, received)
+        queue = squeue.jobs()
+        if received:
+            _say_how_to_end(left.values())
+            return signals.code_of(received[0])
+        if (queue is not None) != is_answered:
+            is_answered = queue is not None
+            to_stderr("squeue answers again" if is_answered else "squeue does not answer: the jobs continue")
+        for folder, number in list(left.items()) if queue is not None else ():
+            if found := (queue or {}).get(number):
+                if said[folder] != found.words:
+                    said[folder] = found.words
+                    to_stderr(f"{folder.name}: {found.words}")
+                continue
+            is_started = job.log(folder, number).exists()
+            is_orphan = not is_started and parents.get(folder) in failed
+            code = PARENT_FAILED if is_orphan else _code_of(folder)
+            if code is None:
+                # A shared file system may show what a job wrote a little later than the queue shows its end.
+                is_new = folder not in unknown
+                unknown.add(folder)
+                if is_new or parents.get(folder) in left:  # it ends as its parent does
+                    continue
+                code = _explained(folder, is_started=is_started)
+            del left[folder]
+            if code:
+                failed.add(folder)
+            if is_cancelled and not is_started:
+                continue
+            if code == STOPPED:
+                study_code = STOPPED
+                to_stderr(f"{folder.name}: stopped; the same command resumes it")
+            if not on_end(folder, code) and not is_cancelled and left:
+                is_cancelled = True
+                subprocess.run(["scancel", "--state=PENDING", *left.values()], check=False)
+    return study_code
 
-    def __init__(
-        self,
-        numbers: Mapping[Path, str],
-        settings: SlurmLauncher,
-        parents: Mapping[Path, Path],
-        on_end: Callable[[Path, int], bool],
-        received: Sequence[int],
-    ) -> None:
-        self._numbers = dict(numbers)
-        self._seconds = settings.poll_seconds
-        self._parents = parents
-        self._on_end = on_end
-        self._received = received
-        self._failed: set[Path] = set()
-        self._gone: set[Path] = set()  # not in the queue at the last poll, and no exit code yet
-        self._said: dict[Path, str] = {}
-        self._code = 0
-        self._is_cancelled = False
-        self._is_answered = True
 
-    def until_the_end(self) -> int:
-        to_stderr(f"waiting for {len(self._numbers)} in the queue; Ctrl-C ends the waiting and leaves them")
-        while self._numbers and not self._received:
-            self._nap()
-            queue = squeue.jobs()
-            if (queue is not None) != self._is_answered:
-                self._is_answered = queue is not None
-                to_stderr("squeue answers again" if queue is not None else "squeue does not answer: the jobs continue")
-            if queue is not None and not self._received:
-                for folder, number in list(self._numbers.items()):
-                    self._look(folder, queue.get(number))
-        if self._received:
-            _say_how_to_end(self._numbers.values())
-            return signals.code_of(self._received[0])
-        return self._code
+def _nap(seconds: float, received: Sequence[int]) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not received:
+        time.sleep(min(_NAP_SECONDS, seconds))
 
-    def _nap(self) -> None:
-        until = time.monotonic() + self._seconds
-        while time.monotonic() < until and not self._received:
-            time.sleep(min(_NAP_SECONDS, self._seconds))
 
-    def _look(self, folder: Path, found: squeue.Job | None) -> None:
-        if found:
-            self._gone.discard(folder)
-            if self._said.get(folder) != found.words:
-                self._said[folder] = found.words
-                to_stderr(f"{folder.name}: {found.words}")
-            return
-        code = self._code_of(folder)
-        # A shared file system may show what a job wrote a little later than the queue shows its end.
-        if code is None and folder not in self._gone:
-            self._gone.add(folder)
-            return
-        if code is None and self._parents.get(folder) in self._numbers:
-            return  # it ends as its parent does
-        self._end(folder, LOST if code is None else code)
+def _code_of(folder: Path) -> int | None:
+    """The exit code of a run's process, or 0 if the run is done; None if unknown."""
+    os.listdir(folder)  # makes a network file system look again
+    code = job.exit_code(folder)
+    return 0 if code is None and states.state(folder) == "done" else code
 
-    def _code_of(self, folder: Path) -> int | None:
-        os.listdir(folder)  # makes a network file system look again
-        if self._parents.get(folder) in self._failed and not job.log(folder, self._numbers[folder]).exists():
-            return PARENT_FAILED
-        code = job.exit_code(folder)
-        return 0 if code is None and states.state(folder) == "done" else code
 
-    def _end(self, folder: Path, code: int) -> None:
-        number = self._numbers.pop(folder)
-        if code:
-            self._failed.add(folder)
-        if code == LOST and job.was_stopped(folder) and job.log(folder, number).exists():
-            to_stderr(f"{folder.name}: {job.died(folder)}")
-            code = STOPPED
-        if code == LOST and not job.log(folder, number).exists():
-            if self._is_cancelled:
-                return
-            submitted = job.read(folder)
-            if not (submitted and submitted.preparation):
-                to_stderr(f"{folder.name}: {job.died(folder)}")
-                code = STOPPED  # by scancel; job.died() reports any other reason
-        if code == STOPPED:
-            self._code = STOPPED
-            to_stderr(f"{folder.name}: stopped; the same command resumes it")
-        if not self._on_end(folder, code) and not self._is_cancelled:
-            self._is_cancelled = True
-            self._cancel_waiting()
-
-    def _cancel_waiting(self) -> None:
-        if self._numbers:
-            subprocess.run(["scancel", "--state=PENDING", *self._numbers.values()], check=False)
+def _explained(folder: Path, *, is_started: bool) -> int:
+    """STOPPED for a job that Slurm or scancel ended, else LOST."""
+    submitted = job.read(folder)
+    is_unprepared = submitted is not None and submitted.preparation is not None
+    if job.was_stopped(folder) if is_started else not is_unprepared:
+        to_stderr(f"{folder.name}: {job.died(folder)}")
+        return STOPPED
+    return LOST
 
 
 def _say_how_to_end(numbers: Iterable[str]) -> None:

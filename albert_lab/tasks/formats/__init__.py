@@ -10,38 +10,26 @@ sequences the number of sequences per example.
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-
+from albert_lab import files
 from albert_lab.errors import ConfigError, MissingDataError
 
 T = TypeVar("T")
 
 
-def read_bytes(file: Path) -> bytes:
-    """The content of a file.
-
-    Raises:
-        MissingDataError: the file does not exist.
-        ConfigError: the path is a folder.
-    """
-    try:
-        return file.read_bytes()
-    except FileNotFoundError as error:
-        raise MissingDataError(f"{file} does not exist") from error
-    except IsADirectoryError as error:
-        raise ConfigError(f"{file} is a folder, but a file is expected") from error
+def check_file(file: Path) -> None:
+    """Raise MissingDataError if a file does not exist, and ConfigError if it is a folder."""
+    if file.is_dir():
+        raise ConfigError(f"{file} is a folder, but a file is expected")
+    if not file.exists():
+        raise MissingDataError(f"{file} does not exist")
 
 
-def read_json(file: Path, form: TypeAdapter[T]) -> T:
+def read_json(file: Path, form: type[T]) -> T:
     """The content of a JSON file, checked against its form.
 
     Raises:
         MissingDataError: the file does not exist.
         ConfigError: invalid or truncated JSON, or a key that is missing or has another type; names file and place.
     """
-    try:
-        return form.validate_json(read_bytes(file))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{file}: {place + ': ' if place else ''}{first['msg']}") from error
+    check_file(file)
+    return files.read_json(file, form)

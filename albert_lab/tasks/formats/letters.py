@@ -4,13 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import enumerate_few
 from albert_lab.tasks.formats import read_json
-
-_TEXTS = TypeAdapter(dict[str, str])
 
 
 def read_letters(file: Path, letters: Sequence[str]) -> dict[str, int]:
@@ -20,7 +16,7 @@ def read_letters(file: Path, letters: Sequence[str]) -> dict[str, int]:
         MissingDataError: the file does not exist.
         ConfigError: not a JSON object with letters.
     """
-    found = read_json(file, _TEXTS)
+    found = read_json(file, dict[str, str])
     wrong = [f"{id}: {letter}" for id, letter in found.items() if letter not in letters]
     if wrong:
         known = ", ".join(letters) if len(letters) < 9 else f"{letters[0]} to {letters[-1]}"

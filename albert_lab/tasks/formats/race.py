@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError, MissingDataError
@@ -24,9 +24,6 @@ class _Passage(BaseModel):
     questions: list[str]
     options: list[list[str]]
     answers: list[str] | None = None
-
-
-_FILE = TypeAdapter(_Passage)
 
 
 class RaceFormat(Section):
@@ -50,7 +47,7 @@ class RaceFormat(Section):
             raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder per level)")
         examples, issues = [], []
         for name in names:
-            passage = read_json(file / name, _FILE)
+            passage = read_json(file / name, _Passage)
             answers = _answers(file / name, passage, labelled)
             for number, (question, options) in enumerate(zip(passage.questions, passage.options, strict=True)):
                 id = f"{name}/{number}"

@@ -7,9 +7,10 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator
 
+from albert_lab.data.lines import lines_of
 from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError
-from albert_lab.tasks.formats import read_bytes
+from albert_lab.tasks.formats import check_file
 
 JSON_LINES = ".jsonl"
 
@@ -76,21 +77,14 @@ def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> 
 
 
 def read_lines(file: Path) -> list[str]:
-    """The lines of a file.
+    """The lines of a file, plain or compressed.
 
     Raises:
         MissingDataError: the file does not exist.
-        ConfigError: it is not UTF-8.
+        ConfigError: it is not UTF-8 text.
     """
-    content = read_bytes(file)
-    try:
-        lines = content.decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{file}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from error
-    if not lines[-1]:
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
+    check_file(file)
+    return [line for _, line in lines_of(file)]
 
 
 def check_columns(file: Path, names: Sequence[str], wanted: Iterable[str | None]) -> None:

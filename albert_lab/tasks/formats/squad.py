@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError
@@ -41,11 +41,6 @@ class _Articles(BaseModel):
     data: list[_Article]
 
 
-_FILE = TypeAdapter(_Articles)
-_TEXTS = TypeAdapter(dict[str, str])
-_NUMBERS = TypeAdapter(dict[str, float])
-
-
 class SquadFormat(Section):
     """SQuAD 2.0 if unanswerable is true, else SQuAD 1.1."""
 
@@ -71,7 +66,7 @@ class SquadFormat(Section):
             MissingDataError: the file does not exist.
             ConfigError: invalid or truncated JSON, a file of the other version, or no question can be used.
         """
-        articles = read_json(file, _FILE).data
+        articles = read_json(file, _Articles).data
         asked = [
             (article.title, paragraph.context, question)
             for article in articles
@@ -114,7 +109,7 @@ class SquadFormat(Section):
             MissingDataError: the file does not exist.
             ConfigError: not a JSON object with texts.
         """
-        return read_json(file, _TEXTS)
+        return read_json(file, dict[str, str])
 
     def write_predictions(self, predictions: Mapping[str, str], file: Path) -> None:
         """Writes predicted answers by question id, in the form of the official script."""
@@ -155,7 +150,7 @@ def read_na_probs(file: Path) -> dict[str, float]:
         MissingDataError: the file does not exist.
         ConfigError: not a JSON object with numbers.
     """
-    return read_json(file, _NUMBERS)
+    return read_json(file, dict[str, float])
 
 
 def write_na_probs(na_probs: Mapping[str, float], file: Path) -> None:
