@@ -1,15 +1,13 @@
 """Before the runs of a sweep start: which of them to make, and whether they can be made here."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from albert_lab import in_use, paths
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu
 from albert_lab.messages import to_stderr
-from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import job, results, states
 from albert_lab.studies import graph
 from albert_lab.studies.planning import PlannedPoint, family
@@ -17,26 +15,25 @@ from albert_lab.studies.planning import PlannedPoint, family
 
 @dataclass(frozen=True)
 class Selection:
-    """The runs of a sweep: all of them by folder, those to make, and the reasons of failures by run."""
+    """The runs of a sweep that are to be trained, and the reasons of failures by run.
 
-    items: Mapping[Path, PlannedPoint]
+    freed are those of them that are finished, but whose weights were freed, and an unfinished run starts from them.
+    """
+
     todo: Sequence[PlannedPoint]
+    freed: Sequence[PlannedPoint]
     failures: dict[str, str]
 
 
 def select(planned: Sequence[PlannedPoint]) -> Selection:
-    """Select the runs that are not finished, and report the numbers of runs on stderr.
-
-    Failed runs are not selected, except after errors that the user can fix.
+    """The runs that are not finished, except failed ones; reports the numbers of runs on stderr, and writes nothing.
 
     Raises:
         DamagedFileError: the record of a run is damaged.
     """
     items = family(planned)
-    in_use.mark(paths.runs())
     for folder in items:
-        results.check(folder)  # a damaged record is reported before anything is made
-        downstream.forget_failures(folder, fixable_only=True)
+        results.check(folder)  # a damaged record is reported before anything is trained
     before = {folder: item.state for folder, item in items.items()}
     # A failed run from which only finished ones start is no failure of this sweep.
     asked = {run.folder for item in planned if before[item.run.folder] not in states.FINISHED for run in item.lineage}
@@ -49,17 +46,18 @@ def select(planned: Sequence[PlannedPoint]) -> Selection:
     recorded = {item.run.name for item in items.values() if before[item.run.folder] == "recorded"}
     needed = graph.needed((item.lineage for item in planned), failures, recorded)
     _add_orphans(failures, items)
-    _reopen_freed(items, needed)
     ended = (*states.FINISHED, "failed")
     unfinished = [item.run for folder, item in items.items() if item.tasks and before[folder] not in ended]
-    names = needed | {run.name for run in unfinished if states.state(run.folder) == "done"}
+    finished_runs = {item.run.name for folder, item in items.items() if states.state(folder) == "done"}
+    names = needed | {run.name for run in unfinished if run.name in finished_runs}
     todo = [item for item in items.values() if item.run.name in names]
+    freed = [item for item in todo if item.run.name in needed & finished_runs]
     finished, failed = (sum(state in found for state in before.values()) for found in (states.FINISHED, ("failed",)))
     noun = "run" if len(items) == 1 else "runs"
     to_stderr(f"{len(items)} {noun}: {finished} finished before, {len(todo)} to make, {failed} failed before")
     if recorded:
         to_stderr(f"{len(recorded)} finished runs are only in reports; --remake-recorded makes them again")
-    return Selection(items, todo, failures)
+    return Selection(todo, freed, failures)
 
 
 def check_here(todo: Sequence[PlannedPoint]) -> None:
@@ -86,11 +84,3 @@ def _add_orphans(failures: dict[str, str], items: Mapping[Path, PlannedPoint]) -
         run = item.run
         if run.start_from and run.start_from.run in failures and item.state not in states.FINISHED:
             failures.setdefault(run.name, graph.orphaned(run, failures))
-
-
-def _reopen_freed(items: Mapping[Path, PlannedPoint], needed: Collection[str]) -> None:
-    """Reset each finished run whose weights were freed and are needed; its fine-tunings are kept."""
-    for folder, item in items.items():
-        if item.run.name in needed and states.state(folder) == "done":
-            to_stderr(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
-            (folder / results.RECORD).unlink()

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from albert_lab import errors
+from albert_lab import errors, in_use, paths
 from albert_lab.config.launcher import LOCAL, LauncherConfig, LocalLauncher, SlurmLauncher
 from albert_lab.machine import jobs_at_once
 from albert_lab.messages import to_stderr
-from albert_lab.runs import job, preparing, regime, states
+from albert_lab.runs import finetunings, job, preparing, regime, results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import graph, launchers, selection, workload
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
-from albert_lab.studies.planning import PlannedPoint
+from albert_lab.studies.planning import PlannedPoint, family
 
 SOME_FAILED = 3
 
@@ -48,10 +48,15 @@ class Outcome:
 
 
 def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
-    """Make every run that is not finished, in child processes, and report how each ended on stderr.
+    """Train every run that is not finished, in child processes, and report how each ended on stderr.
+
+    Fine-tunings that failed for a reason that the user can fix are made again.
 
     Raises: see selection.select() and selection.check_here().
     """
+    in_use.mark(paths.runs())
+    for folder in family(planned):
+        finetunings.forget_failures(folder, fixable_only=True)
     selected = selection.select(planned)
     outcome = Outcome(failures=selected.failures)
     todo = selected.todo
@@ -60,6 +65,9 @@ def execute(planned: Sequence[PlannedPoint], options: Options) -> Outcome:
             to_stderr(warning)
         if options.is_here:
             selection.check_here(todo)
+        for item in selected.freed:  # its fine-tunings are kept
+            to_stderr(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
+            (item.run.folder / results.RECORD).unlink()
         if options.prepares_here:
             preparing.prepare_all((item.run for item in todo if states.state(item.run.folder) != "done"), to_stderr)
         _launch(todo, options, outcome)

@@ -97,7 +97,11 @@ def test_a_question_whose_mark_contradicts_its_answers_is_left_out_and_named(tmp
         (SQUAD1, {"version": "1.1"}, r"train\.json: data is missing"),
         (SQUAD1, {"data": [{"paragraphs": [{"qas": []}]}]}, r"data\.0\.paragraphs\.0\.context is missing"),
         (SQUAD1, squad({"id": "q", "answers": []}), r"data\.0\.paragraphs\.0\.qas\.0\.question is missing"),
-        (SQUAD1, squad(question(answers=[("cat", "x")])), r"qas\.0\.answers\.0\.answer_start=x: Input should be a valid"),
+        (
+            SQUAD1,
+            squad(question(answers=[("cat", "x")])),
+            r"answers\.0\.answer_start=x: Input should be a valid",
+        ),
         (
             SQUAD1,
             squad(question(answers=[("cow", 4)])),
