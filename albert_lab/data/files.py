@@ -1,10 +1,13 @@
 """The text files of a corpus: from a package, a file, a folder or a glob."""
 
 import importlib.util
+import itertools
 import os
-from glob import glob, has_magic
+from collections.abc import Iterable, Iterator
+from glob import has_magic
 from pathlib import Path
 
+from albert_lab import paths
 from albert_lab.config.schema import CorpusConfig
 from albert_lab.data.lines import COMPRESSION, suffixes
 from albert_lab.errors import ConfigError, MissingDataError
@@ -16,7 +19,7 @@ def files_of(corpus: CorpusConfig) -> list[tuple[str, Path]]:
     """Name (relative, so that a moved folder keeps its fingerprint) and path of each text file, sorted by name.
 
     Raises:
-        ConfigError: the corpus has no path, or the name of a file is not UTF-8.
+        ConfigError: the corpus has no path, a link that leads nowhere, or the name of a file is not UTF-8.
         MissingDataError: the path does not exist, or the package is not installed.
     """
     if corpus.path is None:
@@ -37,7 +40,7 @@ def _found(corpus: CorpusConfig, given: str) -> list[tuple[str, Path]]:
     path = str(_in_package(given)) if corpus.source == "package" else given
     if has_magic(path) and not Path(path).exists():
         return _matches(path)
-    root = Path(path).expanduser()
+    root = paths.expanded(path)
     if root.is_file():
         return [(root.name, root)]
     if not root.is_dir():
@@ -60,8 +63,17 @@ def _in_package(path: str) -> Path:
 
 
 def _matches(pattern: str) -> list[tuple[str, Path]]:
-    found = [Path(name) for name in glob(os.path.expanduser(pattern), recursive=True)]
-    files = [file.absolute() for file in found if file.is_file()]
+    parts = paths.expanded(pattern).parts
+    plain = list(itertools.takewhile(lambda part: not has_magic(part), parts))
+    magic = parts[len(plain) :]
+    magic += ("*",) if magic[-1] == "**" else ()
+    try:
+        # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out of the folder.
+        found = sorted(set(Path(*plain).glob("/".join(magic))))
+    except ValueError as error:
+        raise ConfigError(f"corpus.path={pattern}: {error}") from error
+    with_hidden = any(part.startswith(".") for part in magic)
+    files = [file.absolute() for file in _files(found, Path(*plain), with_hidden=with_hidden)]
     if not files:
         raise MissingDataError(f"corpus.path={pattern}: no file matches (looked from {Path.cwd()})")
     root = os.path.commonpath([file.parent for file in files])
@@ -69,6 +81,21 @@ def _matches(pattern: str) -> list[tuple[str, Path]]:
 
 
 def walk(folder: Path) -> list[tuple[str, Path]]:
-    """Name and path of each file below a folder, except hidden files, sorted by name."""
-    named = ((file.relative_to(folder), file) for file in folder.rglob("*") if file.is_file())
-    return sorted((name.as_posix(), file) for name, file in named if not any(p.startswith(".") for p in name.parts))
+    """Name and path of each file below a folder, except hidden files, sorted by name.
+
+    Raises:
+        ConfigError: a path that cannot be read as a file: a link that leads nowhere, a FIFO or a socket.
+    """
+    found = _files(folder.rglob("*"), folder, with_hidden=False)
+    return sorted((file.relative_to(folder).as_posix(), file) for file in found)
+
+
+def _files(found: Iterable[Path], root: Path, *, with_hidden: bool) -> Iterator[Path]:
+    for file in found:
+        if not with_hidden and any(part.startswith(".") for part in file.relative_to(root).parts):
+            continue
+        if file.is_file():
+            yield file
+        elif not file.is_dir():
+            what = "a link that leads to no file" if file.is_symlink() else "no ordinary file"
+            raise ConfigError(f"{file} is {what}: remove it, or hide it by a dot at the beginning of its name")

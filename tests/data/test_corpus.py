@@ -187,6 +187,26 @@ def test_a_glob_gives_every_file_that_it_matches(tmp_path):
         read(corpus(tmp_path / "*.rst"))
 
 
+def test_a_glob_does_not_follow_links_to_folders(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("In a.")
+    (tmp_path / "in" / "back").symlink_to(tmp_path)
+    assert read(corpus(tmp_path / "**")) == read(corpus(tmp_path / "**" / "*.txt")) == ["In a."]
+
+
+@pytest.mark.parametrize("pattern", ["", "*.txt", "**"])
+@pytest.mark.parametrize(
+    "make", [lambda file: file.symlink_to("nowhere"), lambda file: file.symlink_to(file), os.mkfifo]
+)
+def test_a_path_that_is_no_file_and_no_folder_is_refused_by_name(tmp_path, make, pattern):
+    (tmp_path / "a.txt").write_text("In a.")
+    make(tmp_path / "b.txt")
+    with pytest.raises(ConfigError, match=r"b\.txt is .*(link|file)"):
+        read(corpus(tmp_path / pattern))
+    (tmp_path / "b.txt").rename(tmp_path / ".b.txt")
+    assert read(corpus(tmp_path / pattern)) == ["In a."]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
