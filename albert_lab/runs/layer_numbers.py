@@ -7,6 +7,7 @@ from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
+LAYER_CURVES = ("l2_distance", "degrees")
 LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
 TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varies less than [CLS]
 

@@ -1,7 +1,7 @@
 """The checks of claims, one class each. A new check is one class here, listed in Claim."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Annotated, Literal
 
@@ -121,10 +121,10 @@ class AtChance(BaseClaim):
         """The check in words."""
         return f"{name(self.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %"
 
-    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
+    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
         """Check as for every claim, and that trained_for is a column."""
         known = sorted(metrics)
-        super().fit(grid, known)
+        super().fit(grid, known, percent)
         if self.trained_for is not None:
             check_metric("trained_for", self.trained_for, known)
 
@@ -191,7 +191,7 @@ class _AlongAxis(BaseClaim):
         """A row for each label of the axis, smallest number first; the claim fixes the other axes."""
         return [self.where | {self.axis: label} for label in sorted(grid.get(self.axis, ()), key=_number)]
 
-    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
+    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
         """Check as for every claim, and that the axis exists, varies, and is not fixed by the claim."""
         if self.axis not in grid:
             raise ValueError(f"{self.axis} is no axis of the table (allowed: {', '.join(grid)})")
@@ -199,7 +199,7 @@ class _AlongAxis(BaseClaim):
             raise ValueError(f"where fixes {self.axis}, which is the axis of the claim")
         if len(grid[self.axis]) < 2:
             raise ValueError(f"{self.axis} has a single value: nothing to compare")
-        super().fit(grid, metrics)
+        super().fit(grid, metrics, percent)
 
     @property
     def _at(self) -> str:
@@ -227,9 +227,9 @@ class Monotone(_AlongAxis):
         """The check in words."""
         return f"{self.direction} with {self.axis}{self._at}"
 
-    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
+    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
         """Check as for every claim along an axis, and that its labels are numbers."""
-        super().fit(grid, metrics)
+        super().fit(grid, metrics, percent)
         if words := [label for label in grid[self.axis] if math.isinf(_number(label))]:
             raise ValueError(f"{self.axis}={words[0]} is no number, so nothing rises along it: use ordered")
 
@@ -249,9 +249,9 @@ class PeakAt(_AlongAxis):
         """The check in words."""
         return f"highest at {self.axis}={self.at}{self._at}"
 
-    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
+    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
         """Check as for every claim along an axis, and that the peak is one of its labels."""
-        super().fit(grid, metrics)
+        super().fit(grid, metrics, percent)
         if self.at not in grid[self.axis]:
             raise ValueError(f"at={self.at} is not among {', '.join(grid[self.axis])}")
 

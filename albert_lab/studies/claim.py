@@ -69,14 +69,23 @@ class BaseClaim(BaseModel):
         """Whether the claim names no number, so that it can be checked on another measure of the same rows."""
         return True
 
-    def fit(self, grid: Grid, metrics: Iterable[str]) -> None:
-        """Check that the table has the metric, axes and labels that the claim names.
+    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
+        """Check that the table has the metric, axes and labels that the claim names, and that it can be true or false.
+
+        Args:
+            grid: the labels of each axis.
+            metrics: the columns of the table of runs.
+            percent: those that are scores in percent.
 
         Raises:
-            ValueError: an unknown metric, axis or label; names it and the allowed ones.
+            ValueError: an unknown metric, axis or label; names it and the allowed ones. A row that is compared with
+                itself, or a bound that no score in percent reaches.
         """
         check_metric("metric", self.metric, sorted(metrics))
-        for row in self.rows(grid):
+        rows = self.rows(grid)
+        if again := next((row for number, row in enumerate(rows) if row in rows[:number]), None):
+            raise ValueError(f"row {again} is compared with itself")
+        for row in rows:
             for axis, label in row.items():
                 if axis not in grid:
                     raise ValueError(f"{axis} is no axis of the table (allowed: {', '.join(grid)})")
@@ -84,6 +93,10 @@ class BaseClaim(BaseModel):
                     raise ValueError(f"{axis}={label} is not among {', '.join(grid[axis])}")
             if absent := [axis for axis in grid if axis not in row]:
                 raise ValueError(f"row {row} leaves {absent[0]} open: name one of {', '.join(grid[absent[0]])}")
+        if self.metric in percent:
+            bounds = [bound for item in self.comparisons(grid) if not item.is_log for bound in (item.low, item.high)]
+            if beyond := [bound for bound in bounds if math.isfinite(bound) and abs(bound) > 100]:
+                raise ValueError(f"{self.metric} is in percent, which never reaches {beyond[0]:g}")
 
 
 def name(labels: Labels) -> str:

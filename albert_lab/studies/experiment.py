@@ -1,5 +1,7 @@
 """Experiments: a grid of runs with the paper's numbers for it, read from a YAML file or made from a sweep."""
 
+import itertools
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +18,7 @@ from albert_lab.files import describe, read_yaml
 from albert_lab.measures.catalog import labels
 from albert_lab.naming import Name
 from albert_lab.runs import results
-from albert_lab.runs.layer_numbers import LAYER_NUMBERS
+from albert_lab.runs.layer_numbers import LAYER_CURVES, LAYER_NUMBERS
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.checks import Claim
@@ -136,6 +138,11 @@ class Experiment(_ExperimentPart):
 
     @model_validator(mode="after")
     def _keys_are_set_once(self) -> "Experiment":
+        for axis, label, choice in ((axis, *pair) for axis, values in self.grid.items() for pair in values.items()):
+            if isinstance(choice, tuple) and any(re.match(r"\+*seed\b", text) for text in choice):
+                raise ValueError(
+                    f"grid: {axis}={label} sets seed, but rows are averages over seeds: grid: {{seed: [0, 1]}}"
+                )
         keys = [text.split("=")[0].lstrip("+") for text in self.fixed]
         for number, key in enumerate(keys):
             if key in keys[:number]:
@@ -161,6 +168,9 @@ class Experiment(_ExperimentPart):
         places = [(f"beyond_paper.{axis}", {axis: ""}) for axis in self.beyond_paper]
         places += [("start_from.row", link.row) for link in self.start_from]
         places += [("speed_relative_to", self.speed_relative_to or {})]
+        for one, other in itertools.combinations((link.row for link in self.start_from), 2):
+            if all(one[axis] == other[axis] for axis in one.keys() & other.keys()):
+                raise ValueError(f"start_from: {one} and {other} are the same row, which can start from one run only")
         for place, row in places:
             for axis, label in row.items():
                 if axis not in self.grid:
@@ -168,6 +178,16 @@ class Experiment(_ExperimentPart):
                 known = [*self.grid[axis], *self.values_beyond(axis)]
                 if label and label not in known:
                     raise ValueError(f"{place}: {axis}={label} is not among {', '.join(known)}")
+        return self
+
+    @model_validator(mode="after")
+    def _paper_curves_fit(self) -> "Experiment":
+        labels = [label for axis in self.axes for label in (*self.grid[axis], *self.values_beyond(axis))]
+        panels = [*INTRINSIC, *LAYER_CURVES]
+        for curve in self.paper_figure.curves if self.paper_figure else ():
+            for key, name, known in (("row", curve.row, labels), ("panel", curve.panel, panels)):
+                if name not in known:
+                    raise ValueError(f"paper_figure: {key}={name} is not among {', '.join(known)}")
         return self
 
     @model_validator(mode="after")
@@ -188,7 +208,7 @@ class Experiment(_ExperimentPart):
         metrics |= set(LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
         for number, claim in enumerate(self.claims, 1):
             try:
-                claim.fit(grid, metrics)
+                claim.fit(grid, metrics, percent=scores())
             except ValueError as error:
                 raise ValueError(f"claim {number} ({claim.check}): {error}") from error
         return self
@@ -226,12 +246,12 @@ def read(file: Path) -> Experiment:
 
 
 def _as_text(value: Any) -> Any:
-    """Paper cells and axis labels as text, so that they are printed as they were written."""
+    """Every value as text: cells of the paper and labels of axes are printed as they were written, 1 is not true."""
     if isinstance(value, dict):
         return {str(key): _as_text(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_as_text(item) for item in value]
-    return value if value is None or isinstance(value, bool) else str(value)
+    return value if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @cache
@@ -274,7 +294,10 @@ def _choices(axis: str, values: Any) -> dict[str, Choice]:
             check_distinct([str(value) for value in values])
         except ValueError as error:
             raise ValueError(f"{axis}: {error}") from error
-    pairs = values.items() if isinstance(values, dict) else ((value, value) for value in values)
+    pairs = values.items() if isinstance(values, dict) else [(value, value) for value in values]
+    for label, value in pairs:
+        if isinstance(value, list | tuple) and (bad := [item for item in value if "=" not in str(item)]):
+            raise ValueError(f"{axis}: {label}: {bad[0]} is no override KEY=VALUE; a list sets several keys")
     return {
         str(label): tuple(str(item) for item in value) if isinstance(value, list | tuple) else str(value)
         for label, value in pairs

@@ -63,7 +63,7 @@ def points(experiment: Experiment, overrides: Sequence[str] = (), say: Say = qui
     """Every run of an experiment, in the order of its rows; seeds vary fastest.
 
     Overrides win over the experiment: a swept key replaces or adds an axis, a single value fixes one. Seeds come from
-    the scale unless given.
+    the experiment or else from the scale, unless given.
 
     Raises:
         ConfigError: an invalid configuration; names the point unless the error is the same for all.
@@ -102,10 +102,12 @@ class _Points:
         for key, values in given.items():
             if len(values) > 1 and key not in self.rows and key != "seed":
                 self.rows[key] = values
-        self._fixed = {key: value for key, value in fixed.items() if key not in self.rows}
+        self._fixed = {key: value for key, value in fixed.items() if key not in self.rows and key != "seed"}
         for axis in given.keys() & experiment.grid.keys() - {"seed"}:
             self.rows[axis] = self._labels(axis, known[axis], self.rows[axis])
-        self._seeds = given.get("seed") or [str(seed) for seed in self._scale.seeds]
+        asked = [str(choice) for choice in experiment.grid.get("seed", {}).values()]
+        asked = asked or ([fixed["seed"]] if "seed" in fixed else [])
+        self._seeds = given.get("seed") or asked or [str(seed) for seed in self._scale.seeds]
         self._refuse_what_rows_set(given)
 
     def _labels(self, axis: str, choices: Mapping[str, Choice], values: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ GREATER = (
     "{quote: q, section: '4.5', metric: average, check: greater,"
     " row: {sharing: not-shared, embedding_size: 64}, than: {sharing: all-shared, embedding_size: 64}}"
 )
+ROW = "{sharing: all-shared, embedding_size: 64}"
 
 
 def read(tmp_path, claim: str) -> Experiment:
@@ -58,6 +59,9 @@ def test_a_claim_that_does_not_fit_the_table_is_refused_by_name(tmp_path, right,
         ("check: ratio, row: {sharing: all-shared, embedding_size: 64}, to: {}", "a ratio needs low, high or both"),
         ("check: ratio, row: {}, to: {}, low: 2, high: 1", "low=2 is not below high=1"),
         ("check: within, row: {}, of: {}, margin: 0", "margin"),
+        (f"check: greater, row: {ROW}, than: {ROW}", "is compared with itself"),
+        (f"check: ordered, order: [{ROW}, {ROW}]", "is compared with itself"),
+        (f"check: greater, row: {ROW}, than: 101", "average is in percent, which never reaches 101"),
     ],
 )
 def test_a_check_that_makes_no_sense_is_refused(tmp_path, claim, said):

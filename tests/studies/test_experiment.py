@@ -196,6 +196,14 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
         ),
         ({"start_from": [{"row": {}, "parent": {}, "keep": "all"}]}, "'training' or 'weights'"),
         (
+            {
+                "start_from": [
+                    {"row": {}, "parent": {parent: "0.1"}, "keep": "weights"} for parent in ("dropout", "eps")
+                ]
+            },
+            "start_from: .* are the same row, which can start from one run only",
+        ),
+        (
             {"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}},
             "beyond_paper.sharing: sharing is no axis",
         ),
@@ -205,6 +213,19 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
 def test_links_and_rows_must_name_axes(changes, message):
     with pytest.raises(ValidationError, match=message):
         toy(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "overrides", "seeds"),
+    [
+        ({"grid": {"seed": [3, 4]}}, [], [3, 4]),
+        ({"grid": {"seed": [3, 4]}}, ["seed=5"], [5]),
+        ({"grid": {}, "fixed": ["scale=smoke", "seed=7"]}, [], [7]),
+        ({"grid": {}}, [], [0]),
+    ],
+)
+def test_seeds_are_those_of_the_command_or_else_of_the_experiment_or_else_of_the_scale(changes, overrides, seeds):
+    assert [point.config.seed for point in grid_points.points(toy(**changes), overrides)] == seeds
 
 
 def test_embedding_sizes_are_those_that_the_scale_names_and_the_hidden_size():
@@ -323,6 +344,7 @@ def test_an_error_common_to_all_rows_names_no_row(overrides, message):
 
 
 ASKED = "title: a\nsource: b\ncolumns: [mlm_accuracy]"
+PAPER_FIGURE = "{figure: 2b, x: steps, curves: [{panel: mlm_accuracy, row: 0.1, points: []}]}"
 # Each line has seven of the one before: 7 ** 9 values.
 ALIASES = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 7)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
 
@@ -337,6 +359,14 @@ ALIASES = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 7)}]" for a, b in zip("a
         *((f"{ASKED}\nname: {name}", "is not a name") for name in ("../x", "/x", "''", ".", "..", "x" * 300)),
         ("title: a\nsource: b\ngrid: {seed: null}", "seed: None gives no values"),
         ("title: a\nsource: b\ngrid: {seed: []}", "seed: [] gives no values"),
+        ("title: a\nsource: b\ngrid: {dropout: {a: [0.1, 0.2]}}", "dropout: a: 0.1 is no override KEY=VALUE"),
+        ("title: a\nsource: b\ngrid: {sharing: {a: [sharing=groups, seed=5]}}", "sharing=a sets seed"),
+        (f"{ASKED}\nfinetuning_seeds: [true]", "finetuning_seeds.0=true"),
+        (f"{ASKED}\ngrid: {{dropout: [0]}}\npaper_figure: {PAPER_FIGURE}", "paper_figure: row=0.1 is not among 0"),
+        (
+            f"{ASKED}\ngrid: {{dropout: [0.1]}}\npaper_figure: {PAPER_FIGURE.replace('mlm_accuracy', 'loss')}",
+            "paper_figure: panel=loss is not among mlm_accuracy",
+        ),
         (f"{ASKED}\nbeyond_paper: []", "beyond_paper"),
         (f"{ASKED}\nfinetuning_seeds: [-1]", "finetuning_seeds.0=-1"),
         (f"{ASKED}\nfinetuning_seeds: [0, 1, 0]", "finetuning_seeds: 0 is given twice"),
