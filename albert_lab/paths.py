@@ -25,13 +25,31 @@ CONF = _shipped("conf")
 EXPERIMENTS = _shipped("experiments")
 
 
+def expanded(text: str) -> Path:
+    """The path that a user wrote, with ~ replaced by a home folder.
+
+    Raises:
+        ConfigError: no user of that name.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{text}: there is no user {Path(text).parts[0][1:]!r} on this machine") from error
+
+
 def _output(variable: str, default: Callable[[], Path]) -> Path:
     given = os.environ.get(variable)
-    folder = Path(given).expanduser().absolute() if given else default()
-    if file := next((each for each in (folder, *folder.parents) if each.is_file()), None):
-        named = f"{variable}={given}: {file}" if given else file
-        raise ConfigError(f"{named} is a file; a folder is needed")
+    folder = expanded(given).absolute() if given else default()
+    for each in (folder, *folder.parents):
+        what = "a file" if each.is_file() else "a link that leads nowhere" if _is_dangling(each) else None
+        if what:
+            named = f"{variable}={given}: {each}" if given else each
+            raise ConfigError(f"{named} is {what}; a folder is needed")
     return folder
+
+
+def _is_dangling(file: Path) -> bool:
+    return file.is_symlink() and not file.exists()
 
 
 def home() -> Path:
@@ -76,7 +94,7 @@ def refused(error: OSError) -> str | None:
         return None
     for variable in _VARIABLES:
         given = os.environ.get(variable)
-        folder = Path(given).expanduser().absolute() if given else home() if variable == "ALBERT_LAB_HOME" else None
+        folder = expanded(given).absolute() if given else home() if variable == "ALBERT_LAB_HOME" else None
         if folder and (folder.is_relative_to(file) or (error.errno in _DENIED and file.is_relative_to(folder))):
             named = f"{variable}={given}" if given else f"{variable} is not set"
             return f"{named}: {file} cannot be used: {error.strerror}; a folder that can be written is needed"

@@ -104,6 +104,23 @@ def test_every_command_shows_two_examples(command):
         (["data", "make-tasks", "scale=smoke"], "scale=smoke is a setting, not a folder"),
         (["data", "make-tasks", f"{__file__}/below"], f"FOLDER {__file__}/below cannot be written: Not a directory"),
         (["data", "fetch", "glu"], "glu cannot be fetched"),
+        (["sop-vs-nsp", "scale.seeds=[]"], "scale.seeds=[]: "),
+        (["sop-vs-nsp", "seed=range(0,3,0)"], "seed=range(0,3,0): range() arg 3 must not be zero"),
+        (
+            ["config", "show", f"batch_size={'9' * 5000}"],
+            "cannot be read as KEY=VALUE: Exceeds the limit (4300 digits)",
+        ),
+        (["config", "show", "corpus=files", "corpus.path="], "corpus.path=: "),
+        (
+            ["config", "show", "corpus=files", "corpus.path='~nobody-here/x'", "tokenizer.model_file=''"],
+            "model_file=: ",
+        ),
+        (["config", "show", "machine.threads=100000"], "machine.threads=100000: "),
+        (["config", "show", "masking.max_ngram=1000000000"], "masking.max_ngram=1000000000: "),
+        (["config", "show", "masking.max_predictions=100000000000000000000"], "masking.max_predictions=1000"),
+        (["sop-vs-nsp", "corpus=files", "corpus.path='~nobody-here/x'"], "there is no user 'nobody-here'"),
+        (["evaluate", "~nobody-here/x"], "there is no user 'nobody-here'"),
+        (["speed", "--seconds", "inf"], "--seconds"),
     ],
 )
 def test_a_mistake_is_one_line_with_exit_code_2_and_nothing_is_written(arguments, said, own_home):

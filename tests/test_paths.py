@@ -85,3 +85,18 @@ def test_a_refusal_of_the_system_is_that_of_the_variable_whose_folder_it_concern
     assert paths.refused(OSError("no file")) is None
     monkeypatch.delenv("ALBERT_LAB_HOME")
     assert refused(errno.EACCES, "lab/runs").startswith("ALBERT_LAB_HOME is not set: ")
+
+
+@pytest.mark.parametrize("link", ["nowhere", "folder"], ids=["dangling", "circular"])
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_link_that_leads_nowhere_is_refused_in_the_place_of_a_folder(monkeypatch, tmp_path, name, link):
+    (tmp_path / "folder").symlink_to(link)
+    monkeypatch.setenv(VARIABLES[name], "folder/below")
+    with pytest.raises(ConfigError, match=f"^{VARIABLES[name]}=folder/below: .*/folder is a link that leads nowhere"):
+        FOLDERS[name]()
+
+
+def test_a_home_folder_of_nobody_is_refused(monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_HOME", "~nobody-of-this-name/x")
+    with pytest.raises(ConfigError, match=r"^~nobody-of-this-name/x: there is no user 'nobody-of-this-name'"):
+        paths.home()

@@ -43,7 +43,7 @@ def speed(
     overrides: Overrides = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each configuration.")] = 7,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.01, help="Seconds of training and of inference per round.")
+        float, typer.Option("--seconds", min=0.01, max=3600, help="Seconds of training and of inference per round.")
     ] = 0.5,
     memory: Annotated[str, typer.Option("--memory", help="Memory for the largest batch: 12GB, 11GiB.")] = "12GB",
     report: Annotated[

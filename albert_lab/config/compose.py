@@ -171,7 +171,7 @@ def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
     settings = content["tokenizer"]
     given = any(re.match(r"\+*tokenizer\.vocab_size=", override) for override in overrides)
     if not given and isinstance(settings.get("model_file"), str):
-        size = vocabulary_size(Path(settings["model_file"]).expanduser())
+        size = vocabulary_size(paths.expanded(settings["model_file"]))
         settings["vocab_size"] = settings["vocab_size"] if size is None else size
 
 
@@ -294,11 +294,11 @@ def parse(overrides: Sequence[str]) -> list[Override]:
                 raise ConfigError(f"{text!r} is not of the form KEY=VALUE")
             try:
                 (override,) = parser.parse_overrides([text])
-            except HydraException as error:
+            except (HydraException, ValueError) as error:  # ValueError: a number of thousands of digits
                 remedy = "a value with other characters than letters, digits and ._/:- needs quotes of its own"
                 example = f"{text.split('=')[0]}='...'"
                 raise ConfigError(
-                    f'{text!r} cannot be read as KEY=VALUE: {_explain(error)}; {remedy}: "{example}"'
+                    f'{text[:200]!r} cannot be read as KEY=VALUE: {_explain(error)}; {remedy}: "{example}"'
                 ) from error
             _refuse_unusable(override)
             parsed.append(override)
@@ -337,7 +337,10 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
                 value = override.value()
                 if isinstance(value, Sweep) and override.is_interval_sweep():
                     raise ConfigError(f"{override.input_line}: an interval is not a list of values; list them: a,b,c")
-                found[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
+                try:
+                    found[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
+                except ValueError as error:  # range() with a step of 0
+                    raise ConfigError(f"{override.input_line}: {error}") from error
                 if not found[key]:
                     raise ConfigError(f"{override.input_line} has no value")
                 if len(found[key]) > MAX_POINTS:

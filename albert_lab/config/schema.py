@@ -32,6 +32,9 @@ MIN_CHARACTER_COVERAGE = 0.98
 # More than any memory holds; the arithmetic of the sampling fails above 2**53.
 MAX_TRAINING_SENTENCES = 10**12
 MAX_LAYERS = 10_000
+MAX_THREADS = 2**16
+# More tokens than any sequence has; arrays are made of this size.
+MAX_MASKED = 2**16
 MIN_SEQUENCE_LENGTH = 8
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
@@ -114,10 +117,14 @@ class InterSentenceConfig(Section):
         return self
 
 
+# Empty, as from a shell variable that is not set, a path would be the current folder.
+_Path = Annotated[str, Field(min_length=1)]
+
+
 class HubDataset(Section):
     """A data set of the Hugging Face Hub, or a local folder in a format that `datasets` reads."""
 
-    path: str
+    path: _Path
     name: str | None
     split: str
 
@@ -153,7 +160,7 @@ class CorpusConfig(Section):
 
     name: Name
     source: Literal["package", "files", "hub"]
-    path: str | None
+    path: _Path | None
     source_documents: SourceDocuments
     documents: Documents
     document_tokens: int | None = Field(gt=0)
@@ -174,7 +181,7 @@ class AddedCorpusConfig(Section):
 
     name: Name
     source: Literal["none", "package", "files", "hub"]
-    path: str | None
+    path: _Path | None
     source_documents: SourceDocuments
     documents: Documents
     sentences: Literal["split", "line"]
@@ -189,7 +196,7 @@ class TokenizerConfig(Section):
     """
 
     name: Name
-    model_file: str | None
+    model_file: _Path | None
     digit_commas: Literal["keep", "split"]
     vocab_size: int = Field(ge=MIN_VOCAB_SIZE, le=MAX_VOCAB_SIZE)
     training_sentences: int | None = Field(ge=MIN_TRAINING_SENTENCES, le=MAX_TRAINING_SENTENCES)
@@ -201,8 +208,8 @@ class MaskingConfig(Section):
 
     name: Name
     probability: float = Field(gt=0, lt=1)
-    max_predictions: int | None = Field(gt=0)
-    max_ngram: int = PositiveInt
+    max_predictions: int | None = Field(gt=0, le=MAX_MASKED)
+    max_ngram: int = Field(gt=0, le=MAX_MASKED)
     mask_share: float = Share
     random_share: float = Share
 
@@ -330,8 +337,8 @@ class MachineConfig(Section):
     memory_check: bool
     compile: bool
     processes: int = PositiveInt
-    threads: int | None = Field(gt=0)
-    workers: int | None = Field(gt=0)
+    threads: int | None = Field(gt=0, le=MAX_THREADS)
+    workers: int | None = Field(gt=0, le=MAX_THREADS)
     micro_batch_size: MicroBatchSize
     checkpoint_seconds: float = Field(ge=0)
     log_every_steps: int = PositiveInt
@@ -379,7 +386,7 @@ class ScaleConfig(Section):
     """
 
     name: Name
-    seeds: Annotated[tuple[int, ...], Distinct]
+    seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct, Field(min_length=1)]
     looks: tuple[int, ...]
     budget: ScaleBudget
     roles: dict[str, dict[str, str | int]]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from albert_lab import paths
 from albert_lab.config.schema import CorpusConfig, HubDataset
 from albert_lab.errors import ConfigError, MissingDataError
 
@@ -17,7 +18,7 @@ def datasets_of(corpus: CorpusConfig) -> tuple[HubDataset, ...]:
 
 def local_folder(dataset: HubDataset) -> Path | None:
     """The folder of a data set whose path is a folder on this machine; None otherwise."""
-    folder = Path(dataset.path).expanduser()
+    folder = paths.expanded(dataset.path)
     return folder.absolute() if folder.is_dir() else None
 
 

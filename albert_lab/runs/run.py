@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from albert_lab import files, locks, paths
 from albert_lab.config.compose import validate
-from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
+from albert_lab.config.schema import MAX_THREADS, RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.machine import cores, has_gpu
 from albert_lab.naming import Name
@@ -55,7 +55,7 @@ class _RunFile(BaseModel):
 class _Machine(BaseModel):
     """The content of machine.json."""
 
-    threads: int = Field(gt=0, le=2**16)
+    threads: int = Field(gt=0, le=MAX_THREADS)
     processes: int = Field(default=1, gt=0)
 
 
@@ -174,7 +174,7 @@ def find(text: str) -> Path:
     Raises:
         ConfigError: neither exists; names the run with the most similar name.
     """
-    named, folder = paths.runs() / text, Path(text).expanduser()
+    named, folder = paths.runs() / text, paths.expanded(text)
     if (named / RUN_FILE).is_file():
         return named
     if folder.is_dir():

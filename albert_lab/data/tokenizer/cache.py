@@ -49,7 +49,7 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
     """
     how = config.tokenizer.digit_commas
     if config.tokenizer.model_file is not None:
-        found = digest_model(read_model(Path(config.tokenizer.model_file).expanduser()))
+        found = digest_model(read_model(paths.expanded(config.tokenizer.model_file)))
         return found if how == "keep" else digest([found, how])
     settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
     return digest([TOKENIZER_VERSION, settings, source_settings(config.corpus), fingerprint(config.corpus)])
@@ -62,7 +62,7 @@ def find_tokenizer(config: RunConfig) -> Path:
         MissingDataError: the training text does not exist.
     """
     if config.tokenizer.model_file is not None:
-        return Path(config.tokenizer.model_file).expanduser()
+        return paths.expanded(config.tokenizer.model_file)
     return paths.cache() / "tokenizers" / tokenizer_fingerprint(config) / MODEL_FILE
 
 
