@@ -1,13 +1,14 @@
 """The accuracies of each row in the two sentence tasks, in one sentence per row."""
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
 
 from albert_lab.measures.catalog import of_kind, units
 from albert_lab.measures.measure import TokenMeasure
 from albert_lab.report.markdown import decimal
-from albert_lab.report.table_scores import TableScores
-from albert_lab.score import CHANCE, exceeds, wilson
+from albert_lab.report.table_scores import OVER_SEGMENTS, TableScores
+from albert_lab.score import BAGS, CHANCE, exceeds, wilson
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Column, Row, intrinsic_columns, named_labels
 
@@ -34,8 +35,16 @@ def _score(scores: TableScores, row: Row, column: Column) -> str:
     place = f"above {chance}" if low > floor else f"below {chance}" if high < floor else f"at {chance}"
     for second in found[0].floors.keys() - {CHANCE} if low > floor and column.unit == "%" else ():
         bound = max(score.floors.get(second, score.floor) for score in found)
-        place += f", {'above' if exceeds(mean, low, bound, n) else 'not above'} {second} ({decimal(bound)} %)"
+        is_above = exceeds(mean, low, bound, n) if second == BAGS else _gain(scores, row, column.key) > 0
+        place += f", {'above' if is_above else 'not above'} {second} ({decimal(bound)} %)"
     return f"{column.heading} {decimal(mean)} {column.unit} [{decimal(low)}, {decimal(high)}], {place}"
+
+
+def _gain(scores: TableScores, row: Row, column: str) -> float:
+    """The lower end of the 95 % interval of a row's gain over each segment by itself in points, pair by pair."""
+    found = scores.estimate([(1.0, row)], f"{column}{OVER_SEGMENTS}").interval
+    singles = [score.over_segments for run in row.having(column) if (score := run.scores[column]).over_segments]
+    return found[0] if found else min((low for low, _ in singles), default=-math.inf)
 
 
 def _interval(scores: TableScores, row: Row, column: str, n: int) -> tuple[float, float]:
@@ -46,7 +55,8 @@ def _interval(scores: TableScores, row: Row, column: str, n: int) -> tuple[float
     found = scores.estimate([(1.0, row)], column)
     if units()[column] == "points":
         (single, *_) = [run.scores[column] for run in row.having(column)]
-        return found.interval or (single.low or found.value, single.high or found.value)
+        ends = found.interval or (single.low, single.high)
+        return ends[0] if ends[0] is not None else found.value, ends[1] if ends[1] is not None else found.value
     low, high = wilson(found.value / 100 * n, n)
     if found.interval:
         low, high = min(low, found.interval[0]), max(high, found.interval[1])

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from statistics import NormalDist, fmean
+from statistics import fmean
 
 import numpy as np
 
-from albert_lab.measures.catalog import units
+from albert_lab.answers import unpack
+from albert_lab.measures.catalog import of_kind, units
+from albert_lab.measures.measure import Difference
 from albert_lab.report.examples import ExampleScores, example_variance
 from albert_lab.report.statistics import Estimate, PooledSpread, Sample
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
-from albert_lab.score import CONFIDENCE, Score, loss_name
+from albert_lab.score import Score, loss_name
 from albert_lab.studies.claim import Labels, name
 from albert_lab.studies.table import Row, filled_columns
 
@@ -19,6 +21,8 @@ from albert_lab.studies.table import Row, filled_columns
 AVERAGE_LEARNT = "average_learnt"
 AVERAGE_LIKELIHOOD = "average_log_likelihood"
 MLM_LIKELIHOOD = "mlm_log_likelihood"
+# After the name of a score: the score minus the floor of each segment by itself, in points.
+OVER_SEGMENTS = "_over_segments"
 
 
 class TableScores:
@@ -64,6 +68,9 @@ class TableScores:
         if column == MLM_LIKELIHOOD:
             loss = run.numbers.get("mlm_loss")
             return None if loss is None else -loss
+        if column.endswith(OVER_SEGMENTS):
+            score = run.scores.get(column.removesuffix(OVER_SEGMENTS))
+            return None if score is None or score.segments_floor is None else score.value - score.segments_floor
         return run.numbers.get(column)
 
     def estimate(self, weights: Sequence[tuple[float, Row]], column: str, *, is_log: bool = False) -> Estimate:
@@ -99,19 +106,16 @@ class TableScores:
             noise, df = example_variance(examples, [weight for weight, _ in weights])
             return 1e4 * noise, df
         answers = [score.n for _, row in weights for score in _scores(row, column) if score.low is not None]
-        if len(weights) > 1 or not answers:
+        if len(weights) > 1 or not answers or units().get(column) == "points":
             return 0.0, math.inf
-        if units().get(column) == "points":  # the interval of a difference is paired, answer by answer
-            widths = [(score.high or 0.0) - (score.low or 0.0) for score in _scores(weights[0][1], column)]
-            return (fmean(widths) / (2 * NormalDist().inv_cdf((1 + CONFIDENCE) / 2))) ** 2, fmean(answers) - 1
         n, half = fmean(answers), 0.5 / fmean(answers)
         share = min(max(fmean(self.sample(weights[0][1], column).values()) / 100, half), 1 - half)
         return 1e4 * share * (1 - share) / n, max(n - 1, 1.0)
 
     def _examples_of(self, row: Row, task: str) -> ExampleScores | None:
-        """The dev examples of a row, if all its fine-tuned runs recorded the same ones."""
-        runs = row.having(task)
-        recorded = [each for run in runs if (each := _examples(run, task)) is not None]
+        """The examples of a row: dev examples or held-out pairs, if all its runs recorded the same ones."""
+        runs = [run for run in row.runs if self._value(run, task) is not None]
+        recorded = [each for run in runs if (each := _examples(run, task) or _pairs(run, task)) is not None]
         fingerprints = {fingerprint for fingerprint, _ in recorded}
         if len(recorded) < len(runs) or len(fingerprints) != 1:
             return None
@@ -217,6 +221,35 @@ def _mean(values: Sequence[float | None]) -> float | None:
     """The mean of values; None if one is unknown."""
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
+
+
+def _pairs(run: ReportedRun, column: str) -> tuple[str, np.ndarray] | None:
+    """The held-out pairs of a score, of its loss or of its gain over a floor: the set, and values with that mean.
+
+    Scores are shares; losses, in nats, are divided by 100 as scores in percent are.
+    """
+    answers = run.record.answers
+    set_of = run.record.evaluation_set
+    for measure in of_kind(Difference):
+        if measure.name == column and measure.of in answers:
+            first, second = (unpack(answers[name].right) for name in (measure.of, measure.minus))
+            return f"{set_of} {column}", first.astype(float) - second
+    is_gain = column.endswith(OVER_SEGMENTS)
+    losses = {MLM_LIKELIHOOD: "mlm_accuracy"} | {loss_name(name): name for name, kept in answers.items() if kept.loss}
+    kept = answers.get(losses.get(column, column.removesuffix(OVER_SEGMENTS)))
+    if kept is None:
+        return None
+    packed = kept.loss if column in losses and kept.loss else kept.right
+    values = unpack(packed) / (100.0 if column in losses else 1.0)
+    if kept.n:  # so that the mean over pairs is that over their answers
+        n = unpack(kept.n)
+        values = values * len(n) / n.sum()
+    if is_gain:
+        floor = kept.floor or (answers[kept.pairs].floor if kept.pairs in answers else None)
+        if floor is None:
+            return None
+        values = values - unpack(floor)
+    return f"{set_of} {column}", values
 
 
 def _examples(run: ReportedRun, task: str) -> tuple[str, np.ndarray] | None:

@@ -1,7 +1,15 @@
+import numpy as np
 import pytest
 from records import scored, toy_column, toy_finetuning, toy_run
 
-from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
+from albert_lab.answers import Answers, pack
+from albert_lab.report.table_scores import (
+    AVERAGE_LEARNT,
+    AVERAGE_LIKELIHOOD,
+    MLM_LIKELIHOOD,
+    OVER_SEGMENTS,
+    TableScores,
+)
 from albert_lab.report.verdicts import members_at_floor
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.score import Score
@@ -107,3 +115,39 @@ def test_rows_with_the_same_runs_count_once():
     pair = [(1.0, first), (-1.0, second)]
     expected = TableScores([first, second]).estimate(pair, "sst2")
     assert TableScores([first, second, twice]).estimate(pair, "sst2") == expected
+
+
+def held_out_row(label: str, right: np.ndarray, floor: np.ndarray) -> Row:
+    """A row of runs, one per line of `right`, that answered the SOP pairs so."""
+    runs = []
+    for seed, answers in enumerate(right):
+        kept = Answers(pairs="sop_accuracy", right=pack(answers), floor=pack(floor))
+        value, n = 100 * float(answers.mean()), len(answers)
+        score = Score(value=value, n=n, low=value - 1, high=value + 1, floor=50, by="head")
+        score = score.model_copy(update={"segments_floor": 100 * float(floor.mean())})
+        record = toy_run(f"{label}_seed{seed}", seed, {"sop_accuracy": score}).record
+        runs.append(ReportedRun(record=record.model_copy(update={"answers": {"sop_accuracy": kept}})))
+    return Row({"loss": label}, {"loss": label}, runs, {})
+
+
+def test_a_difference_of_rows_on_held_out_pairs_carries_the_noise_of_the_pairs():
+    rng = np.random.default_rng(0)
+    # Every seed of a row answers alike, so that seeds alone show no error at all.
+    one, other = rng.random(400) < 0.7, rng.random(400) < 0.6
+    rows = [held_out_row(label, np.stack([right] * 3), one) for label, right in (("a", one), ("b", other))]
+    found = TableScores(rows).estimate([(1.0, rows[0]), (-1.0, rows[1])], "sop_accuracy")
+    assert found.interval is not None
+    half = (found.interval[1] - found.interval[0]) / 2
+    error = 100 * np.std(one.astype(float) - other, ddof=1) / 20
+    assert half == pytest.approx(1.96 * error, rel=0.1)
+
+
+def test_the_gain_over_each_segment_by_itself_is_paired_pair_by_pair():
+    floor = np.random.default_rng(0).random(900) < 0.6
+    better = floor.copy()
+    better[np.flatnonzero(~floor)[:30]] = True  # right in 30 further pairs, wrong in none
+    row = held_out_row("a", np.stack([better] * 3), floor)
+    found = TableScores([row]).estimate([(1.0, row)], f"sop_accuracy{OVER_SEGMENTS}")
+    assert found.value == pytest.approx(100 * 30 / 900)
+    assert found.interval is not None
+    assert found.interval[0] > 2, "unpaired, it would reach below 0"
