@@ -129,6 +129,7 @@ def every_run(experiment: Experiment, finished: Sequence[ReportedRun]) -> str:
                 cells.append(MISSING)
                 continue
             floors = ", ".join(map(decimal, score.floors.values()))
+            floors += "" if score.auc is None else f"; AUC {decimal(score.auc)}"
             cells.append(f"{decimal(score.value)} {interval(score)} ({score.n:,}; {floors})")
         by = ", ".join(sorted({score.by for score in scores if score}))
         body.append([f"`{run.name}`", *cells, by, f"{run.record.training.final_loss:.3f}"])

@@ -90,7 +90,9 @@ def _of_run(run: ReportedRun) -> Cells:
 
 
 def _of_score(name: str, score: Score) -> Cells:
-    rest = score.model_dump(exclude={"value", "loss"}, exclude_none=True)
+    rest = score.model_dump(exclude={"value", "loss", "over_segments"}, exclude_none=True)
+    if score.over_segments:
+        rest |= dict(zip(("over_segments_low", "over_segments_high"), score.over_segments, strict=True))
     loss = {} if score.loss is None else {loss_name(name): score.loss}
     return {name: score.value, **{f"{name}_{key}": value for key, value in rest.items()}, **loss}
 
