@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from albert_lab import __version__
-from albert_lab.cli import data, downstream, housekeeping, interop, models, paper, plot, reports, studies
+from albert_lab.cli import data, downstream, housekeeping, interop, ladder, models, paper, plot, reports, studies
 from albert_lab.cli.options import PANELS
 from albert_lab.errors import ConfigError
 
@@ -43,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for _part in (studies, paper, reports, plot, models, downstream, data, interop, housekeeping):
+for _part in (studies, ladder, paper, reports, plot, models, downstream, data, interop, housekeeping):
     app.add_typer(_part.app)
 
 

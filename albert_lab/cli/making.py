@@ -48,7 +48,7 @@ def make(
     prepare = planning.with_available_tasks if options.prepares_here else planning.with_known_tasks
     planned = prepare(planned)
     folder = paths.reports() / planning.report_place(planned[0].point.config) / experiment.name
-    command = shlex.join(["albert-lab", *_repeatable(sys.argv[1:])])
+    command = shlex.join(["albert-lab", *repeatable(sys.argv[1:])])
     plan, look = announce(folder, study_points(planned, Outcome(), command), plan)
     is_written = False
     while True:
@@ -87,7 +87,7 @@ def _make_look(
     return outcome.code, True
 
 
-def _repeatable(words: Sequence[str]) -> list[str]:
+def repeatable(words: Sequence[str]) -> list[str]:
     """The arguments of a command without those on how, or where, its runs are made this time."""
     kept: list[str] = []
     for before, word in zip(["", *words], words, strict=False):

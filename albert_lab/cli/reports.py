@@ -25,14 +25,15 @@ def report(
     ],
 ) -> None:
     """Rebuild reports (Markdown and HTML) and figures from their records."""
-    from albert_lab.report import collection, overview
+    from albert_lab.report import collection, ladder, overview
     from albert_lab.report.report import PAGE, rebuild
+    from albert_lab.studies import ladder_results
 
     for folder in folders:
         if collection.holds_reports(folder):
             print(overview.write(folder))
         else:
-            file = rebuild(folder)
+            file = ladder.rebuild(folder) if ladder_results.holds(folder) else rebuild(folder)
             print(file, file.with_name(PAGE), sep="\n")
 
 

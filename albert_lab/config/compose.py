@@ -65,7 +65,7 @@ def groups() -> dict[str, list[str]]:
 def _groups_of(conf: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for file in sorted(conf.glob("*/*.yaml"), key=lambda file: (file.parent, file.stem)):
-        if file.parent.name == "task":  # not a setting of a run: each fine-tuning reads a task
+        if file.parent.name in ("task", "ladder"):  # no settings of a run
             continue
         found.setdefault(file.parent.name, []).append(file.stem)
     return found

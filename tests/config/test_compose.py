@@ -15,7 +15,9 @@ from albert_lab.config.schema import digest
 from albert_lab.errors import ConfigError
 
 OPTION_FILES = sorted(
-    file for file in paths.CONF.rglob("*.yaml") if file.parent not in (paths.CONF, paths.CONF / "task")
+    file
+    for file in paths.CONF.rglob("*.yaml")
+    if file.parent not in (paths.CONF, paths.CONF / "task", paths.CONF / "ladder")
 )
 OPTIONS = [(group, option) for group, options in config.groups().items() for option in options]
 # Values that the user must give for an option.

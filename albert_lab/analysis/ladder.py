@@ -1,0 +1,268 @@
+"""The analysis of a ladder: the effect of each contrast at each rung, its trend, and how well lower rungs predict."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from statistics import fmean
+from typing import Any
+
+from albert_lab.analysis import trend
+from albert_lab.analysis.looks import levels
+from albert_lab.analysis.trend import LEVEL, DecisionAccuracy, Direction, Effect, Interval, Trend, Validation
+from albert_lab.measures.catalog import labels
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.score import Score
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.ladder import Ladder
+from albert_lab.studies.ladder_results import LadderFile, LadderResults
+
+Labels = Mapping[str, str]
+
+MLM = "mlm_accuracy"
+SPENDING = "pocock"  # as in a study (studies/seed_plan.py)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A quantity that is compared at each rung; higher is better.
+
+    Likelihoods are minus the loss. They differ long before accuracies do.
+    """
+
+    key: str
+    label: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two rows that differ in one axis; the effect is the first minus the second."""
+
+    axis: str
+    first: Labels
+    second: Labels
+
+    @property
+    def words(self) -> str:
+        """The two values, and those of the other axes."""
+        others = ", ".join(f"{axis}={label}" for axis, label in self.first.items() if axis != self.axis)
+        return f"{self.first[self.axis]} − {self.second[self.axis]}" + (f" ({others})" if others else "")
+
+
+@dataclass(frozen=True)
+class ContrastTrend:
+    """A contrast along the rungs, in one measure.
+
+    Attributes:
+        rungs: those at which both rows have runs.
+        trend: None with fewer than three rungs.
+        p: of the slope, by Holm over the contrasts of the measure.
+        alpha: the level of p at the look that the seeds of all its rungs have reached.
+        prediction: at the paper's compute.
+        paper: the paper's difference by its column, in the paper's units.
+    """
+
+    measure: Measure
+    contrast: Contrast
+    rungs: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    trend: Trend | None = None
+    p: float | None = None
+    alpha: float = 1 - LEVEL
+    prediction: Interval | None = None
+    validation: Validation | None = None
+    paper: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def direction(self) -> Direction | None:
+        """The way in which the effect changes with compute, if that is shown."""
+        return self.trend.direction(self.p, self.alpha) if self.trend else None
+
+
+@dataclass(frozen=True)
+class LadderAnalysis:
+    """The trends of a ladder, and its decision accuracy by measure.
+
+    Attributes:
+        results: the runs.
+        predicted_log_flops: the place of the predictions.
+        trends: of each row against the first one of its axis, by measure.
+        accuracies: over all contrasts of rows that differ in one axis.
+    """
+
+    results: LadderResults
+    predicted_log_flops: float
+    trends: tuple[ContrastTrend, ...]
+    accuracies: Mapping[Measure, DecisionAccuracy]
+
+    def of(self, measure: Measure) -> list[ContrastTrend]:
+        """The trends in a measure."""
+        return [each for each in self.trends if each.measure == measure]
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The measures that have a trend or an effect."""
+        return list(dict.fromkeys(each.measure for each in self.trends))
+
+
+@dataclass(frozen=True)
+class _Run:
+    rung: str
+    row: Labels
+    seed: int
+    log_flops: float
+    scores: Mapping[Measure, Score]
+
+
+def analyse(results: LadderResults) -> LadderAnalysis:
+    """The analysis of a ladder's finished runs."""
+    runs = list(_runs(results))
+    rows = list({tuple(run.row.items()): run.row for run in runs}.values())
+    measures = list(dict.fromkeys(measure for run in runs for measure in run.scores))
+    place = math.log10(results.file.predicted_flops)
+    trends: list[ContrastTrend] = []
+    accuracies = {}
+    for measure in measures:
+        pairs = [found for contrast in _contrasts(rows) if (found := _along(runs, results.rungs, contrast, measure))]
+        first = {axis: _values(rows, axis)[0] for axis in rows[0]}
+        lines = [each for each in pairs if each.contrast.second[each.contrast.axis] == first[each.contrast.axis]]
+        trends += _fitted(lines, place, results.file)
+        if accuracy := trend.decision_accuracy([each.effects for each in pairs]):
+            accuracies[measure] = accuracy
+    return LadderAnalysis(results, place, tuple(trends), accuracies)
+
+
+def seed_spread(results: LadderResults) -> float | None:
+    """The standard deviation over seeds of a difference in MLM likelihood, of the widest contrast; None if unknown."""
+    found = [each for each in analyse(results).trends if each.measure.key == MLM] if results.runs else []
+    spreads = [each.effects[0].error * math.sqrt(each.effects[0].n) for each in found]
+    return max(spreads, default=0.0) or None
+
+
+def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> Iterator[ContrastTrend]:
+    fits = [trend.fit(each.effects) for each in lines]
+    p_values = iter(_holm([fit.p for fit in fits if fit]))
+    steps = levels(file.looks, SPENDING, 1 - LEVEL, max(1, len(lines)))
+    for each, fit in zip(lines, fits, strict=True):
+        yield ContrastTrend(
+            each.measure,
+            each.contrast,
+            each.rungs,
+            each.effects,
+            fit,
+            next(p_values) if fit else None,
+            _level(file.looks, steps, min(effect.n for effect in each.effects)),
+            fit.predict(place) if fit else None,
+            trend.validate(each.effects),
+            _papers(file.experiment, file.ladder, each.contrast),
+        )
+
+
+def _level(looks: Sequence[int], steps: Sequence[float], seeds: int) -> float:
+    """The level at the last look that so many seeds have reached; that of the first look if they have reached none."""
+    return steps[max(0, sum(look <= seeds for look in looks) - 1)]
+
+
+def _holm(p_values: Sequence[float]) -> list[float]:
+    from statsmodels.stats.multitest import multipletests
+
+    adjusted: Any = multipletests(p_values, method="holm")[1] if p_values else []
+    return [float(p) for p in adjusted]
+
+
+def _contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:
+    """Every two rows that differ in one axis, the earlier row second."""
+    for second, first in combinations(rows, 2):
+        differing = [axis for axis in first if first[axis] != second[axis]]
+        if len(differing) == 1:
+            yield Contrast(differing[0], first, second)
+
+
+def _along(runs: Sequence[_Run], rungs: Iterable[str], contrast: Contrast, measure: Measure) -> ContrastTrend | None:
+    """The effects of a contrast at the rungs that have a seed in both rows, scored by the same method."""
+    found: list[str] = []
+    differences, flops = [], []
+    is_learnt = False
+    for rung in rungs:
+        first, second = (
+            {run.seed: run for run in runs if run.rung == rung and run.row == row and measure in run.scores}
+            for row in (contrast.first, contrast.second)
+        )
+        shared = sorted(first.keys() & second.keys())
+        pairs = [(first[seed], second[seed]) for seed in shared]
+        if not pairs or any(a.scores[measure].by != b.scores[measure].by for a, b in pairs):
+            continue
+        is_learnt |= any(_is_learnt(run.scores[measure]) for pair in pairs for run in pair)
+        differences.append({a.seed: _value(measure, a) - _value(measure, b) for a, b in pairs})
+        flops.append(10 ** fmean(run.log_flops for pair in pairs for run in pair))
+        found.append(rung)
+    if not found or not (is_learnt or measure.key == MLM):
+        return None
+    order = sorted(range(len(found)), key=flops.__getitem__)
+    return ContrastTrend(measure, contrast, tuple(found[place] for place in order), trend.effects(differences, flops))
+
+
+def _is_learnt(score: Score) -> bool:
+    return score.low is None or score.low > score.floor
+
+
+def _value(measure: Measure, run: _Run) -> float:
+    score = run.scores[measure]
+    if measure.unit == "points":
+        return score.value
+    assert score.loss is not None
+    return -score.loss
+
+
+def _runs(results: LadderResults) -> Iterator[_Run]:
+    for point in results.file.points:
+        if run := results.runs.get(point.run):
+            flops = run.record.train_flops_per_token * run.record.training.tokens
+            yield _Run(point.rung, point.row, point.seed, math.log10(flops), dict(_scores(run)))
+
+
+def _scores(run: ReportedRun) -> Iterator[tuple[Measure, Score]]:
+    """The compared quantities of a run: MLM and tasks by likelihood, other held-out scores in points."""
+    for key, score in run.record.scores.items():
+        label = labels().get(key, key.replace("_", " "))
+        if key != MLM:
+            yield Measure(key, label, "points"), score
+        elif score.loss is not None:
+            yield Measure(key, label, "nats per token"), score
+    for column in run.columns:
+        scores = [record.last.main for record in column.finetunings]
+        losses = [score.loss for score in scores if score.loss is not None]
+        if losses and len(losses) == len(scores):
+            middle = sorted(scores, key=lambda score: score.value)[len(scores) // 2]
+            yield (
+                Measure(column.task, column.title, "nats per example"),
+                middle.model_copy(update={"loss": fmean(losses)}),
+            )
+
+
+def _values(rows: Iterable[Labels], axis: str) -> list[str]:
+    return list(dict.fromkeys(row[axis] for row in rows))
+
+
+def _papers(experiment: Experiment, ladder: Ladder, contrast: Contrast) -> dict[str, float]:
+    """The paper's difference of two rows in each column with plain numbers."""
+    if experiment.paper is None:
+        return {}
+    cells = []
+    for row in (contrast.first, contrast.second):
+        labels = {axis: ladder.paper_labels.get(axis, {}).get(label, label) for axis, label in row.items()}
+        cells.append(next((each for each in experiment.paper.rows if labels.items() <= each.items()), {}))
+    found = {}
+    for column, heading in experiment.paper.columns.items():
+        numbers = [_number(each.get(column, "")) for each in cells]
+        if numbers[0] is not None and numbers[1] is not None:
+            found[heading] = round(numbers[0] - numbers[1], 6)
+    return found
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None

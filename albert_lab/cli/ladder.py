@@ -1,0 +1,209 @@
+"""The command that climbs a ladder: any experiment along rungs of size or budget, and the trends of its effects."""
+
+import json
+import math
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from albert_lab import paths
+from albert_lab.cli.making import repeatable
+from albert_lab.cli.options import (
+    STUDIES,
+    Detach,
+    DryRun,
+    FailFast,
+    Fresh,
+    Jobs,
+    Json,
+    On,
+    RetryFailed,
+    Slurm,
+    StudyOverrides,
+    Tasks,
+    check_views,
+    examples,
+    note,
+    task_names,
+)
+from albert_lab.errors import ConfigError
+
+if TYPE_CHECKING:  # they load Hydra, which the help does not need
+    from albert_lab.studies.experiment import Experiment
+    from albert_lab.studies.ladder import Ladder, PlannedRung
+    from albert_lab.studies.ladder_results import LadderFile
+    from albert_lab.studies.rates import Rates
+
+app = typer.Typer()
+
+
+@app.command(
+    rich_help_panel=STUDIES,
+    epilog=examples(
+        "albert-lab ladder sharing embedding_size=H sharing=all-shared,not-shared scale=overnight --dry-run",
+        "albert-lab ladder sop-vs-nsp scale=overnight --hours 8 --jobs 2",
+        "albert-lab ladder my-study.yaml --along tokens",
+        "albert-lab ladder sweep dropout=0,0.1 --along my-ladder.yaml",
+    ),
+)
+def ladder(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="The name of an experiment, such as sharing; an experiment file of your own; or sweep, with the rows"
+            " in the settings.",
+        ),
+    ],
+    overrides: StudyOverrides = None,
+    along: Annotated[
+        str,
+        typer.Option(
+            "--along",
+            metavar="LADDER",
+            help="The rungs: size, tokens or smoke (conf/ladder/), or a .yaml file of your own.",
+        ),
+    ] = "size",
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            "--hours",
+            min=0.0,
+            help="Train only the rungs and seeds that fit into so many hours, those that tell most first. With 0 the"
+            " report is of the runs that are there.",
+            show_default=False,
+        ),
+    ] = None,
+    tasks: Tasks = "none",
+    jobs: Jobs = 1,
+    slurm: Slurm = None,
+    detach: Detach = False,
+    fail_fast: FailFast = False,
+    fresh: Fresh = False,
+    retry_failed: RetryFailed = False,
+    dry_run: DryRun = False,
+    on: On = None,
+    as_json: Json = False,
+) -> None:
+    """Train an experiment at several sizes or budgets, and report whether its effects grow or shrink with compute.
+
+    Each rung is an ordinary study: its runs count in other studies, and the same command, given again, resumes what was
+    interrupted. The report, with figures, goes to lab/reports/SCALE-CORPUS/ladder-EXPERIMENT-LADDER/.
+    """
+    from albert_lab.config.launcher import take
+    from albert_lab.machine import jobs_at_once
+    from albert_lab.report import ladder as report
+    from albert_lab.studies import ladder as ladders
+    from albert_lab.studies import ladder_cost, ladder_results, planning, rates, sweep
+
+    check_views(dry_run=dry_run, list_folders=False, on=on)
+    launcher, rest = take(overrides or [], slurm, detach=detach)
+    rungs_of = ladders.read(along)
+    study, rest = _experiment(experiment, rest)
+    all_rungs = ladders.plan(study, rungs_of, rest, task_names(tasks))
+    first = all_rungs[0].points[0].point.config
+    known = rates.choose(on, first)
+    folder = paths.reports() / planning.report_place(first) / f"ladder-{study.name}-{rungs_of.name}"
+    at_once = 1 if dry_run and on else jobs_at_once(jobs, first.machine.processes)
+    rungs = all_rungs if hours is None else ladder_cost.within(all_rungs, hours, at_once, known)
+    if not rungs and (hours or dry_run):
+        raise ConfigError(f"--hours {hours:g}: not even one seed of the lowest rung fits")
+    expected = _expected(rungs, known, folder)
+    if dry_run:
+        found = ladder_cost.costs(rungs, known)
+        found = replace(found, notes=[*found.notes, *([expected] if expected else [])])
+        print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+        return
+    if hours:
+        note("; ".join(f"{rung.name}: seeds {', '.join(map(str, rung.seeds))}" for rung in rungs))
+        if expected:
+            note(expected)
+    kept = {rung.name: rung.seeds for rung in rungs}
+    order = [(rung, seed) for rung, seed in ladders.in_order(all_rungs) if seed in kept.get(rung.name, ())]
+    made = [item for rung, seed in order for item in rung.of_seed(seed)]
+    made = planning.forget(made, fresh=fresh, retry_failed=retry_failed)
+    file = _file(study, rungs_of, all_rungs, known)
+    outcome = sweep.Outcome()
+    if made and hours != 0:
+        options = sweep.Options(jobs, fail_fast, launcher, detach)
+        prepare = planning.with_available_tasks if options.prepares_here else planning.with_known_tasks
+        outcome = sweep.execute(prepare(made), options)
+        if outcome.is_left:
+            raise typer.Exit(outcome.code)
+    results = ladder_results.gather(file, all_rungs, outcome.failures, folder, note)
+    if not results.runs:
+        note("no run is finished: no report")
+        raise typer.Exit(outcome.code)
+    written = report.write(folder, results)
+    print(report.as_json(results) if as_json else report.as_text(results))
+    note(f"report: {written}")
+    raise typer.Exit(outcome.code)
+
+
+def _experiment(name: str, overrides: Sequence[str]) -> "tuple[Experiment, Sequence[str]]":
+    from albert_lab.studies import continuing, experiment
+
+    if name == "sweep":
+        return experiment.from_overrides(overrides)
+    if name.endswith(".yaml"):
+        return continuing.read(Path(name)), overrides
+    known = [file.stem for file in experiment.files()]
+    if name not in known:
+        raise ConfigError(f"{name}: no such experiment (allowed: {', '.join(known)}, sweep, or a .yaml file)")
+    return experiment.named(name), overrides
+
+
+def _expected(rungs: "Sequence[PlannedRung]", known: "Rates", folder: Path) -> str:
+    """The expected interval of a slope, with the spread over seeds that finished runs have; empty if it has none."""
+    from albert_lab.analysis import ladder as analysis
+    from albert_lab.analysis.trend import expected_reach
+    from albert_lab.studies import ladder_cost, ladder_results
+
+    places = [math.log10(ladder_cost.flops_of(rung.points, known)) for rung in rungs]
+    seeds = [len(rung.seeds) for rung in rungs]
+    before = ladder_results.earlier(folder)
+    spread = analysis.seed_spread(before) if before else None
+    reach = expected_reach(places, seeds, spread or 1.0)
+    if reach is None:
+        return "A trend needs three rungs."
+    if spread is None:
+        return (
+            f"Expected interval of a slope: ± {reach:.1f} times the spread of one seed's difference per tenfold"
+            " compute, without scatter between rungs; no run of this ladder has measured that spread yet."
+        )
+    return (
+        f"Expected interval of a slope of MLM likelihood: ± {reach:.4f} nats per token per tenfold compute, with the"
+        f" measured spread of {spread:.4f} between seeds and without scatter between rungs."
+    )
+
+
+def _file(experiment: "Experiment", ladder: "Ladder", rungs: "Sequence[PlannedRung]", known: "Rates") -> "LadderFile":
+    from albert_lab.studies import dry_run
+    from albert_lab.studies.ladder import looks_of, place_of_prediction
+    from albert_lab.studies.ladder_results import LadderFile, LadderPoint
+
+    points = [
+        LadderPoint(
+            rung=rung.name,
+            row=item.point.row,
+            seed=item.point.config.seed,
+            run=item.run.name,
+            estimated_seconds=dry_run.price(item, known).seconds if item.lacks_pretraining else None,
+        )
+        for rung in rungs
+        for item in rung.points
+    ]
+    command = shlex.join(["albert-lab", *repeatable(sys.argv[1:])])
+    return LadderFile(
+        experiment=experiment,
+        ladder=ladder,
+        predicted_flops=place_of_prediction(ladder),
+        command=command,
+        looks=looks_of(rungs),
+        points=tuple(points),
+    )

@@ -1,0 +1,154 @@
+"""The figures of a ladder: effects against compute with the paper's place, and the top rung predicted and measured."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from albert_lab.analysis.ladder import ContrastTrend, LadderAnalysis, Measure
+from albert_lab.analysis.trend import Interval
+from albert_lab.figures import drawing
+
+TREND, VALIDATION = "ladder-trend", "ladder-validation"
+CAPTIONS = {
+    TREND: (
+        "Left: the effect of each contrast at each rung with its 95 % interval over seeds, the trend as a line, and its"
+        " 95 % band. Middle: the effect that the trend predicts at the paper's compute, with its 95 % prediction"
+        " interval; hollow where it covers both signs, which is uninformative. Right: the paper's own difference, in"
+        " points. The vertical axes differ."
+    ),
+    VALIDATION: (
+        "The effect at the top rung as predicted from the lower rungs (with its 95 % prediction interval for what the"
+        " top rung's seeds measure) and as measured (with its interval over seeds). On the diagonal both are equal."
+    ),
+}
+_AVERAGE = "Avg"
+_SHIFT = 0.02  # powers of ten
+
+
+def draw(folder: Path, found: LadderAnalysis) -> list[str]:
+    """Draw the figures into a folder; return the names of those that the ladder has data for."""
+    functions = {TREND: draw_trends, VALIDATION: draw_validations}
+    return [name for name, function in functions.items() if drawing.write(partial(function, found), folder, name)]
+
+
+def draw_trends(found: LadderAnalysis) -> Figure | None:
+    """A row of panels for each measure: the rungs, the prediction at the paper's compute, the paper's difference."""
+    measures = found.measures
+    if not measures:
+        return None
+    figure = Figure(figsize=(2.2 * drawing.COLUMN_INCHES, drawing.ROW_INCHES * len(measures)), layout="constrained")
+    panels = figure.subplots(len(measures), 3, squeeze=False, width_ratios=[2.4, 1, 1])
+    looks = _looks(found)
+    for measure, (ladder, there, paper) in zip(measures, panels, strict=True):
+        lines = found.of(measure)
+        for place, each in enumerate(lines):
+            _draw_rungs(ladder, each, looks[each.contrast.words], shift=_SHIFT * (place - (len(lines) - 1) / 2))
+            _draw_prediction(there, each, looks[each.contrast.words])
+        _set_limits(ladder, lines)
+        column = _paper_column(lines, measure)
+        for each in lines:
+            if column is not None and column in each.paper:
+                look = drawing.style(looks[each.contrast.words], paper=True)
+                paper.plot([looks[each.contrast.words]], [each.paper[column]], **look)
+        away = found.predicted_log_flops - max(each.effects[-1].log_flops for each in lines)
+        ladder.set(xscale="log", ylabel=f"{measure.label}, {measure.unit}")
+        ladder.set_xlabel(f"training FLOPs of a run (the paper's lie {away:.1f} powers of ten further)")
+        there.set_title(f"the paper's compute,\n{10**found.predicted_log_flops:.1e} FLOPs", fontsize="medium")
+        paper.set_title(
+            f"{column} of the paper,\npoints" if column else "no such number\nin the paper", fontsize="medium"
+        )
+        for panel in (there, paper):
+            panel.set_xticks([])
+            panel.set_xlim(-0.7, len(looks) - 0.3)
+        for panel in (ladder, there, paper):
+            panel.axhline(0.0, color="#555555", linewidth=0.8)
+    drawing.legend_below(figure, [row[0] for row in panels])
+    return figure
+
+
+def draw_validations(found: LadderAnalysis) -> Figure | None:
+    """A panel for each measure: predicted against measured at the top rung."""
+    measures = [measure for measure in found.measures if any(each.validation for each in found.of(measure))]
+    if not measures:
+        return None
+    figure, ((*panels,),) = drawing.sheet(1, len(measures))
+    looks = _looks(found)
+    for measure, panel in zip(measures, panels, strict=True):
+        ends: list[float] = []
+        for each in found.of(measure):
+            if each.validation:
+                predicted, measured = each.validation.predicted, each.validation.measured.interval
+                look: dict[str, Any] = drawing.style(looks[each.contrast.words]) | {"linestyle": "none"}
+                panel.errorbar(
+                    predicted.value,
+                    measured.value,
+                    xerr=[[predicted.value - predicted.low], [predicted.high - predicted.value]],
+                    yerr=[[measured.value - measured.low], [measured.high - measured.value]],
+                    capsize=3,
+                    label=each.contrast.words,
+                    **look,
+                )
+                ends += [measured.low, measured.high, predicted.value]
+        panel.axline((min(ends), min(ends)), slope=1, color="#555555", linestyle=(0, (1, 1)), linewidth=1)
+        panel.set(title=measure.label, xlabel=f"predicted, {measure.unit}", ylabel=f"measured, {measure.unit}")
+    drawing.legend_below(figure, panels)
+    return figure
+
+
+def _looks(found: LadderAnalysis) -> dict[str, int]:
+    return {words: index for index, words in enumerate(dict.fromkeys(each.contrast.words for each in found.trends))}
+
+
+def _draw_rungs(panel: Axes, each: ContrastTrend, look_of: int, shift: float) -> None:
+    """Draw effects with their intervals, shifted by some powers of ten so that they do not overlap, and the trend."""
+    look = drawing.style(look_of)
+    points: dict[str, Any] = look | {"linestyle": "none"}
+    x = [10 ** (effect.log_flops + shift) for effect in each.effects]
+    intervals = [effect.interval for effect in each.effects]
+    reach = [interval.high - interval.value for interval in intervals]
+    label = f"{each.contrast.words} ({drawing.counted([effect.n for effect in each.effects])})"
+    panel.errorbar(x, [interval.value for interval in intervals], yerr=reach, capsize=2, label=label, **points)
+    if each.trend:
+        places, line = _line(each)
+        panel.plot(places, [point.value for point in line], color=look["color"], linestyle=look["linestyle"])
+        edges = [point.low for point in line], [point.high for point in line]
+        panel.fill_between(places, *edges, facecolor=to_rgba(look["color"], 0.12), edgecolor="none")
+
+
+def _line(each: ContrastTrend) -> tuple[np.ndarray, list[Interval]]:
+    """The FLOPs and the trend between the lowest rung and the top, never beyond them."""
+    assert each.trend is not None
+    places = np.linspace(each.effects[0].log_flops, each.effects[-1].log_flops, 50)
+    return 10**places, [each.trend.line(place) for place in places]
+
+
+def _set_limits(panel: Axes, lines: Sequence[ContrastTrend]) -> None:
+    """Show all intervals, and bands as far as they do not hide them: those of three rungs are very wide."""
+    intervals = [effect.interval for each in lines for effect in each.effects]
+    bands = [point for each in lines if each.trend for point in _line(each)[1]]
+    low, high = min(0.0, *(each.low for each in intervals)), max(0.0, *(each.high for each in intervals))
+    more = high - low
+    if more:
+        bottom = max(min([low, *(point.low for point in bands)]), low - more)
+        top = min(max([high, *(point.high for point in bands)]), high + more)
+        panel.set_ylim(bottom - more / 20, top + more / 20)
+
+
+def _draw_prediction(panel: Axes, each: ContrastTrend, look_of: int) -> None:
+    if each.prediction:
+        found = each.prediction
+        look: dict[str, Any] = drawing.style(look_of, paper=found.sign == 0) | {"linestyle": "none"}
+        reach = [[found.value - found.low], [found.high - found.value]]
+        panel.errorbar([look_of], [found.value], yerr=reach, capsize=3, **look)
+
+
+def _paper_column(lines: Sequence[ContrastTrend], measure: Measure) -> str | None:
+    """The paper's column that a panel shows: that of the measure, else the average, else the first."""
+    columns = dict.fromkeys(column for each in lines for column in each.paper)
+    return next((column for column in (measure.label, _AVERAGE, *columns) if column in columns), None)

@@ -1,0 +1,248 @@
+"""The report of a ladder as Markdown and as a page: trends in words and numbers, validation, effects and cost."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from albert_lab.analysis.ladder import ContrastTrend, LadderAnalysis, Measure, analyse
+from albert_lab.analysis.trend import Interval, Share
+from albert_lab.cost.estimate import duration
+from albert_lab.figures import ladder as figures
+from albert_lab.report.markdown import MISSING, as_table, escape_tags
+from albert_lab.report.page import html
+from albert_lab.storage import write_atomically
+from albert_lab.studies import ladder_results
+from albert_lab.studies.ladder_results import LadderResults
+
+REPORT, PAGE = "report.md", "report.html"
+NOTES = (
+    "An effect is the mean difference of two rows at a rung, paired by seed; its error has a spread pooled over the"
+    " rungs. Likelihoods are minus the loss, so that higher is better everywhere.",
+    "The trend is effect = level + slope · log10(FLOPs) + u, with scatter u between rungs (standard deviation tau,"
+    " by restricted maximum likelihood). Intervals are Hartung and Knapp's, by Student's t with two degrees of freedom"
+    " fewer than there are rungs. An effect grows, shrinks or changes sign if the slope's p-value, by Holm over the"
+    " contrasts of a measure, is at most the level of its look.",
+    "Looks at the data are planned: at each, the level is such that all looks together are wrong in at most 5 %"
+    " (Lan and DeMets, Pocock's spending). A rung counts with the seeds that all rungs have.",
+    "A straight line is an assumption that the rungs can test only where they are. A prediction far above the top"
+    " rung is no measurement; where its interval covers both signs, it is called uninformative.",
+    "Decision accuracy: the share of contrasts whose sign at the top rung was predicted (Magnusson et al. 2025,"
+    " DataDecide, arXiv 2504.11393). Contrasts share rows, so its interval is too narrow.",
+)
+
+
+def write(folder: Path, results: LadderResults) -> Path:
+    """Write the results of a ladder and their report into a folder; return the path of the Markdown."""
+    ladder_results.write(folder, results)
+    return rebuild(folder)
+
+
+def rebuild(folder: Path) -> Path:
+    """Rebuild report.md, report.html and figures from the folder's records; return the path of report.md.
+
+    Raises:
+        ConfigError: a file of the report is missing or cannot be read.
+    """
+    found = analyse(ladder_results.read(folder))
+    text = render(found, figures.draw(folder, found))
+    write_atomically(folder / PAGE, html.page(text, folder))
+    write_atomically(folder / REPORT, escape_tags(text))
+    return folder / REPORT
+
+
+def render(found: LadderAnalysis, drawn: list[str]) -> str:
+    """The report as Markdown.
+
+    Args:
+        found: the analysis.
+        drawn: the names of its figures.
+    """
+    file = found.results.file
+    parts = [
+        f"# {file.experiment.title}: a ladder",
+        f"{file.ladder.title}. {len(found.results.rungs)} rungs, {len(found.results.runs)} runs. `{file.command}`",
+        "## Verdicts",
+        "\n".join(f"- {sentence}" for sentence in sentences(found)) or "No two rows have runs of one seed yet.",
+    ]
+    if found.trends:
+        parts += ["## Trends", *(_trends(found, measure) for measure in found.measures)]
+        parts += ["## Predicted and measured at the top rung", _validation(found)]
+        parts += ["## Effects at each rung", *(_effects(found, measure) for measure in found.measures)]
+    if drawn:
+        parts += ["## Figures", *(f"![{name}]({name}.svg)\n\n*{name}.* {figures.CAPTIONS[name]}" for name in drawn)]
+    parts += ["## Cost", _cost(found.results)]
+    if missing := found.results.missing:
+        lines = (f"- {point.rung}, {_labels(point.row)}, seed {point.seed}: {point.reason}" for point in missing)
+        parts += ["## Missing runs", "\n".join(lines)]
+    parts += ["## Notes", "\n".join(f"- {note}" for note in NOTES)]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_text(results: LadderResults) -> str:
+    """The end of the command: a sentence for each contrast and measure, and the decision accuracy."""
+    found = analyse(results)
+    accuracies = [
+        f"{measure.label}: the lower rungs predict the sign at the top of {_share(accuracy.ladder)} contrasts, the"
+        f" lowest alone of {_share(accuracy.lowest)}."
+        for measure, accuracy in found.accuracies.items()
+    ]
+    return "\n".join([*sentences(found), *accuracies])
+
+
+def as_json(results: LadderResults) -> str:
+    """The analysis as a JSON document."""
+    found = analyse(results)
+    content = {
+        "predicted_log10_flops": found.predicted_log_flops,
+        "contrasts": [asdict(each) | {"direction": each.direction} for each in found.trends],
+        "decision_accuracy": {measure.key: asdict(each) for measure, each in found.accuracies.items()},
+    }
+    return json.dumps(content, indent=2)
+
+
+def sentences(found: LadderAnalysis) -> Iterator[str]:
+    """A sentence for each contrast and measure: the way in which the effect changes, and the prediction."""
+    for each in found.trends:
+        start = f"{each.measure.label}, {each.contrast.words}:"
+        if each.trend is None:
+            yield f"{start} no trend, which needs three rungs and has {len(each.effects)}."
+            continue
+        slope = f"{_shown(each.trend.slope, each.measure, more=1)} {each.measure.unit} per tenfold compute"
+        change = f"the effect {each.direction} with scale" if each.direction else "no trend is shown"
+        yield f"{start} {change} ({slope}). {_predicted(each, found.predicted_log_flops)}"
+
+
+def _predicted(each: ContrastTrend, log_flops: float) -> str:
+    assert each.prediction is not None
+    shown = f"{_shown(each.prediction, each.measure)} {each.measure.unit}"
+    if each.prediction.sign == 0:
+        return f"At the paper's compute ({10**log_flops:.1e} FLOPs) the prediction is uninformative: {shown}."
+    text = f"At the paper's compute ({10**log_flops:.1e} FLOPs) the line predicts {shown}"
+    if each.prediction.sign * each.effects[-1].value < 0:
+        return f"{text}, the opposite of the top rung's sign: a line that crosses zero cannot tell what comes after."
+    return f"{text}, {math.floor(log_flops - each.effects[-1].log_flops)} powers of ten above the top rung."
+
+
+def _trends(found: LadderAnalysis, measure: Measure) -> str:
+    header = (
+        measure.label,
+        "rungs",
+        "slope per tenfold compute",
+        "p (Holm)",
+        "level",
+        "in the middle",
+        "tau",
+        "rungs of one sign",
+        "verdict",
+        "at the paper's compute",
+    )
+    body = []
+    for each in found.of(measure):
+        if trend := each.trend:
+            assert each.prediction is not None
+            assert each.p is not None
+            informative = "" if each.prediction.sign else ", uninformative"
+            body.append(
+                [
+                    each.contrast.words,
+                    str(len(each.effects)),
+                    _shown(trend.slope, measure, more=1),
+                    f"{each.p:.3f}",
+                    f"{each.alpha:.3f}",
+                    _shown(trend.level, measure),
+                    _number(trend.tau, measure, more=1),
+                    f"{100 * trend.share_of_one_sign:.0f} %",
+                    each.direction or "undecided",
+                    _shown(each.prediction, measure) + informative,
+                ]
+            )
+        else:
+            body.append([each.contrast.words, str(len(each.effects)), *[MISSING] * 8])
+    return f"In {measure.unit}:\n\n{as_table(header, body)}"
+
+
+def _validation(found: LadderAnalysis) -> str:
+    body = [
+        [
+            each.measure.label,
+            each.contrast.words,
+            each.rungs[-1],
+            _shown(each.validation.predicted, each.measure),
+            _shown(each.validation.measured.interval, each.measure),
+            "yes" if each.validation.holds else "no",
+        ]
+        for each in found.trends
+        if each.validation
+    ]
+    header = ("measure", "contrast", "top rung", "predicted from the lower rungs", "measured", "within the interval")
+    parts = [as_table(header, body)] if body else ["To predict the top rung takes three rungs below it."]
+    accuracies = [
+        [measure.label, _share(accuracy.ladder), _share(accuracy.lowest)]
+        for measure, accuracy in found.accuracies.items()
+    ]
+    if accuracies:
+        parts.append(as_table(("decision accuracy", "all lower rungs", "the lowest rung alone"), accuracies))
+    return "\n\n".join(parts)
+
+
+def _effects(found: LadderAnalysis, measure: Measure) -> str:
+    rungs = found.results.rungs
+    body = []
+    for each in found.of(measure):
+        cells = dict(zip(each.rungs, each.effects, strict=True))
+        shown = [
+            _shown(cells[rung].interval, measure) + f" (n = {cells[rung].n})" if rung in cells else MISSING
+            for rung in rungs
+        ]
+        body.append([each.contrast.words, *shown])
+    return f"In {measure.unit}:\n\n{as_table((measure.label, *rungs), body)}"
+
+
+def _cost(results: LadderResults) -> str:
+    body = []
+    for rung in results.rungs:
+        points = [point for point in results.file.points if point.rung == rung]
+        records = [results.runs[point.run].record for point in points if point.run in results.runs]
+        priced = [point for point in points if point.run in results.runs and point.estimated_seconds is not None]
+        estimated = sum(point.estimated_seconds or 0.0 for point in priced)
+        taken = sum(results.runs[point.run].record.training.training_seconds for point in priced)
+        flops = [record.train_flops_per_token * record.training.tokens for record in records]
+        tokens = [record.training.tokens for record in records]
+        seeds = {point.seed for point in points if point.run in results.runs}
+        body.append(
+            [
+                rung,
+                f"{len(records)} of {len(points)}",
+                str(len(seeds)),
+                f"{min(tokens):,}" if tokens else MISSING,
+                f"{min(flops):.1e} to {max(flops):.1e}" if flops else MISSING,
+                duration(sum(record.training.training_seconds for record in records)) if records else MISSING,
+                duration(estimated) if priced else MISSING,
+                duration(taken) if priced else MISSING,
+            ]
+        )
+    header = ("rung", "runs", "seeds", "tokens", "FLOPs", "training time", "estimated before", "those runs took")
+    return as_table(header, body)
+
+
+def _labels(row: dict[str, str]) -> str:
+    return " ".join(f"{axis}={label}" for axis, label in row.items())
+
+
+def _share(share: Share) -> str:
+    found = share.interval
+    percent = f"{100 * found.value:.0f} % [{100 * found.low:.0f}, {100 * found.high:.0f}]"
+    return f"{share.right} of {share.of} ({percent})"
+
+
+def _shown(interval: Interval, measure: Measure, more: int = 0) -> str:
+    value, low, high = (_number(each, measure, more) for each in (interval.value, interval.low, interval.high))
+    return f"{value} [{low}, {high}]"
+
+
+def _number(value: float, measure: Measure, more: int = 0) -> str:
+    """A number to as many decimals as its unit needs; without the sign of a zero."""
+    decimals = (1 if measure.unit == "points" else 3) + more
+    return f"{round(value, decimals) + 0.0:.{decimals}f}"

@@ -1,0 +1,82 @@
+import pytest
+from toy_ladder import NOT_SHARED, SHARED, growing, toy_ladder
+
+from albert_lab.analysis.ladder import analyse, seed_spread
+from albert_lab.studies.ladder_results import LadderResults
+
+PARTLY = SHARED | {"sharing": "shared-ffn"}
+
+
+def test_an_effect_is_the_later_row_against_the_first_in_likelihood():
+    (found,) = [each for each in analyse(toy_ladder(growing)).trends if each.measure.key == "mlm_accuracy"]
+    assert (found.contrast.first, found.contrast.second) == (NOT_SHARED, SHARED)
+    assert [effect.value for effect in found.effects] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5], abs=0.002)
+    assert found.trend is not None
+    assert found.trend.slope.value == pytest.approx(0.1, abs=0.001)
+    assert found.direction == "grows"
+
+
+def test_effects_are_paired_by_seed_so_noise_that_both_rows_share_has_no_part_in_them():
+    def loss(rung, row, seed):
+        return growing(rung, row, 0) + 0.5 * seed
+
+    found = analyse(toy_ladder(loss)).trends[0]
+    assert found.effects[0].error == pytest.approx(0.0, abs=1e-12)
+
+
+def test_rows_that_are_scored_by_different_methods_are_not_compared():
+    def measures(by):
+        return {each.measure.key for each in analyse(toy_ladder(growing, by=by)).trends}
+
+    assert measures(None) == {"mlm_accuracy", "sop_accuracy"}
+    assert measures({"not-shared": "linear probe"}) == {"mlm_accuracy"}
+
+
+def test_an_accuracy_that_no_row_has_learnt_at_any_rung_is_left_out():
+    assert {each.measure.key for each in analyse(toy_ladder(growing, sop=51.0)).trends} == {"mlm_accuracy"}
+
+
+def test_trends_are_against_the_first_row_and_decisions_are_of_all_pairs():
+    found = analyse(toy_ladder(growing, rows=(SHARED, PARTLY, NOT_SHARED)))
+    (measure,) = [measure for measure in found.measures if measure.key == "mlm_accuracy"]
+    assert [each.contrast.second for each in found.of(measure)] == [SHARED, SHARED]
+    assert found.accuracies[measure].ladder.of == 3
+
+
+def test_p_values_of_several_contrasts_are_corrected_together():
+    alone, with_more = (
+        analyse(toy_ladder(growing, rows=rows)) for rows in ((SHARED, NOT_SHARED), (SHARED, NOT_SHARED, PARTLY))
+    )
+    assert alone.trends[0].p is not None
+    assert with_more.trends[0].p == pytest.approx(2 * alone.trends[0].p)
+
+
+def test_the_papers_own_difference_is_found_by_its_labels():
+    found = analyse(toy_ladder(growing)).trends[0]
+    assert found.paper["Avg"] == pytest.approx(82.3 - 79.8)
+    small = {row["sharing"]: row | {"embedding_size": "H/4"} for row in (SHARED, NOT_SHARED)}
+    assert not analyse(toy_ladder(growing, rows=list(small.values()))).trends[0].paper
+
+
+def test_a_rung_where_a_row_has_no_run_is_no_part_of_its_trend():
+    results = toy_ladder(growing)
+    kept = {name: run for name, run in results.runs.items() if not name.startswith("h96-H-not-shared")}
+    found = analyse(LadderResults(results.file, kept))
+    assert found.trends[0].rungs == ("h24", "h36", "h48", "h72")
+    assert len(found.results.missing) == 3
+
+
+def test_the_spread_over_seeds_is_that_of_one_difference():
+    assert seed_spread(toy_ladder(growing)) == pytest.approx(
+        analyse(toy_ladder(growing)).trends[0].effects[0].error * 3**0.5
+    )
+    assert seed_spread(LadderResults(toy_ladder(growing).file, {})) is None
+
+
+def test_the_level_of_a_slope_is_that_of_the_look_its_seeds_have_reached():
+    def alpha(looks, seeds):
+        return analyse(toy_ladder(growing, looks=looks, seeds=seeds)).trends[0].alpha
+
+    assert alpha((3,), 3) == pytest.approx(0.05)
+    assert alpha((3, 5, 8), 3) == alpha((3, 5, 8), 4) < 0.05
+    assert alpha((3, 5, 8), 8) < 0.05

@@ -1,0 +1,108 @@
+import json
+import re
+
+import numpy as np
+import pytest
+from toy_ladder import growing, toy_ladder
+
+from albert_lab.analysis.ladder import analyse
+from albert_lab.errors import DamagedFileError
+from albert_lab.figures import ladder as figures
+from albert_lab.report import ladder as report
+from albert_lab.studies import ladder_results
+
+
+def lines(results):
+    return list(report.sentences(analyse(results)))
+
+
+def noisy(rung, row, seed):
+    return growing(rung, row, seed) + (0.4 if row["sharing"] == "not-shared" else 0.0) * (-1) ** (rung + seed)
+
+
+def test_a_trend_is_told_with_its_slope_interval_and_prediction():
+    (sentence, _) = lines(toy_ladder(growing))
+    assert sentence.startswith("MLM, not-shared − all-shared (embedding_size=H): the effect grows with scale (0.")
+    assert re.search(r"\(0.\d{4} \[0.09\d\d, 0.10\d\d\] nats", sentence)
+    assert "nats per token per tenfold compute" in sentence
+    assert "At the paper's compute (1.5e+20 FLOPs) the line predicts 0.9" in sentence
+    assert "4 powers of ten above the top rung" in sentence
+
+
+def test_a_prediction_that_covers_both_signs_is_called_uninformative():
+    (sentence, _) = lines(toy_ladder(noisy))
+    assert "no trend is shown" in sentence
+    assert "the prediction is uninformative" in sentence
+
+
+def test_a_line_that_crosses_zero_above_the_top_rung_is_not_taken_at_its_word():
+    def shrinking(rung, row, seed):
+        return growing(4 - rung, row, seed)
+
+    (sentence, _) = lines(toy_ladder(shrinking))
+    assert "the effect shrinks with scale" in sentence
+    assert "the opposite of the top rung's sign" in sentence
+
+
+def test_two_rungs_have_no_trend():
+    (sentence, _) = lines(toy_ladder(growing, rungs=2))
+    assert sentence.endswith("no trend, which needs three rungs and has 2.")
+
+
+def test_a_report_is_rebuilt_from_its_records_to_the_same_text(tmp_path, empty_figures):
+    results = toy_ladder(growing)
+    text = report.write(tmp_path, results).read_text()
+    assert report.rebuild(tmp_path).read_text() == text
+    assert ladder_results.read(tmp_path) == results
+    for heading in ("Verdicts", "Trends", "Predicted and measured at the top rung", "Effects at each rung", "Cost"):
+        assert f"## {heading}\n" in text
+    assert "15 of 15" not in text
+    assert "6 of 6" in text
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_missing_runs_are_named_with_their_reason(tmp_path, empty_figures):
+    results = toy_ladder(growing)
+    point = results.file.points[-1].model_copy(update={"run": "other", "reason": "not made yet"})
+    file = results.file.model_copy(update={"points": (*results.file.points[:-1], point)})
+    text = report.write(tmp_path, ladder_results.LadderResults(file, results.runs)).read_text()
+    assert "- h96, embedding_size=H sharing=not-shared, seed 2: not made yet" in text
+
+
+def test_the_analysis_as_json_has_each_contrast():
+    found = json.loads(report.as_json(toy_ladder(growing)))
+    assert found["contrasts"][0]["direction"] == "grows"
+    assert found["contrasts"][0]["trend"]["slope"]["value"] == pytest.approx(0.1, abs=0.001)
+
+
+def test_the_figure_of_trends_has_a_panel_for_the_rungs_the_prediction_and_the_paper():
+    figure = figures.draw_trends(analyse(toy_ladder(growing)))
+    assert figure is not None
+    (rungs, there, paper), *_ = zip(*[iter(figure.axes)] * 3, strict=True)
+    assert "MLM" in rungs.get_ylabel()
+    assert "1.5e+20" in there.get_title()
+    assert "Avg of the paper" in paper.get_title()
+    (label,) = rungs.get_legend_handles_labels()[1]
+    assert label == "not-shared − all-shared (embedding_size=H) (n = 3 seeds)"
+
+
+def test_no_line_is_drawn_beyond_the_rungs():
+    found = analyse(toy_ladder(growing))
+    figure = figures.draw_trends(found)
+    assert figure is not None
+    x = [value for line in figure.axes[0].lines[:-1] for value in np.asarray(line.get_xdata())]
+    assert max(x) == pytest.approx(10 ** found.trends[0].effects[-1].log_flops)
+
+
+def test_the_figure_of_the_top_rung_needs_three_rungs_below_it():
+    assert figures.draw_validations(analyse(toy_ladder(growing, rungs=3))) is None
+    assert figures.draw_validations(analyse(toy_ladder(growing))) is not None
+
+
+def test_damaged_results_are_refused_by_a_reader_and_replaced_by_the_command(tmp_path, empty_figures):
+    report.write(tmp_path, toy_ladder(growing))
+    file = tmp_path / ladder_results.FILE
+    file.write_text(file.read_text()[:-100])
+    assert ladder_results.earlier(tmp_path) is None
+    with pytest.raises(DamagedFileError, match=r"ladder.json"):
+        report.rebuild(tmp_path)

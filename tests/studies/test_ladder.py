@@ -1,0 +1,119 @@
+import json
+
+import pytest
+from command import here
+from toy import toy_overrides
+
+from albert_lab import paths
+from albert_lab.cost.parameters import count_parameters
+from albert_lab.errors import ConfigError
+from albert_lab.studies import ladder, ladder_cost
+from albert_lab.studies.experiment import named
+from albert_lab.studies.rates import Rates
+
+
+def toy_file(tmp_path, **more):
+    content = {"title": "Toys", "predict": ["scale=paper"], "rungs": {"low": [], "high": {"budget": 2}}} | more
+    file = tmp_path / "toy-ladder.yaml"
+    file.write_text(json.dumps(content))
+    return ladder.read(str(file))
+
+
+def planned(corpus, found, *overrides, experiment="sop-vs-nsp"):
+    return ladder.plan(named(experiment), found, toy_overrides(corpus, *overrides), [])
+
+
+@pytest.mark.parametrize("name", ladder.known())
+def test_every_ladder_of_the_package_can_be_read_and_has_a_place_far_above(name):
+    assert ladder.place_of_prediction(ladder.read(name)) > 1e20
+
+
+def test_a_ladder_that_is_not_there_is_named_with_those_that_are():
+    with pytest.raises(ConfigError, match=r"--along sizes: no such ladder \(allowed: size, smoke, tokens"):
+        ladder.read("sizes")
+
+
+def test_an_unknown_key_of_a_ladder_is_named_with_its_file(tmp_path):
+    with pytest.raises(ConfigError, match=r"toy-ladder.yaml: .*tokens"):
+        toy_file(tmp_path, tokens=3)
+
+
+def test_tokens_are_in_proportion_to_the_parameters_of_one_model_for_all_rows(corpus):
+    found = planned(corpus, ladder.read("smoke"), "seed=0", experiment="sharing")
+    budgets = [{item.point.config.budget.value for item in rung.points} for rung in found]
+    assert all(len(values) == 1 for values in budgets)
+    shared = [
+        next(
+            count_parameters(item.point.config).total
+            for item in rung.points
+            if item.point.row == {"embedding_size": "768", "sharing": "all-shared"}
+        )
+        for rung in found
+    ]
+    assert [values.pop() for values in budgets] == [round(0.1 * size) for size in shared]
+
+
+def test_a_budget_is_a_multiple_of_that_of_the_configuration(tmp_path, corpus):
+    low, high = planned(corpus, toy_file(tmp_path), "budget.value=10")
+    assert {item.point.config.budget.value for item in low.points} == {10}
+    assert {item.point.config.budget.value for item in high.points} == {20}
+
+
+def test_rows_below_the_least_value_are_left_out_of_a_rung(tmp_path, corpus):
+    rungs = {"low": ["model.hidden_size=24"], "high": ["model.hidden_size=48"]}
+    values = {"embedding_size": {f"H/{n}": [f"embedding_size=${{hidden_over:{n}}}"] for n in (1, 2, 4)}}
+    found = toy_file(tmp_path, rungs=rungs, values=values, at_least={"embedding_size": 12})
+    low, high = planned(corpus, found, "sharing=all-shared", experiment="embedding-size")
+    assert [item.point.row["embedding_size"] for item in low.points] == ["H/1", "H/2"]
+    assert [item.point.config.embedding_size for item in high.points] == [48, 24, 12]
+    chosen = planned(corpus, found, "embedding_size=H/1,H/2", "sharing=all-shared", experiment="embedding-size")
+    assert [item.point.config.embedding_size for item in chosen[1].points] == [48, 24]
+
+
+def test_a_setting_of_the_rungs_cannot_be_given(corpus):
+    with pytest.raises(ConfigError, match=r"model.hidden_size=48: the rungs of the ladder smoke set this key"):
+        planned(corpus, ladder.read("smoke"), "model.hidden_size=48")
+
+
+def test_a_single_row_is_refused(corpus):
+    with pytest.raises(ConfigError, match="rung h24 has a single row"):
+        planned(corpus, ladder.read("smoke"), "inter_sentence=sop")
+
+
+def test_the_order_is_all_rungs_upward_with_the_seeds_of_a_look_then_those_of_the_next(corpus):
+    rungs = planned(corpus, ladder.read("smoke"), "scale.seeds=[0,1,2]", "scale.looks=[2,3]")
+    names = [rung.name for rung in rungs]
+    order = [(rung.name, seed) for rung, seed in ladder.in_order(rungs)]
+    assert ladder.looks_of(rungs) == (2, 3)
+    assert order == [(name, seed) for name in names for seed in (0, 1)] + [(name, 2) for name in names]
+
+
+def test_seeds_of_the_users_own_are_a_single_look(corpus):
+    assert ladder.looks_of(planned(corpus, ladder.read("smoke"), "seed=0,1,2,3")) == (4,)
+
+
+def test_hours_take_the_lower_rungs_first(corpus):
+    rungs = planned(corpus, ladder.read("smoke"), "seed=0,1,2")
+    known = Rates("rtx4090")
+    each = {rung.name: ladder_cost.seconds_of(rung.of_seed(0), known) for rung in rungs}
+    hours = 1.001 * (3 * each["h24"] + 3 * each["h36"] + each["h48"]) / 3600
+    chosen = {rung.name: rung.seeds for rung in ladder_cost.within(rungs, hours, 1, known)}
+    assert chosen == {"h24": [0, 1, 2], "h36": [0, 1, 2], "h48": [0]}
+    assert ladder_cost.within(rungs, 0.0, 1, known) == []
+
+
+def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, own_home, runs_here, empty_figures):
+    words = ("ladder", "sop-vs-nsp", *toy_overrides(corpus, "inter_sentence=none,sop", "seed=0"), "--along", "smoke")
+    dry = json.loads(here(*words, "--dry-run", "--json").stdout)
+    assert [row["runs"] for row in dry["rows"]] == [2, 2, 2, 2]
+    done = here(*words)
+    assert done.returncode == 0, done.stderr
+    assert "MLM, sop − none:" in done.stdout
+    (folder,) = paths.reports().glob("*/ladder-sop-vs-nsp-smoke")
+    text = (folder / "report.md").read_text()
+    assert "8 runs" in text
+    again = here(*words, "--hours", "0")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == done.stdout
+    assert here("report", str(folder)).returncode == 0
+    assert (folder / "report.md").read_text().count("nats per token") == text.count("nats per token")
