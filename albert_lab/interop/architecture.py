@@ -59,10 +59,12 @@ def read(content: Mapping[str, Any], origin: str) -> Architecture:
             raise ConfigError(f"{origin}: {key}={value} is more than {most}")
         return value
 
-    def number(key: str, default: float, below: float = 1e9) -> float:
+    def number(key: str, default: float, *, or_zero: bool = False, below: float = 1e9) -> float:
         value = content.get(key, default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < below:
-            raise ConfigError(f"{origin}: {key}={value} is not a number from 0 to less than {below:g}")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value < below or (value == 0 and not or_zero):
+            start = "from 0" if or_zero else "above 0"
+            raise ConfigError(f"{origin}: {key}={value} is not a number {start} and less than {below:g}")
         return float(value)
 
     activation = content.get("hidden_act")
@@ -90,7 +92,7 @@ def read(content: Mapping[str, Any], origin: str) -> Architecture:
         hidden_act=ACTIVATIONS[activation],
         layer_norm_eps=number("layer_norm_eps", 1e-12),
         initializer_range=number("initializer_range", 0.02),
-        dropout=number("hidden_dropout_prob", 0.0 if is_albert else 0.1, below=1.0),
+        dropout=number("hidden_dropout_prob", 0.0 if is_albert else 0.1, or_zero=True, below=1.0),
         type_vocab_size=integer("type_vocab_size", 2),
         inner_group_num=integer("inner_group_num", 1, most=MAX_LAYERS) if is_albert else 1,
     )

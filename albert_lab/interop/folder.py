@@ -191,6 +191,8 @@ def _fill(model: PretrainingModel, state: Mapping[str, torch.Tensor], missing: t
                 f"{file} does not fit its {CONFIG_FILE}: {name} (as it is called here) is {list(state[name].shape)}"
                 f" there, {list(tensor.shape)} by {CONFIG_FILE}"
             )
+        if not state[name].is_floating_point() or not state[name].isfinite().all():
+            raise ConfigError(f"{file}: {name} (as it is called here) has values that are no finite real numbers")
     for name in state:
         if name not in expected:
             raise ConfigError(f"{file} does not fit its {CONFIG_FILE}: {name} is not in the model")

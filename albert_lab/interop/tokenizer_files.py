@@ -14,7 +14,7 @@ from albert_lab.config.schema import CorpusConfig, RunConfig
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS
 from albert_lab.data.tokenizer.cache import MODEL_FILE
 from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.errors import MissingDataError
+from albert_lab.errors import ConfigError, MissingDataError
 
 JSON_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
@@ -169,9 +169,12 @@ def read_flags(folder: Path) -> TokenizerFlags:
     """The cleaning in a folder's tokenizer_config.json, with the defaults of transformers.
 
     Raises:
-        ConfigError: the file is not a JSON object.
+        ConfigError: the file is not a JSON object, or a flag in it is neither true nor false.
     """
     content = read_json(folder / CONFIG_FILE) if (folder / CONFIG_FILE).is_file() else {}
+    for key in ("do_lower_case", "strip_accents", "keep_accents"):
+        if not isinstance(content.get(key), bool | None):
+            raise ConfigError(f"{folder / CONFIG_FILE}: {key}={content[key]!r} is neither true nor false")
     lower_case = bool(content.get("do_lower_case", True))
     strip_accents = content.get("strip_accents")  # BERT's key; None means the value of do_lower_case
     if strip_accents is None:

@@ -127,6 +127,7 @@ def test_a_folder_without_a_config_is_refused(tmp_path):
         ({"vocab_size": 38}, r"word_embeddings.*\[37, 8\] there, \[38, 8\]"),
         ({"intermediate_size": 21}, "does not fit its config.json"),
         ({"layer_norm_eps": -1}, "layer_norm_eps=-1"),
+        ({"initializer_range": 0}, "initializer_range=0 is not a number above 0"),
     ],
 )
 def test_an_invalid_config_is_refused_with_its_key(tmp_path, changes, said):
@@ -141,6 +142,25 @@ def test_a_missing_tensor_is_named(tmp_path):
     del tensors["predictions.dense.bias"]
     safetensors.torch.save_file(tensors, folder / "model.safetensors")
     with pytest.raises(ConfigError, match=r"lacks a tensor: mlm_head\.dense\.bias"):
+        read_model(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tensor: tensor.fill_(torch.nan),
+        lambda tensor: tensor.fill_(torch.inf),
+        lambda tensor: tensor > 0,
+        lambda tensor: tensor.to(torch.complex64),
+        lambda tensor: tensor.to(torch.int64),
+    ],
+    ids=["nan", "inf", "boolean", "complex", "integer"],
+)
+def test_weights_that_are_no_finite_real_numbers_are_refused(tmp_path, change):
+    folder = save(make_albert(ALBERT), tmp_path)
+    bias = safetensors.torch.load_file(folder / "model.safetensors")["predictions.dense.bias"]
+    as_pickle(folder, **{"predictions.dense.bias": change(bias)})
+    with pytest.raises(ConfigError, match=r"mlm_head\.dense\.bias .* no finite real numbers"):
         read_model(folder)
 
 

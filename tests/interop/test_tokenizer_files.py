@@ -94,3 +94,6 @@ def test_a_folder_without_a_tokenizer_or_with_broken_flags_is_refused(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text("[]")
     with pytest.raises(ConfigError, match="should be an object"):
         tokenizer_files.read_flags(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": "false"}')
+    with pytest.raises(ConfigError, match="do_lower_case='false' is neither true nor false"):
+        tokenizer_files.read_flags(tmp_path)
