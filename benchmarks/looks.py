@@ -12,8 +12,8 @@ import numpy as np
 from power import ALPHA, FAMILIES, NOISES, ROWS
 
 from albert_lab.analysis.looks import levels
+from albert_lab.analysis.statistics import PooledSpread, holm
 from albert_lab.report.markdown import as_table
-from albert_lab.report.statistics import PooledSpread, holm
 from albert_lab.studies.seed_plan import Spending
 
 LOOKS = (3, 5, 8)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr
 
-from albert_lab.report.examples import ExampleScores, example_variance
+from albert_lab.analysis.examples import ExampleScores, example_variance
+from albert_lab.analysis.statistics import PooledSpread, holm
 from albert_lab.report.markdown import as_table
-from albert_lab.report.statistics import PooledSpread, holm
 
 ALPHA = 0.05
 LEVEL = 0.95

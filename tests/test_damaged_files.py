@@ -247,8 +247,9 @@ def test_a_damaged_record_of_a_report_is_named(whole_report, tuned_report, data,
     file.write_bytes(data.draw(content))
     try:
         with refused_at_most(folder.name):
-            report.as_json(folder)
-            report.render(studies.read(folder), "")
+            found = report.read(folder)
+            report.as_json(folder.name, found)
+            report.render(found, "")
         recorded.read(run, [folder.parent], lambda _line: None)
     finally:
         file.write_bytes(before)

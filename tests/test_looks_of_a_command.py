@@ -20,10 +20,10 @@ def seen(monkeypatch, tmp_path):
 
     def make_look(_experiment, planned, *_others):
         found.looks.append(planned)
-        return found.code, found.is_done
+        verdicts = [SimpleNamespace(is_open=True)] * found.open.pop(0)
+        return found.code, SimpleNamespace(verdicts=verdicts) if found.is_done else None
 
     monkeypatch.setattr(making, "_make_look", make_look)
-    monkeypatch.setattr("albert_lab.report.report.open_claims", lambda _folder: found.open.pop(0))
     monkeypatch.setattr("albert_lab.studies.study.announce", lambda _folder, _points, plan: (plan, found.start))
     monkeypatch.setattr("albert_lab.studies.collect.study_points", lambda *_: None)
     for name in ("with_available_tasks", "with_known_tasks"):
@@ -42,7 +42,9 @@ def make(most=None):
 
 def test_a_study_ends_at_the_look_where_no_claim_is_open(seen, tmp_path):
     seen.open = [2, 0]
-    assert make() == (0, tmp_path / "smoke-sotu" / "toy")
+    code, folder, found = make()
+    assert (code, folder) == (0, tmp_path / "smoke-sotu" / "toy")
+    assert found is not None
     assert seen.looks == [3, 5]
 
 
@@ -53,13 +55,13 @@ def test_a_study_ends_at_its_last_look_whatever_is_open(seen):
 
 
 def test_looks_ends_a_study_earlier(seen):
-    seen.open = [1, 1]
+    seen.open = [1]
     make(most=1)
     assert seen.looks == [3]
 
 
 def test_a_study_does_not_go_back_to_an_earlier_look(seen):
-    seen.start = 2
+    seen.start, seen.open = 2, [1]
     make(most=1)
     assert seen.looks == [5]
 

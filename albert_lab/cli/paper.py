@@ -90,7 +90,7 @@ def paper(
     for number, study in enumerate(found, 1):
         note(f"{number} of {len(found)}: {study.experiment.name}, {study.experiment.source}")
         try:
-            ended, _ = make(study.experiment, study.planned, options, study.seed_plan, looks)
+            ended, *_ = make(study.experiment, study.planned, options, study.seed_plan, looks)
         except FIXABLE as error:
             note(f"FAILED {study.experiment.name}: {error}")
             ended = sweep.SOME_FAILED

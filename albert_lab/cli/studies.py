@@ -118,12 +118,13 @@ def execute(
         print_folders(planned, as_json=as_json)
         return
     planned = planning.forget(planned, fresh=fresh, retry_failed=retry_failed, remake_recorded=remake_recorded)
-    code, folder = make(experiment, planned, sweep.Options(jobs, fail_fast, launcher, detach), plan, looks)
-    if folder:
+    options = sweep.Options(jobs, fail_fast, launcher, detach)
+    code, folder, found = make(experiment, planned, options, plan, looks)
+    if found:
         from albert_lab.report import closing, report
 
-        print(report.as_json(folder) if as_json else closing.text(folder))
-        exit_on(fail_on, report.decisions(folder), code)
+        print(report.as_json(folder.name, found) if as_json else closing.text(folder, found))
+        exit_on(fail_on, {verdict.decision for verdict in found.verdicts}, code)
     raise typer.Exit(code)
 
 

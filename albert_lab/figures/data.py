@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from albert_lab.analysis.analysis import Analysis
 from albert_lab.figures.drawing import Line, Look, counted
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.study import Study
 from albert_lab.studies.table import AXIS_NAMES, Row, axis_labels, is_bare
 
 Place = tuple[float, float]  # x and y
@@ -82,6 +82,6 @@ def over_seeds(label: str, parts: Sequence[Sequence[Place]], unit: str | None = 
     return Line(label, mean[:, 0].tolist(), mean[:, 1].tolist(), sd, of)
 
 
-def figure_data(study: Study) -> FigureData:
+def figure_data(found: Analysis) -> FigureData:
     """The data of a study for figures."""
-    return FigureData(study.experiment, study.axes, [row for row in study.rows if row.runs])
+    return FigureData(found.experiment, found.axes, [row for row in found.rows if row.runs])

@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from albert_lab import paths
+from albert_lab.analysis.analysis import Analysis, analyse
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts as figures
 from albert_lab.figures import drawing
@@ -21,7 +22,6 @@ from albert_lab.studies import experiment as experiments
 from albert_lab.studies import study as studies
 from albert_lab.studies.figure import FIGURES
 from albert_lab.studies.spreadsheets import write_layers
-from albert_lab.studies.study import Study
 from albert_lab.studies.table import intrinsic_columns
 
 
@@ -36,14 +36,14 @@ def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
     Raises:
         ConfigError: the folder is not a report.
     """
-    return drawing.write(partial(_function(name), figure_data(studies.read(folder))), out or folder, name)
+    return drawing.write(partial(_function(name), figure_data(analyse(studies.read(folder)))), out or folder, name)
 
 
 def _function(name: str) -> Callable[[FigureData], Figure | None]:
     return getattr(figures, name.replace("-", "_"))
 
 
-def section(folder: Path, study: Study) -> str:
+def section(folder: Path, study: Analysis) -> str:
     """The text that shows a report's figures, which are redrawn into its folder; names those without data."""
     found = figure_data(study)
     experiment = found.experiment

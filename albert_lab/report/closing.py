@@ -4,31 +4,24 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.claims import Verdict
 from albert_lab.report import alarms, looks, report, verdicts
-from albert_lab.report.claims import decide
-from albert_lab.report.learnt import learnt
+from albert_lab.report.learnt import sentences
 from albert_lab.report.markdown import scores_table
-from albert_lab.studies import study
-from albert_lab.studies.table import intrinsic_columns, task_columns
 
 
-def text(folder: Path) -> str:
-    """The closing lines of the study in a report folder, as Markdown.
-
-    Raises:
-        ConfigError: a file of the report is missing or cannot be read.
-    """
-    found = study.read(folder)
-    experiment, table, axes = found.experiment, found.rows, found.axes
-    columns = [intrinsic_columns(experiment), task_columns(experiment, table)]
-    parts = [scores_table(experiment, axes, table, some) for some in columns if some]
-    parts += _list("What the rows learnt:", learnt(experiment, axes, table))
-    parts += filter(None, [looks.sentence(found, decide(experiment, table, found.plan))])
-    heading = "Claims of the paper:" if experiment.paper or experiment.paper_figure else "Claims:"
-    parts += _list(heading, [_claim(verdict) for verdict in verdicts.as_data(experiment, table, found.plan)])
-    by_others = verdicts.decided_by_companions(experiment, table, found.plan)
+def text(folder: Path, found: Analysis) -> str:
+    """The closing lines of a study whose report is in a folder, as Markdown."""
+    experiment = found.experiment
+    parts = [scores_table(found, some) for some in (found.held_out, found.tasks) if some]
+    parts += filter(None, [looks.sentence(found)])
+    parts += _list("What the rows learnt:", sentences(found))
+    heading = "Claims of the paper:" if experiment.is_of_paper else "Claims:"
+    parts += _list(heading, [_claim(verdict, found) for verdict in found.verdicts])
+    by_others = verdicts.decided_by_companions(found)
     parts += _list("By measures that are not the paper's:", by_others)
-    if raised := alarms.section(experiment, table):
+    if raised := alarms.section(found):
         parts.append(f"Alarms:\n{raised}")
     parts.append("\n".join(_places(folder, experiment.figures)))
     return "\n\n".join(parts)
@@ -38,8 +31,9 @@ def _list(heading: str, lines: Sequence[str]) -> list[str]:
     return ["\n".join([heading, *(f"- {line}" for line in lines)])] if lines else []
 
 
-def _claim(verdict: dict) -> str:
-    return f"{verdict['verdict']}: “{verdict['quote']}” ({verdict['metric']}: {verdict['check']})"
+def _claim(verdict: Verdict, found: Analysis) -> str:
+    metric = found.scores.column(verdict.claim.metric)
+    return f"{verdict.decision}: “{verdict.claim.quote}” ({metric}: {verdicts.check(verdict)})"
 
 
 def _places(folder: Path, figures: Sequence[str]) -> list[str]:

@@ -2,88 +2,60 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from albert_lab.analysis.analysis import Analysis, analyse
+from albert_lab.analysis.claims import Decision
 from albert_lab.config.compose import load
 from albert_lab.report import report, verdicts
-from albert_lab.report.agreement import Agreement, agreement
-from albert_lab.report.claims import Decision, Verdict, decide
 from albert_lab.report.finetuning import absent_columns
-from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import paper
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.study import Study
-from albert_lab.studies.table import Row
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One experiment of the paper in a collection: its report's folder and study, None without a report."""
+    """One experiment of the paper in a collection: its report's folder and analysis, None without a report."""
 
     experiment: Experiment
-    folder: Path | None = None
-    study: Study | None = None
-
-    @property
-    def rows(self) -> list[Row]:
-        """The rows of its table."""
-        return self.study.rows if self.study else []
-
-    @property
-    def runs(self) -> list[ReportedRun]:
-        """Its finished runs, each once."""
-        return self.study.finished if self.study else []
-
-    @property
-    def plan(self) -> SeedPlan | None:
-        """The plan of its seeds."""
-        return self.study.plan if self.study else None
-
-    @cached_property
-    def verdicts(self) -> list[Verdict]:
-        """A verdict for each of its claims."""
-        return decide(self.experiment, self.rows, self.plan)
-
-    @cached_property
-    def agreement(self) -> Agreement:
-        """The agreement of the order of its rows with the paper's."""
-        return agreement(self.experiment, self.rows)
-
-    @property
-    def seeds(self) -> int:
-        """The number of pre-training seeds asked for."""
-        return self.study.seeds if self.study else 0
+    folder: Path | None
+    found: Analysis
 
     @property
     def missing(self) -> dict[str, str]:
         """The reasons of missing runs, fine-tunings and columns of the table, by name."""
-        if self.study is None:
+        if self.folder is None:
             return {self.experiment.name: f"no report; `albert-lab {self.experiment.name}` makes one"}
-        found = {name: reason for row in self.rows for name, reason in row.missing.items()}
-        found |= {f"{point.run}, fine-tuning": point.failed_tasks for point in self.study.points if point.failed_tasks}
-        if absent := absent_columns(self.experiment, self.runs):
+        found = {name: reason for row in self.found.rows for name, reason in row.missing.items()}
+        points = self.found.study.points
+        found |= {f"{point.run}, fine-tuning": point.failed_tasks for point in points if point.failed_tasks}
+        if absent := absent_columns(self.experiment, self.found.finished):
             found[f"{self.experiment.name}, columns"] = f"no scores of {', '.join(absent)}"
         return found
 
     def as_dict(self) -> dict[str, Any]:
         """The entry as plain data; None without a report."""
+        columns = self.found.scores.columns
         return {
             "experiment": self.experiment.name,
             "source": self.experiment.source,
             "report": str(self.folder / report.REPORT) if self.folder else None,
-            "rows": len(self.rows),
-            "rows_with_runs": sum(bool(row.runs) for row in self.rows),
-            "seeds": self.seeds,
+            "rows": len(self.found.rows),
+            "rows_with_runs": sum(bool(row.runs) for row in self.found.rows),
+            "seeds": self.found.study.seeds,
             "missing": self.missing,
-            "verdicts": verdicts.as_data(self.experiment, self.rows, self.plan),
-            "companions": verdicts.companions_as_data(self.experiment, self.rows, self.plan),
-            "agreement": asdict(self.agreement),
+            "verdicts": verdicts.as_data(self.found.verdicts, columns),
+            "companions": verdicts.as_data(self.found.companions, columns),
+            "agreement": asdict(self.found.agreement),
         }
+
+
+def _without_report(experiment: Experiment) -> Entry:
+    return Entry(experiment, None, Analysis(Study(experiment, (), ()), ()))
 
 
 @dataclass(frozen=True)
@@ -110,16 +82,16 @@ class Collection:
     @property
     def decisions(self) -> Counter[Decision]:
         """The number of claims by verdict."""
-        return Counter(verdict.decision for entry in self.entries for verdict in entry.verdicts)
+        return Counter(verdict.decision for entry in self.entries for verdict in entry.found.verdicts)
 
     @property
     def cost(self) -> Cost:
         """The total cost."""
-        runs = {run.name: run.record for each in self.entries for run in each.runs}.values()
+        runs = {run.name: run.record for each in self.entries for run in each.found.finished}.values()
         tuned = {
             (run.name, record.task, record.seed): record.total_seconds
             for each in self.entries
-            for run in each.runs
+            for run in each.found.finished
             for column in run.columns
             for record in column.finetunings
         }
@@ -166,7 +138,8 @@ def read(root: Path) -> list[Collection]:
         name = file.parent.name
         if name in known:
             study = studies.read(file.parent)
-            entry = Entry(study.experiment.model_copy(update={"name": name}), file.parent, study)
+            study = replace(study, experiment=study.experiment.model_copy(update={"name": name}))
+            entry = Entry(study.experiment, file.parent, analyse(study))
             if f"corpus={study.corpus}" in study.experiment.fixed:
                 of_own_corpus.append((name, entry, study))
             else:
@@ -176,7 +149,7 @@ def read(root: Path) -> list[Collection]:
         is_of_default = name not in found.get(default, {}) and (default in found or own not in found)
         found.setdefault(default if is_of_default else own, {})[name] = entry
     collections = [
-        Collection(*place, tuple(entries.get(name) or Entry(known[name]) for name in known))
+        Collection(*place, tuple(entries.get(name) or _without_report(known[name]) for name in known))
         for place, entries in found.items()
     ]
     return sorted(collections, key=lambda each: -each.cost.tokens)

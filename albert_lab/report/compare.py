@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from albert_lab.analysis.analysis import analyse
+from albert_lab.analysis.statistics import estimate
+from albert_lab.analysis.table_scores import TableScores
 from albert_lab.errors import ConfigError
 from albert_lab.report.markdown import MISSING, as_table
-from albert_lab.report.statistics import estimate
-from albert_lab.report.table_scores import TableScores
 from albert_lab.runs.results import RunRecord
 from albert_lab.studies import study
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import AVERAGE
-from albert_lab.studies.table import Column, Row, filled_columns, intrinsic_columns, task_columns
+from albert_lab.studies.table import Column, Row
 
 SPEED = "tokens_per_second"
 # Settings in which two sets of results may differ.
@@ -123,13 +124,12 @@ class _Side:
 
 
 def _read(folder: Path) -> _Side:
-    found = study.read(folder)
+    found = analyse(study.read(folder))
     table = {frozenset(row.labels.items()): row for row in found.rows}
-    columns = [*intrinsic_columns(found.experiment), *task_columns(found.experiment, found.rows)]
-    settings = {"scale": found.scale}
-    settings |= {key: _values(map(of, (run.record for run in found.runs))) for key, of in SETTINGS.items()}
-    tasks = sorted(column.task for column in filled_columns(found.rows).values())
-    return _Side(table, columns, settings, ", ".join(tasks) or MISSING)
+    settings = {"scale": found.study.scale}
+    settings |= {key: _values(map(of, (run.record for run in found.finished))) for key, of in SETTINGS.items()}
+    tasks = ", ".join(sorted(found.scores.columns.values())) or MISSING
+    return _Side(table, [*found.held_out, *found.tasks], settings, tasks)
 
 
 def _line(

@@ -1,63 +1,28 @@
-"""The accuracies of each row in the two sentence tasks, in one sentence per row."""
+"""What each row learnt of the pair measures, in one sentence per row."""
 
-import math
-from collections.abc import Sequence
-from statistics import fmean
+from itertools import groupby
 
-from albert_lab.measures.catalog import of_kind, units
-from albert_lab.measures.measure import TokenMeasure
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.learnt import Learnt
 from albert_lab.report.markdown import decimal
-from albert_lab.report.table_scores import OVER_SEGMENTS, TableScores
-from albert_lab.score import BAGS, CHANCE, exceeds, wilson
-from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Column, Row, intrinsic_columns, named_labels
+from albert_lab.score import CHANCE
+from albert_lab.studies.table import named_labels
 
 
-def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> list[str]:
-    """One sentence per row on its pair measures, each with its floors; empty if the study has none."""
-    tokens = [measure.name for measure in of_kind(TokenMeasure)]
-    columns = [column for column in intrinsic_columns(experiment) if column.key not in tokens]
-    scores = TableScores(table)
-    sentences = []
-    for row in table:
-        if found := [_score(scores, row, column) for column in columns if row.having(column.key)]:
-            name = ", ".join(named_labels(experiment, row, axes))
-            sentences.append(f"{name + ' row: ' if name else ''}{'; '.join(found)}.")
-    return sentences
+def sentences(found: Analysis) -> list[str]:
+    """One sentence per row on its pair accuracies, each with its floors; empty if the study has no such accuracy."""
+    lines = []
+    for _, of_row in groupby(found.learnt, key=lambda each: id(each.row)):
+        scores = list(of_row)
+        name = ", ".join(named_labels(found.experiment, scores[0].row, found.axes))
+        lines.append(f"{name + ' row: ' if name else ''}{'; '.join(map(_words, scores))}.")
+    return lines
 
 
-def _score(scores: TableScores, row: Row, column: Column) -> str:
-    found = [run.scores[column.key] for run in row.having(column.key)]
-    mean, n = fmean(score.value for score in found), found[0].n
-    low, high = _interval(scores, row, column.key, n)
-    floor = max(score.floor for score in found)
-    chance = CHANCE if column.unit == "%" else "zero"
-    place = f"above {chance}" if low > floor else f"below {chance}" if high < floor else f"at {chance}"
-    for second in found[0].floors.keys() - {CHANCE} if low > floor and column.unit == "%" else ():
-        bound = max(score.floors.get(second, score.floor) for score in found)
-        is_above = exceeds(mean, low, bound, n) if second == BAGS else _gain(scores, row, column.key) > 0
-        place += f", {'above' if is_above else 'not above'} {second} ({decimal(bound)} %)"
-    return f"{column.heading} {decimal(mean)} {column.unit} [{decimal(low)}, {decimal(high)}], {place}"
-
-
-def _gain(scores: TableScores, row: Row, column: str) -> float:
-    """The lower end of the 95 % interval of a row's gain over each segment by itself in points, pair by pair."""
-    found = scores.estimate([(1.0, row)], f"{column}{OVER_SEGMENTS}").interval
-    singles = [score.over_segments for run in row.having(column) if (score := run.scores[column]).over_segments]
-    return found[0] if found else min((low for low, _ in singles), default=-math.inf)
-
-
-def _interval(scores: TableScores, row: Row, column: str, n: int) -> tuple[float, float]:
-    """The 95 % interval of a row's mean: that of the verdicts, but at least as wide as Wilson's over n answers.
-
-    All seeds answer the same questions, so seeds that agree do not increase their number.
-    """
-    found = scores.estimate([(1.0, row)], column)
-    if units()[column] == "points":
-        (single, *_) = [run.scores[column] for run in row.having(column)]
-        ends = found.interval or (single.low, single.high)
-        return ends[0] if ends[0] is not None else found.value, ends[1] if ends[1] is not None else found.value
-    low, high = wilson(found.value / 100 * n, n)
-    if found.interval:
-        low, high = min(low, found.interval[0]), max(high, found.interval[1])
-    return max(0.0, low), min(100.0, high)
+def _words(score: Learnt) -> str:
+    unit = score.column.unit
+    text = f"{score.column.heading} {decimal(score.mean)} {unit} [{decimal(score.low)}, {decimal(score.high)}]"
+    text += f", {score.place} {CHANCE if unit == '%' else 'zero'}"
+    for each in score.floors:
+        text += f", {'above' if each.is_below else 'not above'} {each.floor} ({decimal(each.bound)} %)"
+    return text

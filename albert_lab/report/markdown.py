@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tabulate import tabulate
 
+from albert_lab.analysis.analysis import Analysis
 from albert_lab.measures.catalog import probes
 from albert_lab.score import LINEAR_PROBE, Score, loss_name
-from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Column, Row, Spread, axis_labels, axis_names, paper_cells
 
 MISSING = "—"
@@ -54,15 +54,16 @@ def fold(text: str, headings: Collection[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:
+def scores_table(found: Analysis, columns: Sequence[Column]) -> str:
     """A row as in the paper, our scores next to the paper's."""
+    experiment, axes = found.experiment, found.axes
     shown = experiment.paper.columns if experiment.paper else {}
     header = [*axis_names(axes), "seeds"]
     for column in columns:
         header.append(f"{column.heading} {column.unit}")
         header += [f"paper {column.heading}"] if column.paper in shown else []
     body = []
-    for row in table:
+    for row in found.rows:
         line = [*axis_labels(experiment, row, axes), _seeds(row, [column.key for column in columns])]
         cells = paper_cells(experiment, row)
         for column in columns:
@@ -73,17 +74,18 @@ def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Ro
     return f"{text}\n\n{PROBE_NOTE}" if BY_PROBE in text else text
 
 
-def losses_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], columns: Sequence[Column]) -> str:
-    """The losses of columns of scores, mean and spread over seeds; empty if no run has one."""
-    shown = [column for column in columns if any(row.spread(loss_name(column.key)) for row in table)]
+def losses_table(found: Analysis) -> str:
+    """The losses on held-out documents, mean and spread over seeds; empty if no run has one."""
+    axes = found.axes
+    shown = [column for column in found.held_out if any(row.spread(loss_name(column.key)) for row in found.rows)]
     if not shown:
         return ""
     header = [*axis_names(axes), "seeds", *(f"{column.heading} loss" for column in shown)]
     body = []
-    for row in table:
+    for row in found.rows:
         spreads = [row.spread(loss_name(column.key)) for column in shown]
         seeds = _seeds(row, [loss_name(column.key) for column in shown])
-        body.append([*axis_labels(experiment, row, axes), seeds, *map(_loss, spreads)])
+        body.append([*axis_labels(found.experiment, row, axes), seeds, *map(_loss, spreads)])
     return as_table(header, body)
 
 

@@ -1,27 +1,21 @@
-"""The paper on one page: every table, figure and claim of the reports under a folder, as Markdown."""
+"""The pages of all reports under a folder: one with a line a claim, and one for each scale and corpus."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from albert_lab.analysis.agreement import total
+from albert_lab.analysis.claims import Decision
 from albert_lab.cost.estimate import duration
 from albert_lab.report import agreement, alarms, verdicts
-from albert_lab.report.claims import Decision
 from albert_lab.report.collection import Collection, Entry, read
-from albert_lab.report.markdown import MISSING, as_table, escape_tags, number, scores_table
+from albert_lab.report.markdown import MISSING, as_table, number, scores_table
 from albert_lab.report.report import REPORT
+from albert_lab.report.templates import fill
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import AVERAGE
-from albert_lab.studies.table import intrinsic_columns, task_columns
 
 PAGE = "README.md"
-_TITLE = "# The paper on one page"
-_INTRODUCTION = (
-    "Every table and figure of *ALBERT* (Lan et al. 2020, arXiv 1909.11942) that was reproduced here, with its headline"
-    " scores, and every claim of the paper that these runs can test, with its verdict. Made from the records in the"
-    " report folders alone: `albert-lab paper` makes what is missing, and `albert-lab report` with {folder} rebuilds"
-    " this page. Table 14, the fine-tuning settings, is `albert-lab table14`."
-)
 
 
 def write(root: Path) -> Path:
@@ -31,55 +25,61 @@ def write(root: Path) -> Path:
         ConfigError: a file of a report is missing or cannot be read.
     """
     collections = read(root)
-    pages = {root / PAGE: render(collections, root, root)}
+    pages = {root / PAGE: render(collections, root)}
     for collection in collections:
-        folder = root / f"{collection.scale}-{collection.corpus}"
+        folder = _folder(collection, root)
         if folder.is_dir():
-            pages[folder / PAGE] = render([collection], folder, root)
+            pages[folder / PAGE] = render_one(collection, folder)
     for file, text in pages.items():
-        write_atomically(file, escape_tags(text))
+        write_atomically(file, text)
     return root / PAGE
 
 
-def render(collections: Sequence[Collection], at: Path, root: Path) -> str:
-    """The text of the page in a folder, which is the root of the reports or a folder of them."""
-    introduction = _INTRODUCTION.format(folder="this folder" if at == root else "the folder above this one")
-    parts = [_TITLE, introduction, verdicts.HOW_TO_READ, verdicts.PAPERS_NOISE]
-    for collection in collections:
-        parts += _section(collection, at)
-    return "\n\n".join(parts) + "\n"
+def render(collections: Sequence[Collection], root: Path) -> str:
+    """The text of the page of all reports: one line a claim, by scale and corpus."""
+    together = total(entry.found.agreement for collection in collections for entry in collection.entries)
+    sections = [
+        {
+            "heading": _heading(collection, root),
+            "summary": _summary(collection),
+            "claims": [line for entry in collection.entries for line in _claims(entry, root)],
+        }
+        for collection in collections
+    ]
+    return fill("all_reports.md.j2", sections=sections, agreement=agreement.as_text(together))
+
+
+def _heading(collection: Collection, root: Path) -> str:
+    """The name of a collection; a link to its page if it has a folder."""
+    name, folder = f"Scale `{collection.scale}`, corpus `{collection.corpus}`", _folder(collection, root)
+    return f"[{name}]({folder.name}/{PAGE})" if folder.is_dir() else name
+
+
+def _folder(collection: Collection, root: Path) -> Path:
+    return root / f"{collection.scale}-{collection.corpus}"
+
+
+def render_one(collection: Collection, at: Path) -> str:
+    """The text of the page of one scale and corpus, with the tables and figures of its reports."""
+    made = [(entry, entry.folder) for entry in collection.entries if entry.folder]
+    return fill(
+        "reports.md.j2",
+        collection=collection,
+        summary=_summary(collection),
+        contents=_contents(collection, at),
+        entries=[_entry(entry, folder, at) for entry, folder in made],
+        missing={name: reason for entry, _ in made for name, reason in entry.missing.items()},
+        unmade=[entry.experiment.name for entry in collection.entries if not entry.folder],
+        cost=collection.cost,
+        number=number,
+        duration=duration,
+        agreement=agreement.as_text(total(entry.found.agreement for entry in collection.entries)),
+    )
 
 
 def contents(collection: Collection) -> str:
     """The contents of a collection as a table: one experiment per line, with its claims by verdict."""
-    return "\n\n".join([_summary(collection), _contents(collection, None)])
-
-
-def _section(collection: Collection, at: Path) -> list[str]:
-    parts = [
-        f"## Scale `{collection.scale}`, corpus `{collection.corpus}`",
-        _summary(collection),
-        _contents(collection, at),
-    ]
-    parts += ["### Claims", _claims(collection, at), "### Tables and figures"]
-    for entry in collection.entries:
-        parts += _entry(entry, entry.folder, at) if entry.folder else []
-    parts += ["### What is missing", _missing(collection), "### What it cost", _cost(collection)]
-    if line := agreement.as_text(agreement.total(entry.agreement for entry in collection.entries)):
-        parts += ["### Agreement", line]
-    return parts
-
-
-def _missing(collection: Collection) -> str:
-    lines = [
-        f"- `{name}`: {reason}"
-        for entry in collection.entries
-        if entry.folder
-        for name, reason in entry.missing.items()
-    ]
-    if unmade := [f"`{entry.experiment.name}`" for entry in collection.entries if not entry.folder]:
-        lines.append(f"- No report of {', '.join(unmade)}: `albert-lab NAME` makes one.")
-    return "\n".join(lines) or "Nothing."
+    return f"{_summary(collection)}\n\n{_contents(collection, None)}"
 
 
 def _summary(collection: Collection) -> str:
@@ -96,9 +96,10 @@ def _contents(collection: Collection, at: Path | None) -> str:
     body = []
     for entry in collection.entries:
         name = entry.experiment.name
-        filled = f"{sum(bool(row.runs) for row in entry.rows)} of {len(entry.rows)}" if entry.folder else MISSING
-        counts = [[verdict.decision for verdict in entry.verdicts].count(decision) for decision in Decision]
-        line = [name if at is None else _link(name, entry, at), _source(entry), filled, str(entry.seeds)]
+        rows = entry.found.rows
+        filled = f"{sum(bool(row.runs) for row in rows)} of {len(rows)}" if entry.folder else MISSING
+        counts = [[verdict.decision for verdict in entry.found.verdicts].count(decision) for decision in Decision]
+        line = [name if at is None else _link(name, entry, at), _source(entry), filled, str(entry.found.study.seeds)]
         missing = str(len(entry.missing)) if entry.folder else MISSING
         body.append([*line, missing, *map(str, counts)])
     return as_table(header, body)
@@ -119,56 +120,27 @@ def _relative(file: Path, at: Path) -> str:
     return Path(os.path.relpath(file, at)).as_posix()
 
 
-def _claims(collection: Collection, at: Path) -> str:
-    header = ["verdict", "claim", "section", "experiment", "check", "effect [95 % interval]", "in the paper", "n"]
-    body = []
-    for entry in collection.entries:
-        columns = verdicts.filled(entry.rows)
-        for verdict in entry.verdicts:
-            if verdict.decision is Decision.NOT_RUN:
-                continue
-            claim = verdict.claim
-            checked = f"{verdicts.measure(verdict, columns)} {verdicts.check(verdict)}"
-            effect, paper = verdicts.effect(verdict), verdicts.papers_effect(verdict)
-            line = [f"**{verdict.decision}**", f"“{claim.quote}”", claim.section]
-            line += [_link(entry.experiment.name, entry, at), checked]
-            body.append([*line, "; ".join(filter(None, (effect, verdict.reason))), paper or MISSING, str(verdict.n)])
-    rest = collection.decisions[Decision.NOT_RUN]
-    return "\n\n".join(
-        [
-            *([as_table(header, body)] if body else []),
-            *([f"{rest} claims were not run."] if rest else []),
-        ]
-    )
+def _claims(entry: Entry, at: Path) -> list[str]:
+    """One line for each claim of an experiment that was run."""
+    columns = entry.found.scores.columns
+    return [
+        f"{verdicts.short(verdict, columns)} {_link(entry.experiment.name, entry, at)}"
+        for verdict in entry.found.verdicts
+        if verdict.decision is not Decision.NOT_RUN
+    ]
 
 
-def _entry(entry: Entry, folder: Path, at: Path) -> list[str]:
-    """Heading, headline scores, alarms and figures of an experiment with a report."""
-    experiment = entry.experiment
-    heading = f"#### {_link(experiment.title, entry, at)}"
-    tasks = task_columns(experiment, entry.rows)
-    headline = [*intrinsic_columns(experiment), *([c for c in tasks if c.key == AVERAGE] or tasks)]
-    stand_ins = {own: task for own, task in verdicts.filled(entry.rows).items() if own != task}
-    words = [f"{experiment.source}."]
-    if stand_ins:
-        filled = ", ".join(f"`{task}` for `{own}`" for own, task in stand_ins.items())
-        words.append(f"Tasks of the corpus stand in for official ones and compare with no published score: {filled}.")
-    axes = entry.study.axes if entry.study else []
-    parts = [heading, " ".join(words), scores_table(experiment, axes, entry.rows, headline)]
-    if raised := alarms.section(experiment, entry.rows):
-        parts.append(f"Alarms:\n\n{raised}")
-    drawn = [name for name in experiment.figures if (folder / f"{name}.svg").exists()]
-    return parts + [f"![{name}]({_relative(folder / f'{name}.svg', at)})" for name in drawn]
-
-
-def _cost(collection: Collection) -> str:
-    cost = collection.cost
-    return "\n".join(
-        [
-            f"- {cost.runs} runs: {number(cost.tokens)} tokens, {duration(cost.training_seconds)} of training,"
-            f" {duration(cost.total_seconds)} with evaluation and checkpoints. A run that continues a trunk counts"
-            " the trunk's part as its own; runs that are not rows are not counted.",
-            f"- {cost.finetunings} fine-tunings: {duration(cost.finetuning_seconds)}.",
-            *(f"- On {machine}." for machine in cost.machines),
-        ]
-    )
+def _entry(entry: Entry, folder: Path, at: Path) -> dict[str, object]:
+    """What the page shows of an experiment with a report: headline scores, claims, alarms and figures."""
+    found = entry.found
+    headline = [*found.held_out, *([column for column in found.tasks if column.key == AVERAGE] or found.tasks)]
+    drawn = [name for name in entry.experiment.figures if (folder / f"{name}.svg").exists()]
+    return {
+        "title": _link(entry.experiment.title, entry, at),
+        "source": entry.experiment.source,
+        "stand_ins": {own: task for own, task in found.scores.columns.items() if own != task},
+        "claims": _claims(entry, at),
+        "scores": scores_table(found, headline),
+        "alarms": alarms.section(found),
+        "figures": {name: _relative(folder / f"{name}.svg", at) for name in drawn},
+    }

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.speedups import speedups
 from albert_lab.report.departures import distinct, mean_percent
 from albert_lab.report.markdown import MISSING, as_table, decimal, interval, number
-from albert_lab.report.speedups import speedups
 from albert_lab.runs import regime as regimes
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, Provenance, RunRecord
@@ -21,22 +22,25 @@ LOAD = "Seconds and tokens/s of runs depend on what else the machine computed at
 NOT_MEASURED = "`albert-lab speed --report` measures the rows of a report side by side."
 
 
-def regime(records: Sequence[RunRecord], source: str) -> tuple[str, str]:
-    """One line on numbers of the runs' regime that are far from the paper's, and a table of all of them.
+def regime(found: Analysis) -> str:
+    """A table of the regime of the runs, next to the paper's."""
+    cells = regimes.cells(found.regime)
+    return as_table(list(cells[0]), [list(line.values()) for line in cells])
+
+
+def far(found: Analysis) -> str:
+    """One line on numbers of the regime that are far from the paper's; empty if there are none.
 
     The line has the numbers that matter for the tables in the source of the study; all if it names no table.
     """
-    quantities = regimes.together([regimes.of_record(record) for record in records])
-    cells = regimes.cells(quantities)
-    tables = set(re.findall(r"\d+", "".join(re.findall(r"Tables?[\d, and]+", source))))
-    far = [
+    tables = set(re.findall(r"\d+", "".join(re.findall(r"Tables?[\d, and]+", found.experiment.source))))
+    shown = [
         f"{each.name} {each.times_off:,.0f} times {'lower' if each.times_below > 1 else 'higher'}"
-        for each in quantities
+        for each in found.regime
         if each.is_far
         and (not tables or each.tables == regimes.ALL_TABLES or tables & set(re.findall(r"\d+", each.tables)))
     ]
-    line = f"Far from the paper's regime (more than {regimes.FAR:.0f} times): {', '.join(far)}." if far else ""
-    return line, as_table(list(cells[0]), [list(line.values()) for line in cells])
+    return f"Far from the paper's regime (more than {regimes.FAR:.0f} times): {', '.join(shown)}." if shown else ""
 
 
 def dropped(runs: Sequence[RunRecord]) -> str:

@@ -1,56 +1,27 @@
 """The verdicts of a report, as Markdown and as data."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from albert_lab.analysis.alarms import RowAlarm
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.claims import Decision, Verdict
+from albert_lab.analysis.statistics import POWER, Components
+from albert_lab.analysis.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD
 from albert_lab.measures.catalog import labels
 from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence
-from albert_lab.report.claims import ALPHA, FEWEST_SEEDS, Decision, Verdict, companions, decide
-from albert_lab.report.statistics import POWER, Components, components
-from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
+from albert_lab.report.templates import fill
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
 from albert_lab.score import CHANCE
 from albert_lab.studies.checks import Greater, Ratio
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import AVERAGE, Experiment, scores
-from albert_lab.studies.seed_plan import SeedPlan
-from albert_lab.studies.table import Row, axis_labels, filled_columns, half_up
+from albert_lab.studies.table import Row, axis_labels, half_up
 
-HOW_TO_READ = f"""\
-Each claim is a sentence of the paper with a check over pre-training seeds; a verdict speaks of these runs, at\
- this scale.
-
-- Supported: the check passes (corrected p below {ALPHA:g}, or below the level of a planned look).
-- Not supported: the opposite of the check passes.
-- Not learnt: these rows cannot show it. A compared row is at chance, and no two other rows contradict the claim; or\
- the claim is about one row, and no row is clearly above the upper limit of chance; or the row is at chance on the\
- task that it was trained for. For a likelihood, its accuracy tells whether a row is at chance; for what layers do,\
- that of MLM.
-- Undecided: neither the check nor its opposite passes, or fewer than {FEWEST_SEEDS} seeds.
-- Not run: no scores.
-
-The number is the measured effect with its 95 % interval (Student's t). The spread over seeds is estimated from\
- all rows together, and is larger for a row that varies more; the error of the dev examples is added where it is\
- recorded. If a claim needs several comparisons, the weakest is shown, or the one that contradicts it. p is\
- two-sided and corrected (Holm) over the claims that could be tested; for “not supported” it is the p of the\
- opposite. The interval is that of one claim alone, so a claim can be undecided although its interval excludes 0."""
-COMPANIONS = (
-    "The same claims by other measures, which are not the paper's and do not count above; corrected by themselves:"
-)
-MEASURES = {
-    AVERAGE_LEARNT: "leaves out tasks that no row has learnt",
-    MLM_LIKELIHOOD: "is minus the held-out MLM loss, in nats per token",
-    AVERAGE_LIKELIHOOD: "is minus the mean loss of the same tasks after the last step, in nats per example (tasks with"
-    " many possible answers, such as spans of a text, weigh most)",
-}
-WHY_LIKELIHOODS = (
-    "Likelihoods are more informative than accuracies where models are small (DataDecide, arXiv 2504.11393)."
-)
 PAPERS_NOISE = (
     "The paper's own noise: the same model has MNLI 81.6 in its Table 3 and 82.0 in its Table 4 (E = 128, all"
     " shared), and 83.7 and 83.2 (E = 128, not shared)."
@@ -63,69 +34,46 @@ STANDS_FOR = "Verdicts and alarms name rows by the paper's values; the values he
 MOST_NAMED = 2  # rows at a floor
 
 
-def filled(table: Sequence[Row]) -> dict[str, str]:
-    """The task that fills each downstream column of a table."""
-    return {name: column.task for name, column in filled_columns(table).items()}
+def section(found: Analysis) -> str:
+    """The text below the heading of the verdicts."""
+    columns = found.scores.columns
+    # A companion of a claim that was not run was not run either.
+    others = [verdict for verdict in found.companions if verdict.decision is not Decision.NOT_RUN]
+    return fill(
+        "verdicts.md.j2",
+        verdicts=[_line(verdict, columns) for verdict in found.verdicts],
+        notes=_notes(found),
+        companions=[_companion_line(verdict, found.experiment, columns) for verdict in others],
+        sources=[f"`{each.task}`, {name(each.row.labels)}: {_sources(each.spread)}" for each in found.sources],
+        agreement=agreement.as_text(found.agreement),
+    )
 
 
-def section(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> str:
-    """The text below the heading of the verdicts.
-
-    Args:
-        experiment: its claims.
-        table: the rows of its table.
-    """
-    columns = filled(table)
-    decided = decide(experiment, table, plan)
-    others = [
-        verdict
-        for verdict in companions(experiment, table, plan)
-        if verdict.decision is not Decision.NOT_RUN  # as is the claim itself
-    ]
-    lines = [f"{number}. {_line(verdict, columns)}" for number, verdict in enumerate(decided, 1)]
-    parts = ["\n".join(lines), HOW_TO_READ]
-    if notes := _notes(experiment, decided, TableScores(table)):
-        parts.append("\n".join(f"- {line}" for line in notes))
-    if others:
-        lines = [f"- {_companion_line(verdict, experiment, columns)}" for verdict in others]
-        used = {verdict.claim.metric for verdict in others}
-        words = "; ".join(f"`{measure}` {text}" for measure, text in MEASURES.items() if measure in used)
-        parts += [f"{COMPANIONS} {words}. {WHY_LIKELIHOODS}", "\n".join(lines)]
-    if spread := _spread(experiment, table):
-        parts.append(spread)
-    if agreeing := agreement.as_text(agreement.agreement(experiment, table)):
-        parts.append(agreeing)
-    return "\n\n".join(parts)
+def lines(found: Analysis) -> list[str]:
+    """One line for each claim that was run, with its measurement; one for all others; and one on companions."""
+    columns, is_of_paper = found.scores.columns, found.experiment.is_of_paper
+    shown = [short(verdict, columns) for verdict in found.verdicts if verdict.decision is not Decision.NOT_RUN]
+    if rest := [number for number, each in enumerate(found.verdicts, 1) if each.decision is Decision.NOT_RUN]:
+        shown.append(f"**Not run**: claim{'' if len(rest) == 1 else 's'} {', '.join(map(str, rest))}.")
+    if others := decided_by_companions(found):
+        whose = "the paper's" if is_of_paper else "those of the claims"
+        shown.append(f"By measures that are not {whose}: {'; '.join(others)}.")
+    return shown
 
 
-def groups(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[str]:
-    """One sentence per verdict that occurs, with the claims in words, and one on other measures that decide claims.
-
-    A sentence of the paper that stands for several claims has their numbers in section(). The arguments are those of
-    section().
-    """
-    decided = decide(experiment, table, plan)
-    checks = Counter(verdict.claim.quote for verdict in decided)
-    found = []
-    for decision in Decision:
-        own = [(number, verdict) for number, verdict in enumerate(decided, 1) if verdict.decision is decision]
-        numbers: dict[str, list[int]] = {}
-        for number, verdict in own:
-            numbers.setdefault(_quote(verdict), []).extend([number] if checks[verdict.claim.quote] > 1 else [])
-        if own:
-            words = "; ".join(quote + _numbered(claims) for quote, claims in numbers.items())
-            found.append(f"**{str(decision).capitalize()}**, {len(own)} of {len(decided)} claims: {words}.")
-    if lines := decided_by_companions(experiment, table, plan):
-        found.append(f"By measures that are not the paper's: {'; '.join(lines)}.")
-    return found
+def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
+    """A claim that was run in one line: its verdict, its words, what was measured, and the paper's number."""
+    text = f"{_decided(verdict)}: {_quote(verdict)}. {measure(verdict, columns)} {check(verdict)}"
+    if verdict.effect is not None:
+        text += f": {_compared(verdict)}{effect(verdict)}"
+    return text + (f"; paper {papers_effect(verdict)}." if verdict.papers_effect is not None else ".")
 
 
-def decided_by_companions(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[str]:
-    """A line for each claim that a measure decides which is not the paper's; arguments as for section()."""
-    columns = filled(table)
+def decided_by_companions(found: Analysis) -> list[str]:
+    """A line for each claim that a measure decides which is not the paper's."""
     return [
-        f"**{verdict.decision}** “{verdict.claim.quote}” ({measure(verdict, columns)} {check(verdict)})"
-        for verdict in companions(experiment, table, plan)
+        f"**{verdict.decision}** “{verdict.claim.quote}” ({measure(verdict, found.scores.columns)} {check(verdict)})"
+        for verdict in found.companions
         if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
     ]
 
@@ -133,14 +81,8 @@ def decided_by_companions(experiment: Experiment, table: Sequence[Row], plan: Se
 def _quote(verdict: Verdict) -> str:
     """The words of the paper, with a qualification if a score above chance is not above its second floor."""
     is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
-    is_score = verdict.claim.metric in labels()
-    floors = dict.fromkeys(alarm.floor for alarm in verdict.alarms if alarm.floor != CHANCE)
-    qualified = is_above and is_score and floors
-    return f"“{verdict.claim.quote}”" + (f" (not above {' or '.join(floors)})" if qualified else "")
-
-
-def _numbered(claims: Sequence[int]) -> str:
-    return f" (claim{'' if len(claims) == 1 else 's'} {', '.join(map(str, claims))})" if claims else ""
+    floors = dict.fromkeys(alarm.floor for alarm in verdict.alarms if _is_of_second_floor(alarm, verdict))
+    return f"“{verdict.claim.quote}”" + (f" (not above {' or '.join(floors)})" if is_above and floors else "")
 
 
 def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
@@ -157,7 +99,11 @@ def _companion_line(verdict: Verdict, experiment: Experiment, columns: Mapping[s
 
 
 def _decision(verdict: Verdict) -> str:
-    return f"**{str(verdict.decision).capitalize()}**" + (f" ({verdict.reason})" if verdict.reason else "")
+    return _decided(verdict) + (f" ({verdict.reason})" if verdict.reason else "")
+
+
+def _decided(verdict: Verdict) -> str:
+    return f"**{str(verdict.decision).capitalize()}**"
 
 
 def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
@@ -169,9 +115,14 @@ def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
     text += "" if verdict.p is None else f", corrected p {_p(verdict.p)}"
     text += f"; paper {papers_effect(verdict)}" if verdict.papers_effect is not None else ""
     # That a pair loss can be learnt from single segments concerns only its own score.
-    alarms = [alarm for alarm in verdict.alarms if verdict.claim.metric in labels() or alarm.floor == CHANCE]
+    alarms = [alarm for alarm in verdict.alarms if alarm.floor == CHANCE or _is_of_second_floor(alarm, verdict)]
     raised = f"Alarms: {'; '.join(map(sentence, alarms))}" if alarms else ""
     return ". ".join(filter(None, (text, _power(verdict), raised))) + "."
+
+
+def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
+    """Whether an alarm says that the score of a verdict, above chance, is not above another floor."""
+    return alarm.floor != CHANCE and alarm.metric == verdict.claim.metric
 
 
 def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
@@ -179,20 +130,20 @@ def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
     return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
 
 
-def _notes(experiment: Experiment, decided: Sequence[Verdict], here: TableScores) -> list[str]:
+def _notes(found: Analysis) -> list[str]:
     """Notes on several verdicts: replacements of tasks, tasks at their floor, the paper's noise, speeds."""
-    scored = {verdict.claim.metric for verdict in decided if verdict.effect is not None}
-    metrics = {claim.metric for claim in experiment.claims}
-    tasks = {column: task for column, task in here.columns.items() if column in metrics or AVERAGE in metrics}
+    scored = {verdict.claim.metric for verdict in found.verdicts if verdict.effect is not None}
+    metrics = {claim.metric for claim in found.experiment.claims}
+    tasks = {column: task for column, task in found.scores.columns.items() if column in metrics or AVERAGE in metrics}
     instead = [f"`{task}` for `{column}`" for column, task in tasks.items() if task != column]
     notes = [f"Tasks of the corpus stand in for official ones: {', '.join(instead)}."] if instead else []
-    notes += [STANDS_FOR.format(pairs=pairs)] if (pairs := _stand_ins(experiment, here.table)) else []
-    if AVERAGE in metrics and (floors := members_at_floor(here)):
+    notes += [STANDS_FOR.format(pairs=pairs)] if (pairs := _stand_ins(found.experiment, found.rows)) else []
+    if AVERAGE in metrics and (floors := tasks_at_floor(found)):
         notes.append(floors)
     if scored.intersection(scores()).difference(labels()):
         notes.append(PAPERS_NOISE)
     if metrics & {TRAINING_SPEED, INFERENCE_SPEED}:
-        notes.append(SPEEDS_SIDE_BY_SIDE if any(row.rounds for row in here.table) else SPEEDS)
+        notes.append(SPEEDS_SIDE_BY_SIDE if any(row.rounds for row in found.rows) else SPEEDS)
     return notes
 
 
@@ -207,35 +158,23 @@ def _stand_ins(experiment: Experiment, table: Sequence[Row]) -> str:
     return ", ".join(found)
 
 
-def members_at_floor(here: TableScores) -> str:
+def tasks_at_floor(found: Analysis) -> str:
     """The tasks of the average that rows have not learnt, in a sentence; empty if there are none."""
-    found = []
-    for task in here.tasks:
-        low = here.at_floor(task)
-        scored = [row for row in here.table if here.sample(row, task)]
-        if task in here.unlearnt_tasks:
-            every = len(scored) == len(here.table)
-            found.append(f"`{task}` in {'every row' if every else f'all {len(scored)} rows that have it'}")
-        elif len(low) > MOST_NAMED:
-            found.append(f"`{task}` in {len(low)} of {len(scored)} rows")
-        elif low:
-            found.append(f"`{task}` in {', '.join(name(row.labels) for row in low)}")
-    return f"Tasks of the average at the floor of constant answers: {'; '.join(found)}." if found else ""
+    parts = []
+    for each in found.tasks_at_floor:
+        if len(each.rows) == each.of:
+            parts.append(
+                f"`{each.task}` in {'every row' if each.of == len(found.rows) else f'all {each.of} rows that have it'}"
+            )
+        elif len(each.rows) > MOST_NAMED:
+            parts.append(f"`{each.task}` in {len(each.rows)} of {each.of} rows")
+        else:
+            parts.append(f"`{each.task}` in {', '.join(name(row.labels) for row in each.rows)}")
+    return f"Tasks of the average at the floor of constant answers: {'; '.join(parts)}." if parts else ""
 
 
-def as_data(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[dict[str, Any]]:
-    """The verdicts on the paper's claims as plain values; missing values are null."""
-    return _values(decide(experiment, table, plan), filled(table))
-
-
-def companions_as_data(
-    experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None
-) -> list[dict[str, Any]]:
-    """The verdicts by measures that are not the paper's, in the same form."""
-    return _values(companions(experiment, table, plan), filled(table))
-
-
-def _values(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+def as_data(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Verdicts as plain values; missing values are null. columns are the tasks that fill the columns of the table."""
     return [
         {
             "quote": verdict.claim.quote,
@@ -325,26 +264,6 @@ def _power(verdict: Verdict) -> str:
         clear = "smaller" if is_bound_below else "less clear"
         return f"These {verdict.n} seeds were enough for an effect of the paper's size; the measured one is {clear}"
     return f"{verdict.seeds} seeds would decide an effect of the paper's size (power {100 * POWER:.0f} %)"
-
-
-def _spread(experiment: Experiment, table: Sequence[Row]) -> str:
-    """The spread due to fine-tuning and to pre-training, of every claimed score; empty with one fine-tuning seed."""
-    metrics = {claim.metric for claim in experiment.claims}
-    has_several, lines = False, []
-    for name_of_column, task in filled(table).items():
-        for row in table:
-            tuned = [each for run in row.runs for each in run.columns if each.column == name_of_column]
-            has_several = has_several or any(len(each.finetunings) > 1 for each in tuned)
-            values = [[record.best.main.value for record in each.finetunings] for each in tuned]
-            if name_of_column not in metrics or not values:
-                continue
-            found = components(values)
-            if found.pretraining is not None or found.finetuning is not None:
-                lines.append(f"- `{task}`, {name(row.labels)}: {_sources(found)}")
-    if not lines or not has_several:
-        return ""
-    heading = "Standard deviations in points by source, where runs were fine-tuned with several seeds:"
-    return "\n".join([heading, "", *lines])
 
 
 def _sources(found: Components) -> str:

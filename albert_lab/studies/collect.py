@@ -8,7 +8,7 @@ from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import layers, reported, results, states
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies import ensembles, study
+from albert_lab.studies import ensembles, side_by_side, study
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
 from albert_lab.studies.planning import PlannedPoint
 from albert_lab.studies.seed_plan import SeedPlan
@@ -32,8 +32,8 @@ def collect(
         planned: its points.
         outcome: the outcome of the sweep.
         command: the command line that made them.
-        before: the folder of the report; if the numbers of a run are only in reports, the ensembles of that report or
-            of the published one are kept, because their scores are not on this machine.
+        before: the folder of the report, whose measurement of throughput is kept; if the numbers of a run are only in
+            reports, so are the ensembles of that report or of the published one, because their scores are not here.
         say: receives progress lines.
         plan: the plan of its seeds.
 
@@ -50,7 +50,8 @@ def collect(
             averaged = [line for line in kept if line["run"] in names]
         else:
             averaged = ensembles.table(planned, experiment.ensemble.members, say)
-    return Study(experiment, study_points(planned, outcome, command), found, averaged, plan=plan)
+    points = study_points(planned, outcome, command)
+    return Study(experiment, points, found, averaged, side_by_side.read(before), plan)
 
 
 def runs(planned: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:

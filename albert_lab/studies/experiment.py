@@ -224,6 +224,11 @@ class Experiment(_ExperimentPart):
         return self.beyond_paper[axis].values if axis in self.beyond_paper else {}
 
     @property
+    def is_of_paper(self) -> bool:
+        """Whether its claims are sentences of the paper: it has the paper's table or figure."""
+        return self.paper is not None or self.paper_figure is not None
+
+    @property
     def axes(self) -> tuple[str, ...]:
         """The axes that make the rows of the table; seeds are averaged over."""
         return tuple(axis for axis in self.grid if axis != "seed")

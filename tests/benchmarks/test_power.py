@@ -3,7 +3,7 @@ import pytest
 from power import EXAMPLE_NOISES, NOISES, false_difference, false_support, multi_bootstrap, power
 from scipy.stats import binom
 
-from albert_lab.report.examples import ExampleScores
+from albert_lab.analysis.examples import ExampleScores
 
 TABLES = 120
 

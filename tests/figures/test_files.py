@@ -11,6 +11,7 @@ from records import toy_layer
 from toy_reports import toy_report, with_rounds
 
 from albert_lab import paths
+from albert_lab.analysis.analysis import analyse
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts as figures
 from albert_lab.figures import drawing
@@ -36,12 +37,12 @@ paper_figure:
 
 
 def study_of(name, folder, **options):
-    return figure_data(study.read(toy_report(folder / "report", experiment.named(name), **options)))
+    return figure_data(report.read(toy_report(folder / "report", experiment.named(name), **options)))
 
 
 def arms_of(folder, **options):
     (folder / "arms.yaml").write_text(ARMS)
-    return figure_data(study.read(toy_report(folder / "report", experiment.read(folder / "arms.yaml"), **options)))
+    return figure_data(report.read(toy_report(folder / "report", experiment.read(folder / "arms.yaml"), **options)))
 
 
 def drawn(figure):
@@ -146,7 +147,7 @@ def test_two_axes_use_colour_and_line_style_and_many_lines_have_no_bands(tmp_pat
 
 def test_a_report_states_the_number_of_answers_of_its_curves(tmp_path):
     folder = toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
-    text = plots.section(folder, study.read(folder))
+    text = plots.section(folder, report.read(folder))
     # Half of Wilson's interval of a half: z / sqrt(n + z²) / 2.
     assert "NSP ± 16.4 (n = 32; in the table 1,000)" in text
 
@@ -214,7 +215,7 @@ def test_rows_beyond_the_paper_have_separate_markers(tmp_path):
         else point
         for point in found.points
     ]
-    figure = drawn(figures.sharing_tradeoff(figure_data(replace(found, points=points))))
+    figure = drawn(figures.sharing_tradeoff(figure_data(analyse(replace(found, points=points)))))
     kinds = [text.get_text() for text in figure.legends[0].get_texts()]
     assert kinds == ["all-shared", "2-groups", "3-groups", "not-shared"]
     markers = {str(line.get_marker()) for line in figure.axes[0].lines if len(places(line)) == 1}
@@ -237,7 +238,7 @@ def test_rows_that_never_coincide_or_never_separate_have_no_such_point(tmp_path,
 def test_a_measurement_side_by_side_is_drawn_in_place_of_the_speed_of_the_runs(tmp_path):
     folder = toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
     with_rounds(folder, 7.0, 7.0, 7.0, 7.0)
-    (panel,) = drawn(figures.speed(figure_data(study.read(folder)))).axes
+    (panel,) = drawn(figures.speed(figure_data(report.read(folder)))).axes
     assert "over n rounds" in panel.get_xlabel()
     assert {x for line in panel.lines for x in places(line)} == {7.0}
 

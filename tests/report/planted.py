@@ -5,8 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from records import toy_run
 
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.claims import Verdict
 from albert_lab.score import Alarm, Score
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.studies.table import Row
 
 EMBEDDING_SIZES = ("64", "128", "256", "768")
@@ -43,6 +46,22 @@ def table(
         runs = [toy_run(f"{label}-{seed}", seed, {column: score(value)}, alarms=alarms) for seed, value in pairs]
         rows.append(Row(row(label), row(label), runs, {}))
     return rows
+
+
+def analysed(asked: Experiment, rows: Sequence[Row]) -> Analysis:
+    """The analysis of an experiment whose table has these rows."""
+    labels = rows[0].labels if rows else {}
+    content = {"values": labels, "labels": labels, "seed": 0, "run": "run", "state": "done"}
+    point = StudyPoint.model_validate({**content, "scale": "smoke", "corpus": "sotu", "command": "a command"})
+    return Analysis(Study(asked, [point], []), rows)
+
+
+def decide(asked: Experiment, rows: Sequence[Row]) -> list[Verdict]:
+    return analysed(asked, rows).verdicts
+
+
+def companions(asked: Experiment, rows: Sequence[Row]) -> list[Verdict]:
+    return analysed(asked, rows).companions
 
 
 def noisy(rng: np.random.Generator, means: Mapping[str, float], n: int, sd: float = 1.0, shared: float = 1.0):

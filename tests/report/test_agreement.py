@@ -1,10 +1,12 @@
 from typing import Any
 
 import pytest
+from planted import analysed
 from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
 from statsmodels.stats.proportion import proportion_confint
 
-from albert_lab.report.agreement import Agreement, agreement, as_text, total
+from albert_lab.analysis.agreement import Agreement, total
+from albert_lab.report.agreement import as_text
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
 
@@ -26,7 +28,7 @@ def table(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> list[Row]:
 
 
 def found(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> Agreement:
-    return agreement(experiment.named("sop-vs-nsp"), table(scores, seeds))
+    return analysed(experiment.named("sop-vs-nsp"), table(scores, seeds)).agreement
 
 
 def test_every_pair_of_rows_in_every_printed_score_counts_once():
@@ -37,7 +39,7 @@ def test_every_pair_of_rows_in_every_printed_score_counts_once():
         for place, run in enumerate(row.runs):
             tuned = toy_column("race", toy_finetuning(run.name, "next-paragraph", 30.0, floor=0))
             row.runs[place] = toy_run(run.name, run.seed, run.numbers, (tuned,))
-    assert agreement(experiment.named("sop-vs-nsp"), instead) == Agreement(3, 3, 3, 3)
+    assert analysed(experiment.named("sop-vs-nsp"), instead).agreement == Agreement(3, 3, 3, 3)
 
 
 def test_a_pair_within_the_noise_is_not_decided():
@@ -59,7 +61,7 @@ def test_a_row_at_the_floor_decides_no_pair():
         row.runs[:] = [
             with_numbers(run, {"sop_accuracy": scored(run.numbers["sop_accuracy"], 52.0, 10**9)}) for run in row.runs
         ]
-    assert agreement(experiment.named("sop-vs-nsp"), rows) == Agreement(6, 6, 3, 3)
+    assert analysed(experiment.named("sop-vs-nsp"), rows).agreement == Agreement(6, 6, 3, 3)
 
 
 def test_a_linear_probe_is_not_compared_with_a_trained_head():
@@ -69,7 +71,7 @@ def test_a_linear_probe_is_not_compared_with_a_trained_head():
             with_numbers(run, {"sop_accuracy": scored(run.numbers["sop_accuracy"], 0, 10**9, by=by)})
             for run in rows[place].runs
         ]
-    assert agreement(experiment.named("sop-vs-nsp"), rows) == Agreement(4, 4, 4, 4)
+    assert analysed(experiment.named("sop-vs-nsp"), rows).agreement == Agreement(4, 4, 4, 4)
 
 
 def test_the_line_has_both_shares_with_wilson_intervals():
@@ -82,7 +84,7 @@ def test_the_line_has_both_shares_with_wilson_intervals():
 
 
 def test_an_experiment_without_a_table_of_the_paper_has_no_pairs():
-    assert agreement(experiment.named("layer-similarity"), []) == Agreement()
+    assert analysed(experiment.named("layer-similarity"), []).agreement == Agreement()
 
 
 @pytest.mark.parametrize("name", ["sop-vs-nsp", "sharing"])
@@ -93,5 +95,5 @@ def test_the_papers_own_scores_agree_with_it(name):
     for cells in own.paper.rows:
         labels = {axis: cells[axis] for axis in own.axes}
         rows.append(Row(labels, {}, [toy_run(str(labels), 0, {"race": float(cells["race"])})], {}))
-    same = agreement(own, rows)
+    same = analysed(own, rows).agreement
     assert same.pairs == same.agreeing > 0

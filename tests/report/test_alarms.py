@@ -1,4 +1,5 @@
 from command import here
+from planted import analysed
 from records import BAGS_ALARM, SOP_ALARM, toy_column, toy_finetuning, toy_run
 from toy import toy_overrides
 
@@ -20,7 +21,7 @@ def rows(*of_rows: list[tuple[Alarm, ...]]) -> list[Row]:
 
 
 def section(table: list[Row]) -> str:
-    return alarms.section(experiment.named("sharing"), table)
+    return alarms.section(analysed(experiment.named("sharing"), table))
 
 
 def test_each_row_is_one_line():

@@ -1,6 +1,7 @@
+from planted import analysed
 from records import toy_record
 
-from albert_lab.report.learnt import learnt
+from albert_lab.report.learnt import sentences
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
@@ -10,7 +11,7 @@ def sentence(*sop: float) -> str:
     """What is said of a row whose seeds have these SOP accuracies, over 1,000 pairs each."""
     runs = [ReportedRun(record=toy_record(name=f"sop-{seed}", sop=value, seed=seed)) for seed, value in enumerate(sop)]
     row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
-    (found,) = learnt(experiment.named("sop-vs-nsp"), ["inter_sentence"], [row])
+    (found,) = sentences(analysed(experiment.named("sop-vs-nsp"), [row]))
     return found.split("; ")[1]
 
 

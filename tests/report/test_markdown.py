@@ -1,3 +1,4 @@
+from planted import analysed
 from records import toy_run
 
 from albert_lab.report.markdown import escape_tags, fold, scores_table
@@ -27,7 +28,7 @@ def test_the_seeds_of_a_row_are_those_that_have_its_scores():
     def seeds(*scored: str) -> str:
         runs = [toy_run("run", seed, dict.fromkeys(tasks.split(), 60.0 + seed)) for seed, tasks in enumerate(scored)]
         row = Row({"sharing": "all-shared"}, {"sharing": "all-shared"}, runs, {})
-        return scores_table(experiment, ["sharing"], [row], columns).splitlines()[-1].split("|")[2].strip()
+        return scores_table(analysed(experiment, [row]), columns).splitlines()[-1].split("|")[2].strip()
 
     assert seeds("sst2 race", "sst2 race") == "2"
     assert seeds("sst2 race", "", "") == "1"

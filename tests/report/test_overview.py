@@ -5,8 +5,8 @@ import pytest
 from test_report import changed, report_of, toy_points, toy_runs, written
 
 from albert_lab import paths
-from albert_lab.report import collection, overview, report
-from albert_lab.report.claims import Decision
+from albert_lab.analysis.claims import Decision
+from albert_lab.report import collection, overview
 from albert_lab.report.markdown import PROBE_NOTE
 from albert_lab.studies import paper
 
@@ -17,59 +17,62 @@ def put(root: Path, place: str, name: str = "sop-vs-nsp", **changes) -> Path:
     return root / place / name
 
 
-def test_the_page_has_every_claim_that_was_run_and_names_every_table(tmp_path):
+def page_of(root: Path, place: str = "smoke-sotu") -> str:
+    overview.write(root)
+    return (root / place / overview.PAGE).read_text()
+
+
+def test_the_page_has_a_line_for_each_claim_that_was_run(tmp_path):
     put(tmp_path, "smoke-sotu")
     text = overview.write(tmp_path).read_text()
-    known = paper.experiments()
     (found,) = collection.read(tmp_path)
-    run = [each for entry in found.entries for each in entry.verdicts if each.decision != Decision.NOT_RUN]
-    assert all(f"“{verdict.claim.quote}”" in text for verdict in run)
-    rows = [line for line in text.splitlines() if line.startswith(("| **supp", "| **not", "| **und"))]
-    assert len(rows) == len(run) > 0
-    claims = sum(len(each.claims) for each in known)
-    assert f"{claims - len(run)} claims were not run." in text
-    assert f"1 of {len(known)} experiments has a report" in text
-    contents, missing = text.split("### Claims")[0], text.split("### What is missing")[1]
-    others = [each.name for each in known if each.name != "sop-vs-nsp"]
-    assert all(f"| {name} " in contents and f"`{name}`" in missing for name in others)
-    assert not any(f"`{name}`" in text.split("### What is missing")[0] for name in others)
+    run = [each for entry in found.entries for each in entry.found.verdicts if each.decision != Decision.NOT_RUN]
+    lines = [line for line in text.splitlines() if line.startswith("- **")]
+    assert len(lines) == len(run) > 0
+    assert all(f"“{verdict.claim.quote}”" in line for verdict, line in zip(run, lines, strict=True))
+    assert f"1 of {len(paper.experiments())} experiments has a report" in text
+
+
+def test_the_page_of_a_scale_names_every_table_and_what_is_missing(tmp_path):
+    put(tmp_path, "smoke-sotu")
+    before, missing = page_of(tmp_path).split("## What is missing")
+    others = [each.name for each in paper.experiments() if each.name != "sop-vs-nsp"]
+    assert all(f"| {name} " in before and f"`{name}`" in missing for name in others)
+    assert not any(f"`{name}`" in before for name in others)
 
 
 def test_the_page_has_alarms_below_their_scores(tmp_path):
     put(tmp_path, "smoke-sotu")
-    table, after = overview.write(tmp_path).read_text().split("Alarms:\n\n")
+    table, after = page_of(tmp_path).split("Alarms:\n\n")
     assert table.rstrip().endswith(PROBE_NOTE)
     assert after.startswith("- inter_sentence=sop: SOP at chance in 1 of 2 runs.\n")
 
 
 def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
-    folder = put(tmp_path, "smoke-sotu")
+    put(tmp_path, "smoke-sotu")
     (found,) = collection.read(tmp_path)
     (entry,) = (each for each in found.entries if each.folder)
-    assert [str(each.decision) for each in entry.verdicts] == [item["verdict"] for item in entry.as_dict()["verdicts"]]
-    assert {str(each.decision) for each in entry.verdicts} == report.decisions(folder)
+    assert [str(each.decision) for each in entry.found.verdicts] == [
+        item["verdict"] for item in entry.as_dict()["verdicts"]
+    ]
     claims = sum(len(each.claims) for each in paper.experiments())
     assert found.decisions.total() == claims
-    assert found.decisions[Decision.NOT_RUN] >= claims - len(entry.verdicts)
+    assert found.decisions[Decision.NOT_RUN] >= claims - len(entry.found.verdicts)
     text = overview.write(tmp_path).read_text()
     line = next(line for line in text.splitlines() if "brings no discriminative power" in line)
     # The NSP row on SOP: 51 and 53 %, two seeds.
-    assert re.search(r"\*\*undecided\*\* .* 52\.0 \[47\.9, 56\.1\] %; 2 of at least 3 seeds +\| +52\.0 +\| +2 \|", line)
+    assert re.match(r"- \*\*Undecided\*\*: .* 52\.0 \[47\.9, 56\.1\] %; paper 52\.0\. \[sop-vs-nsp\]", line)
 
 
 def test_links_lead_to_files_from_both_pages(tmp_path):
     put(tmp_path, "smoke-sotu")
     put(tmp_path, "smoke-sotu-before-1900", "sop-vs-nsp", corpus="sotu-before-1900")
     overview.write(tmp_path)
-    for file, folder in (
-        (tmp_path / "README.md", "this folder"),
-        (tmp_path / "smoke-sotu" / "README.md", "the folder above"),
-    ):
-        assert f"`albert-lab report` with {folder}" in file.read_text()
+    for file in (tmp_path / "README.md", tmp_path / "smoke-sotu" / "README.md"):
         links = re.findall(r"\]\(([^)]+)\)", file.read_text())
-        assert any(link.endswith(".svg") for link in links)
         assert any(link.endswith("report.md") for link in links)
         assert not [link for link in links if not (file.parent / link).is_file()]
+    assert any(link.endswith(".svg") for link in links)
 
 
 def test_each_scale_and_corpus_is_a_section_without_users_studies(tmp_path):
@@ -125,7 +128,7 @@ def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
 def test_missing_items_are_named_with_their_reasons(tmp_path):
     points = toy_points(missing=("nsp-1",))
     written(tmp_path / "smoke-sotu", points)
-    text = overview.write(tmp_path).read_text().split("### What is missing")[1]
+    text = page_of(tmp_path).split("## What is missing")[1]
     assert "- `nsp-1`: the loss is nan at step 3" in text
     assert "- `sop-0, fine-tuning`: race, seed 0: the loss is nan at step 2" in text
     assert "- `sop-vs-nsp, columns`: no scores of SQuAD2.0, MNLI, RACE" in text
@@ -141,4 +144,4 @@ def test_a_study_with_the_name_of_a_table_and_a_source_of_its_own_is_listed(tmp_
     folder = put(tmp_path, "smoke-sotu")
     file = folder / "experiment.yaml"
     file.write_text(re.sub("^source: .*$", "source: my own question", file.read_text(), flags=re.MULTILINE))
-    assert "| my own question" in overview.write(tmp_path).read_text()
+    assert "| my own question" in page_of(tmp_path)

@@ -7,11 +7,11 @@ from golden import assert_golden
 from records import SOP_ALARM, toy_column, toy_curve_point, toy_finetuning, toy_record, toy_run
 from toy_reports import toy_report
 
+from albert_lab.analysis.analysis import analyse
 from albert_lab.errors import ConfigError
 from albert_lab.report import finetuning, report
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
-from albert_lab.studies import study as studies
 from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.studies.table import Row, axis_labels
 
@@ -74,7 +74,7 @@ def report_of(
     folder: Path, points: Sequence[StudyPoint], runs: Sequence[ReportedRun], name: str = "sop-vs-nsp"
 ) -> Path:
     """A report in a folder; its path."""
-    report.write(folder, Study(experiment.named(name), points, runs))
+    report.write(folder, analyse(Study(experiment.named(name), points, runs)))
     return folder
 
 
@@ -105,7 +105,7 @@ def test_the_provenance_names_recorded_commits_and_gpus():
     after = toy_runs(points, provenance=made)
 
     def rendered(runs: Sequence[ReportedRun]) -> str:
-        return report.render(Study(experiment.named("sop-vs-nsp"), points, runs), "")
+        return report.render(analyse(Study(experiment.named("sop-vs-nsp"), points, runs)), "")
 
     assert "- Code: albert-lab 0.1.0, results version" in rendered(before)
     assert "- Code: albert-lab 0.1.0, commit 0123456789ab with uncommitted changes, results" in rendered(after)
@@ -210,7 +210,7 @@ def test_a_fine_tuning_that_failed_is_named_with_its_reason(tmp_path):
 
 def test_compared_rows_have_speed_ups_of_training_and_inference(tmp_path):
     folder = toy_report(tmp_path / "model-sizes", experiment.named("model-sizes"), seeds=1)
-    table = report.render(studies.read(folder), "").split("## Cost")[1].split("##")[0]
+    table = report.render(report.read(folder), "").split("## Cost")[1].split("##")[0]
     header, _, first, second, *_ = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
     assert [cell.strip() for cell in header[-3:]] == ["speed-up", "paper speed-up", "inference speed-up"]
     # 3,000 tokens/s in training over 3,500 of BERT-large; all infer 9,000.

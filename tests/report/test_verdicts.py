@@ -1,14 +1,16 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from golden import assert_golden
-from planted import claim, experiment, row, table
+from planted import analysed, claim, experiment, row, table
 from records import SOP_ALARM, scored, toy_column, toy_finetuning, toy_run, with_numbers
 
 from albert_lab.report import verdicts
 from albert_lab.score import Score
 from albert_lab.studies import experiment as experiments
+from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Row
 
 GOLDEN = Path(__file__).with_name("golden_verdicts.md")
@@ -56,12 +58,21 @@ def full_table(tunings: Mapping[str, Sequence[int]] = {"64": range(3), "128": ra
     return rows
 
 
+def section(asked: Experiment, rows: Sequence[Row]) -> str:
+    return verdicts.section(analysed(asked, rows))
+
+
+def as_data(asked: Experiment, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    found = analysed(asked, rows)
+    return verdicts.as_data(found.verdicts, found.scores.columns)
+
+
 def test_the_verdicts_of_a_report_are_the_golden_ones():
-    assert_golden(verdicts.section(experiment(*CLAIMS, paper=PAPER), full_table()) + "\n", GOLDEN)
+    assert_golden(section(experiment(*CLAIMS, paper=PAPER), full_table()) + "\n", GOLDEN)
 
 
 def test_verdicts_can_be_plain_values():
-    found = verdicts.as_data(experiment(*CLAIMS, paper=PAPER), full_table())
+    found = as_data(experiment(*CLAIMS, paper=PAPER), full_table())
     assert [item["verdict"] for item in found][:3] == ["supported", "not supported", "supported"]
     assert found[0]["effect"] == pytest.approx(2.067, abs=0.001)
     assert found[0]["low"] < found[0]["effect"] < found[0]["high"]
@@ -71,26 +82,26 @@ def test_verdicts_can_be_plain_values():
 
 
 def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_shown():
-    text = verdicts.section(experiment(*CLAIMS, paper=PAPER), table(VALUES))
+    text = section(experiment(*CLAIMS, paper=PAPER), table(VALUES))
     assert "**Not run** (no run with embedding_size=128 has race): " in text
     assert "Standard deviations" not in text
 
 
 def test_one_fine_tuning_per_run_does_not_separate_the_sources_of_spread():
-    assert "Standard dev" not in verdicts.section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": [1]}))
-    text = verdicts.section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": range(3)}))
+    assert "Standard dev" not in section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": [1]}))
+    text = section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": range(3)}))
     assert "- `next-paragraph`, embedding_size=64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
 
 
 def test_alarms_of_the_runs_are_shown_with_the_verdict():
     rows = table(VALUES, alarms=(SOP_ALARM,))
-    text = verdicts.section(experiment(CLAIMS[0]), rows)
+    text = section(experiment(CLAIMS[0]), rows)
     assert "Alarms: All 6 runs: SOP at chance." in text
-    assert "Alarms" not in verdicts.section(experiment(CLAIMS[0]), table(VALUES))
+    assert "Alarms" not in section(experiment(CLAIMS[0]), table(VALUES))
 
 
 def test_a_verdict_without_evidence_has_a_reason_and_no_number_of_seeds():
-    text = verdicts.section(experiment(CLAIMS[7]), table({"64": [50.0, 50.1, 50.2]}, "sop_accuracy"))
+    text = section(experiment(CLAIMS[7]), table({"64": [50.0, 50.1, 50.2]}, "sop_accuracy"))
     assert "**Not learnt** (no row is clearly above 55 %: the best, embedding_size=64, is at 50.1 %): " in text
     assert "seeds would decide" not in text
 
@@ -98,7 +109,7 @@ def test_a_verdict_without_evidence_has_a_reason_and_no_number_of_seeds():
 def test_a_difference_of_the_papers_cells_is_exact_and_rounded_half_up_as_the_paper_does():
     rows = losses_table("squad2", nsp=50.0, sop=50.0)
     # 80.0/77.1 and 77.2/74.6: 78.55 - 75.90.
-    assert "paper +2.7." in verdicts.section(experiments.named("sop-vs-nsp"), rows)
+    assert "paper +2.7." in section(experiments.named("sop-vs-nsp"), rows)
 
 
 def losses_table(metric: str, **means: float) -> list[Row]:
@@ -111,8 +122,7 @@ def losses_table(metric: str, **means: float) -> list[Row]:
 def test_with_enough_seeds_for_the_papers_effect_the_measured_one_is_called_smaller():
     values = {"64": [80.0, 81.0, 82.0], "128": [80.1, 81.0, 82.1]}
     enough, few = (
-        verdicts.section(experiment(CLAIMS[0], paper={"64": "79.0", "128": cell}), table(values))
-        for cell in ("84.0", "79.1")
+        section(experiment(CLAIMS[0], paper={"64": "79.0", "128": cell}), table(values)) for cell in ("84.0", "79.1")
     )
     assert "These 3 seeds were enough for an effect of the paper's size; the measured one is smaller" in enough
     assert "5 seeds would decide an effect of the paper's size" in few
@@ -121,38 +131,38 @@ def test_with_enough_seeds_for_the_papers_effect_the_measured_one_is_called_smal
 def test_an_effect_beyond_a_margin_is_not_called_smaller_than_the_papers():
     values = {"64": [80.0, 81.0, 82.0], "128": [79.5, 80.6, 81.5]}
     within = claim("within", row=row("64"), of=row("128"), margin=0.5)
-    text = verdicts.section(experiment(within, paper={"64": "80.1", "128": "80.0"}), table(values))
+    text = section(experiment(within, paper={"64": "80.1", "128": "80.0"}), table(values))
     assert "These 3 seeds were enough for an effect of the paper's size; the measured one is less clear" in text
 
 
 def test_a_replacement_task_is_named_in_the_average():
-    text = verdicts.section(experiment(CLAIMS[0]), full_table())
+    text = section(experiment(CLAIMS[0]), full_table())
     assert "Tasks of the corpus stand in for official ones: `next-paragraph` for `race`." in text
 
 
 def test_the_papers_noise_is_shown_only_for_downstream_claims():
     own_noise = "The paper's own noise"
-    assert own_noise in verdicts.section(experiment(CLAIMS[0]), full_table())
-    assert own_noise not in verdicts.section(experiment(CLAIMS[7]), full_table())
+    assert own_noise in section(experiment(CLAIMS[0]), full_table())
+    assert own_noise not in section(experiment(CLAIMS[7]), full_table())
 
 
 def test_a_verdict_on_speed_notes_that_its_runs_were_not_made_side_by_side():
     where_to = "`albert-lab speed --report` measures rows side by side"
-    assert where_to in verdicts.section(experiment(CLAIMS[8]), full_table())
-    assert where_to not in verdicts.section(experiment(CLAIMS[0]), full_table())
+    assert where_to in section(experiment(CLAIMS[8]), full_table())
+    assert where_to not in section(experiment(CLAIMS[0]), full_table())
 
 
 def test_companions_are_separate_lines_that_name_their_claim():
     rows = table(VALUES)
     for each in rows:
         each.runs[:] = [with_numbers(run, {"mlm_loss": 5.0 - run.numbers["average"] / 100}) for run in each.runs]
-    text = verdicts.section(experiment(CLAIMS[7], CLAIMS[0]), rows)
+    text = section(experiment(CLAIMS[7], CLAIMS[0]), rows)
     found = [line for line in text.splitlines() if line.startswith("- Claim ")]
     assert len(found) == 1
     assert found[0].startswith("- Claim 2. **Supported**: `mlm_log_likelihood` 128 above 64: 128 − 64 = +0.0207 [")
     assert "nats per token, 3 seeds paired" in found[0]
-    assert "not the paper's and do not count above" in text
-    assert len(verdicts.companions_as_data(experiment(CLAIMS[0]), rows)) == 1
+    assert "by other measures, which do not count above" in text
+    assert len(analysed(experiment(CLAIMS[0]), rows).companions) == 1
 
 
 def test_tasks_of_the_average_at_their_floor_are_named_and_rows_are_counted():
@@ -163,9 +173,9 @@ def test_tasks_of_the_average_at_their_floor_are_named_and_rows_are_counted():
             with_numbers(run, {"race": scored(25.0, 25.0), "sst2": scored(high + 0.1 * run.seed - 0.1, 50.0, 10**6)})
             for run in each.runs
         ]
-    text = verdicts.section(experiment(CLAIMS[0]), rows)
+    text = section(experiment(CLAIMS[0]), rows)
     assert "of constant answers: `sst2` in 3 of 4 rows; `race` in every row." in text
-    few = verdicts.section(experiment(CLAIMS[0]), rows[:2])
+    few = section(experiment(CLAIMS[0]), rows[:2])
     assert "of constant answers: `sst2` in embedding_size=128; `race` in every row." in few
 
 
@@ -173,7 +183,7 @@ def test_rows_without_a_task_are_not_counted_at_its_floor():
     rows = table(VALUES)
     for each in rows[:2]:
         each.runs[:] = [with_numbers(run, {"race": scored(25.0 + 0.1 * run.seed, 25.1, 10**6)}) for run in each.runs]
-    text = verdicts.section(experiment(CLAIMS[0]), rows)
+    text = section(experiment(CLAIMS[0]), rows)
     assert "of constant answers: `race` in all 2 rows that have it." in text
 
 
@@ -185,7 +195,7 @@ def test_speeds_of_different_machines_are_not_compared():
                 toy_run(run.name, run.seed, run.numbers, processor=machines[(place + run.seed) % len(machines)])
                 for run in each.runs
             ]
-        (found,) = verdicts.as_data(experiment(CLAIMS[8]), rows)
+        (found,) = as_data(experiment(CLAIMS[8]), rows)
         return found["verdict"], found["reason"]
 
     assert decision("slow, 2 cores")[0] == "supported"
@@ -197,5 +207,5 @@ def test_speeds_of_different_machines_are_not_compared():
 
 def test_the_section_ends_with_the_agreement_with_the_papers_scores():
     rows = losses_table("race", nsp=30.0, sop=35.0)
-    last = verdicts.section(experiments.named("sop-vs-nsp"), rows).split("\n\n")[-1]
+    last = section(experiments.named("sop-vs-nsp"), rows).split("\n\n")[-1]
     assert last.startswith("Order of rows: of 1 comparison of two rows by one score, 1 (100 %")

@@ -7,6 +7,7 @@ from toy import toy_overrides
 from toy_tasks import toy_task
 
 from albert_lab import paths
+from albert_lab.analysis.analysis import analyse
 from albert_lab.report import report
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import reported, results, states
@@ -38,7 +39,8 @@ def written(experiment, items) -> dict[str, str]:
     """The files of the report on finished runs."""
     assert sweep.execute(items, sweep.Options()).code == 0
     folder = paths.reports() / planning.report_place(items[0].point.config) / experiment.name
-    report.write(folder, collect(experiment, items, sweep.Outcome(), "albert-lab toy", folder, lambda _line: None))
+    study = collect(experiment, items, sweep.Outcome(), "albert-lab toy", folder, lambda _line: None)
+    report.write(folder, analyse(study))
     return {file.name: file.read_text() for file in folder.rglob("*.*") if file.suffix in (".csv", ".md", ".json")}
 
 

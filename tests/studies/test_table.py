@@ -2,6 +2,7 @@ import statistics
 from decimal import Decimal
 
 import pytest
+from planted import analysed
 from records import scored, toy_column, toy_finetuning, toy_run
 
 from albert_lab.report.markdown import scores_table
@@ -37,7 +38,7 @@ def test_the_papers_average_is_recomputed_from_its_cells(name, row):
 def test_a_score_of_one_run_alone_has_the_interval_of_that_run():
     runs = [toy_run("one", 0, {}), toy_run("other", 1, {"race": scored(40.0, low=37.0, high=43.0)})]
     row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
-    text = scores_table(experiment.named("sop-vs-nsp"), ["inter_sentence"], [row], [Column("race", "RACE", "race")])
+    text = scores_table(analysed(experiment.named("sop-vs-nsp"), [row]), [Column("race", "RACE", "race")])
     assert " 40.0 [37.0, 43.0] |" in text
 
 

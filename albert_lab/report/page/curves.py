@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import MaxNLocator
 
+from albert_lab.analysis.analysis import Analysis
 from albert_lab.figures.charts import ALONG, AXES, along, constant
 from albert_lab.figures.data import FigureData, curve_of, figure_data
 from albert_lab.figures.drawing import COLOURS, LINES
 from albert_lab.report.page.html import PageSection, render
-from albert_lab.studies.study import Study
 
 # The inside of a panel, in units of its drawing.
 LEFT, TOP, RIGHT, BOTTOM = 44, 8, 352, 190
@@ -55,7 +55,7 @@ class Panel:
     curves: Sequence[Curve]
 
 
-def sections(found: Study) -> list[PageSection]:
+def sections(found: Analysis) -> list[PageSection]:
     """The section of a report's page with every run's learning curve; empty if nothing was recorded."""
     study = figure_data(found)
     runs = _runs(study)

@@ -5,13 +5,15 @@ import pytest
 from records import toy_curve_point
 from toy_reports import toy_report
 
+from albert_lab.analysis.analysis import analyse
+from albert_lab.report import report
 from albert_lab.report.page import curves
 from albert_lab.runs.reported import CurvePoint
 from albert_lab.studies import experiment, study
 
 
 def section_of(folder):
-    (section,) = curves.sections(study.read(folder))
+    (section,) = curves.sections(report.read(folder))
     return str(section.body)
 
 
@@ -106,7 +108,7 @@ def test_with_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
 
 def test_without_any_curve_there_is_no_section(folder):
     rewrite(folder, lambda _run, _curve: [])
-    assert curves.sections(study.read(folder)) == []
+    assert curves.sections(report.read(folder)) == []
 
 
 def test_names_are_escaped(folder):
@@ -118,6 +120,6 @@ def test_names_are_escaped(folder):
         else point
         for point in found.points
     ]
-    text = str(curves.sections(replace(found, points=points))[0].body)
+    text = str(curves.sections(analyse(replace(found, points=points)))[0].body)
     assert "<b>" not in text
     assert "&lt;b&gt;sop&lt;/b&gt;" in text

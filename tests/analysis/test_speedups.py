@@ -1,7 +1,7 @@
 import pytest
 from records import toy_record, toy_run
 
-from albert_lab.report.speedups import are_of_different_hardware, speedups
+from albert_lab.analysis.speedups import are_of_different_hardware, speedups
 from albert_lab.runs.results import INFERENCE_SPEED
 from albert_lab.studies.table import Row
 

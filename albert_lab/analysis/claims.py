@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Literal
 
 from albert_lab.analysis import looks
+from albert_lab.analysis.alarms import RowAlarm, held_out
 from albert_lab.analysis.papers_numbers import papers_effect
+from albert_lab.analysis.speedups import are_of_different_hardware
+from albert_lab.analysis.statistics import Estimate, holm, seeds_needed
+from albert_lab.analysis.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
 from albert_lab.measures import catalog
-from albert_lab.report.alarms import RowAlarm, held_out
-from albert_lab.report.speedups import are_of_different_hardware
-from albert_lab.report.statistics import Estimate, holm, seeds_needed
-from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
 from albert_lab.runs.layer_numbers import LAYER_NUMBERS
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
 from albert_lab.studies.checks import AtChance, Claim
@@ -186,7 +186,7 @@ class _Evidence:
         return self.n >= FEWEST_SEEDS and (not self.not_learnt or can_deny)
 
 
-def decide(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[Verdict]:
+def decide(experiment: Experiment, scores: TableScores, plan: SeedPlan | None = None) -> list[Verdict]:
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
     Supported: the claim's p-value is below the level of its look after the correction; without a plan, below ALPHA.
@@ -197,13 +197,13 @@ def decide(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None =
 
     Args:
         experiment: its claims, and the paper's cells.
-        table: the rows of the experiment's table.
+        scores: the rows of the experiment's table.
         plan: the plan of seeds of the study.
     """
-    return _decide(experiment.claims, experiment, TableScores(table), plan)
+    return _decide(experiment.claims, experiment, scores, plan)
 
 
-def companions(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | None = None) -> list[Verdict]:
+def companions(experiment: Experiment, scores: TableScores, plan: SeedPlan | None = None) -> list[Verdict]:
     """Verdicts on the claims about the downstream average by other measures of the same rows, as a separate family.
 
     None of them is the paper's metric: the average without tasks that no row has learnt, if there are any; minus the
@@ -212,7 +212,6 @@ def companions(experiment: Experiment, table: Sequence[Row], plan: SeedPlan | No
 
     Source: Magnusson et al., DataDecide (2025, arXiv 2504.11393): likelihoods are the most informative at small scales.
     """
-    scores = TableScores(table)
     measures = [AVERAGE_LEARNT] if scores.unlearnt_tasks and scores.learnt_tasks else []
     measures += [MLM_LIKELIHOOD, AVERAGE_LIKELIHOOD]
     known = [measure for measure in measures if any(scores.sample(row, measure) for row in scores.table)]

@@ -1,18 +1,20 @@
 import numpy as np
 import pytest
+from planted import analysed
 from records import scored, toy_column, toy_finetuning, toy_run
 
-from albert_lab.answers import Answers, pack
-from albert_lab.report.table_scores import (
+from albert_lab.analysis.table_scores import (
     AVERAGE_LEARNT,
     AVERAGE_LIKELIHOOD,
     MLM_LIKELIHOOD,
     OVER_SEGMENTS,
     TableScores,
 )
-from albert_lab.report.verdicts import members_at_floor
+from albert_lab.answers import Answers, pack
+from albert_lab.report.verdicts import tasks_at_floor
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.score import Score
+from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
 
 FLOORS: dict[str, float] = dict(zip(AVERAGED, (3.0, 50.0, 37.0, 50.0, 25.0), strict=True))
@@ -84,9 +86,9 @@ def test_the_second_average_leaves_out_tasks_that_no_row_has_learnt():
     assert here.unlearnt_tasks == ("squad2",)
     learnt = sum(FLOORS[task] + 20 for task in AVERAGED if task != "squad2") / 4
     assert list(here.sample(table[0], AVERAGE_LEARNT).values()) == pytest.approx([learnt - 0.1, learnt, learnt + 0.1])
-    text = members_at_floor(here)
+    text = tasks_at_floor(analysed(experiment.named("sharing"), table))
     assert text.endswith("constant answers: `squad2` in every row; `race` in row=1.")
-    assert members_at_floor(TableScores(rows(ALL))) == ""
+    assert tasks_at_floor(analysed(experiment.named("sharing"), rows(ALL))) == ""
 
 
 def test_a_likelihood_is_minus_a_loss_and_the_averages_needs_every_task():

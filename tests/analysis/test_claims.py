@@ -5,12 +5,12 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from planted import EMBEDDING_SIZES, claim, experiment, noisy, row, table
+from planted import EMBEDDING_SIZES, claim, companions, decide, experiment, noisy, row, table
 from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
 
+from albert_lab.analysis.claims import Decision, Verdict
 from albert_lab.analysis.papers_numbers import papers_effect, printed
-from albert_lab.report.claims import Decision, Verdict, companions, decide
-from albert_lab.report.statistics import power
+from albert_lab.analysis.statistics import power
 from albert_lab.runs.reported import AVERAGED
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.table import Row

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from albert_lab.report.examples import ExampleScores, example_variance
+from albert_lab.analysis.examples import ExampleScores, example_variance
 
 SEEDS = (0, 1, 2, 3)
 

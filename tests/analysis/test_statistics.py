@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.multitest import multipletests
 
-from albert_lab.report.statistics import (
+from albert_lab.analysis.statistics import (
     Components,
     Estimate,
     PooledSpread,

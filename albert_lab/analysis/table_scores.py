@@ -7,11 +7,11 @@ from statistics import fmean
 
 import numpy as np
 
+from albert_lab.analysis.examples import ExampleScores, example_variance
+from albert_lab.analysis.statistics import Estimate, PooledSpread, Sample
 from albert_lab.answers import unpack
 from albert_lab.measures.catalog import of_kind, units
 from albert_lab.measures.measure import Difference
-from albert_lab.report.examples import ExampleScores, example_variance
-from albert_lab.report.statistics import Estimate, PooledSpread, Sample
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.score import Score, loss_name
 from albert_lab.studies.claim import Labels, name

@@ -1,0 +1,144 @@
+"""The analysis of a study: everything that a report says of it, as values. Each is computed once, when it is needed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from albert_lab.analysis import agreement, alarms, claims, learnt
+from albert_lab.analysis.agreement import Agreement
+from albert_lab.analysis.alarms import RowAlarm, TaskAlarm
+from albert_lab.analysis.claims import Verdict
+from albert_lab.analysis.learnt import Learnt
+from albert_lab.analysis.statistics import Components, components
+from albert_lab.analysis.table_scores import TableScores
+from albert_lab.runs import regime
+from albert_lab.runs.regime import Quantity
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.study import Study
+from albert_lab.studies.table import Column, Row, intrinsic_columns, task_columns
+
+
+@dataclass(frozen=True)
+class TaskAtFloor:
+    """A task of the average that rows have not learnt: these rows, of all that have the task."""
+
+    task: str
+    rows: tuple[Row, ...]
+    of: int
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The spread of a claimed score of one row by its sources: pre-training and fine-tuning."""
+
+    task: str
+    row: Row
+    spread: Components
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A study and the rows of its table, with all that follows from them. Frozen; nothing in it is text."""
+
+    study: Study
+    rows: Sequence[Row]
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment of the study."""
+        return self.study.experiment
+
+    @property
+    def axes(self) -> list[str]:
+        """The axes of the table."""
+        return self.study.axes
+
+    @cached_property
+    def finished(self) -> list[ReportedRun]:
+        """The runs of the rows, each once."""
+        return list({run.name: run for row in self.rows for run in row.runs}.values())
+
+    @cached_property
+    def held_out(self) -> list[Column]:
+        """The columns of the scores on held-out documents."""
+        return intrinsic_columns(self.experiment)
+
+    @cached_property
+    def tasks(self) -> list[Column]:
+        """The columns of the scores after fine-tuning; empty if nothing was fine-tuned."""
+        return task_columns(self.experiment, self.rows)
+
+    @cached_property
+    def scores(self) -> TableScores:
+        """The columns of the table as samples over seeds."""
+        return TableScores(self.rows)
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """A verdict for each claim of the experiment."""
+        return claims.decide(self.experiment, self.scores, self.study.plan)
+
+    @cached_property
+    def companions(self) -> list[Verdict]:
+        """The verdicts by measures that are not the paper's."""
+        return claims.companions(self.experiment, self.scores, self.study.plan)
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """The agreement of the order of its rows with the paper's."""
+        return agreement.agreement(self.experiment, self.scores)
+
+    @cached_property
+    def row_alarms(self) -> list[RowAlarm]:
+        """The alarms of rows on their held-out scores."""
+        return alarms.held_out(self.rows)
+
+    @cached_property
+    def task_alarms(self) -> list[TaskAlarm]:
+        """The alarms of fine-tuned tasks."""
+        return alarms.of_tasks(self.tasks, self.rows)
+
+    @cached_property
+    def learnt(self) -> list[Learnt]:
+        """What each row learnt of the two sentence tasks."""
+        return learnt.learnt(self.held_out, self.scores)
+
+    @cached_property
+    def regime(self) -> list[Quantity]:
+        """The regime of its runs, each quantity as a range over them; empty if no run is finished."""
+        return regime.together([regime.of_record(run.record) for run in self.finished]) if self.finished else []
+
+    @cached_property
+    def tasks_at_floor(self) -> list[TaskAtFloor]:
+        """The tasks of the average that some rows have not learnt."""
+        found = []
+        for task in self.scores.tasks:
+            if low := self.scores.at_floor(task):
+                having = [row for row in self.rows if self.scores.sample(row, task)]
+                found.append(TaskAtFloor(task, tuple(low), len(having)))
+        return found
+
+    @cached_property
+    def sources(self) -> list[Sources]:
+        """The sources of the spread of each claimed task, if any run was fine-tuned on it with several seeds."""
+        metrics = {claim.metric for claim in self.experiment.claims}
+        if not any(len(column.finetunings) > 1 for run in self.finished for column in run.columns):
+            return []
+        found = []
+        for column, task in self.scores.columns.items():
+            for row in self.rows if column in metrics else ():
+                tuned = [each for run in row.runs for each in run.columns if each.column == column]
+                spread = components([[record.best.main.value for record in each.finetunings] for each in tuned])
+                if spread.pretraining is not None or spread.finetuning is not None:
+                    found.append(Sources(task, row, spread))
+        return found
+
+
+def analyse(study: Study) -> Analysis:
+    """The analysis of a study.
+
+    Raises:
+        ConfigError: runs that were scored on different held-out sets.
+    """
+    return Analysis(study, study.rows)

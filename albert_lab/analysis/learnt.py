@@ -1,0 +1,89 @@
+"""What each row learnt of the pair measures, next to their floors."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
+
+from albert_lab.analysis.table_scores import OVER_SEGMENTS, TableScores
+from albert_lab.measures.catalog import of_kind
+from albert_lab.measures.measure import TokenMeasure
+from albert_lab.score import BAGS, CHANCE, Floor, exceeds, wilson
+from albert_lab.studies.table import Column, Row
+
+
+@dataclass(frozen=True)
+class FurtherFloor:
+    """A floor other than chance, its score in percent, and whether a row is above it by the errors of both."""
+
+    floor: Floor
+    bound: float
+    is_below: bool
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The mean of a row in one pair measure, in the measure's unit, with its 95 % interval over seeds and answers.
+
+    Attributes:
+        row: the row.
+        column: the measure.
+        mean, low, high: the mean and its interval.
+        place: where the whole interval is: above, at or below chance (zero for a measure in points).
+        floors: the other floors of a score above chance.
+    """
+
+    row: Row
+    column: Column
+    mean: float
+    low: float
+    high: float
+    place: Literal["above", "at", "below"]
+    floors: tuple[FurtherFloor, ...] = ()
+
+
+def learnt(columns: Sequence[Column], scores: TableScores) -> list[Learnt]:
+    """What each row of a table learnt of each pair measure; nothing for a row without the score."""
+    of_tokens = [measure.name for measure in of_kind(TokenMeasure)]
+    of_pairs = [column for column in columns if column.key not in of_tokens]
+    return [_of(scores, row, column) for row in scores.table for column in of_pairs if row.having(column.key)]
+
+
+def _of(scores: TableScores, row: Row, column: Column) -> Learnt:
+    found = [run.scores[column.key] for run in row.having(column.key)]
+    mean, n = fmean(score.value for score in found), found[0].n
+    low, high = _interval(scores, row, column, n)
+    floor = max(score.floor for score in found)
+    if low <= floor:
+        return Learnt(row, column, mean, low, high, "below" if high < floor else "at")
+    floors = []
+    for name in found[0].floors if column.unit == "%" else ():
+        if name != CHANCE:
+            bound = max(score.floors.get(name, score.floor) for score in found)
+            is_below = exceeds(mean, low, bound, n) if name == BAGS else _gain(scores, row, column.key) > 0
+            floors.append(FurtherFloor(name, bound, is_below))
+    return Learnt(row, column, mean, low, high, "above", tuple(floors))
+
+
+def _gain(scores: TableScores, row: Row, column: str) -> float:
+    """The lower end of the 95 % interval of a row's gain over each segment by itself in points, pair by pair."""
+    found = scores.estimate([(1.0, row)], f"{column}{OVER_SEGMENTS}").interval
+    singles = [score.over_segments for run in row.having(column) if (score := run.scores[column]).over_segments]
+    return found[0] if found else min((low for low, _ in singles), default=-math.inf)
+
+
+def _interval(scores: TableScores, row: Row, column: Column, n: int) -> tuple[float, float]:
+    """The 95 % interval of a row's mean: that of the verdicts, but at least as wide as Wilson's over n answers.
+
+    All seeds answer the same questions, so seeds that agree do not increase their number.
+    """
+    found = scores.estimate([(1.0, row)], column.key)
+    if column.unit == "points":
+        (single, *_) = [run.scores[column.key] for run in row.having(column.key)]
+        ends = found.interval or (single.low, single.high)
+        return ends[0] if ends[0] is not None else found.value, ends[1] if ends[1] is not None else found.value
+    low, high = wilson(found.value / 100 * n, n)
+    if found.interval:
+        low, high = min(low, found.interval[0]), max(high, found.interval[1])
+    return max(0.0, low), min(100.0, high)

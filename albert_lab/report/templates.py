@@ -1,0 +1,21 @@
+"""Markdown from templates, which hold the prose of reports and compute nothing."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+FOLDER = Path(__file__).parent / "templates"
+
+
+def fill(template: str, **values: object) -> str:
+    """A filled template, with single empty lines between its paragraphs."""
+    text = _environment().get_template(template).render(**values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+@cache
+def _environment() -> Environment:
+    # Not escaped: the Markdown of a report is made a page by report/page/html.py, which escapes HTML in it.
+    return Environment(loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
