@@ -123,10 +123,11 @@ def _planned(point: Point, tasks: dict[str, str], reports: Iterable[Path], seeds
 
 
 def seed_plan(planned: Sequence[PlannedPoint], overrides: Sequence[str]) -> SeedPlan:
-    """The plan of a study's seeds: that of its scale, or a single look at the seeds that the overrides give."""
+    """The plan of a study's seeds: that of its scale, or one look at those of the experiment or the overrides."""
     seeds = list(dict.fromkeys(item.point.config.seed for item in planned))
     config = planned[0].point.config
-    looks = (len(seeds),) if "seed" in axes(overrides) else config.scale.looks
+    is_planned = tuple(seeds) == config.scale.seeds and "seed" not in axes(overrides)
+    looks = config.scale.looks if is_planned else (len(seeds),)
     return SeedPlan(seeds=tuple(seeds), looks=looks)
 
 
