@@ -412,7 +412,7 @@ def _check_stage(stage: LengthStage, length: int, batch_size: int) -> None:
     if abs(tokens - round(tokens)) > 1e-6 or tokens < MIN_SEQUENCE_LENGTH:
         raise ValueError(
             f"length_schedule: fraction={stage.fraction:g} of max_sequence_length={length} is {tokens:g} tokens;"
-            f" a whole number from {MIN_SEQUENCE_LENGTH} is needed"
+            f" a whole number from {MIN_SEQUENCE_LENGTH} is needed, or length_schedule=constant"
         )
     if abs(sequences - round(sequences)) > 1e-6:
         raise ValueError(

@@ -156,7 +156,8 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
     before = dict(content["corpus"])
     keys = [override.key_or_group for override in parse(overrides)] if overrides else []
     own_scale = [] if "scale" in keys else [f"scale={opened.config.scale.name}"]
-    composed = load([*own_scale, *overrides]).model_dump(mode="json")
+    composed = load([*own_scale, *overrides, "length_schedule=constant"]).model_dump(mode="json")
+    content["length_schedule"] = composed["length_schedule"]  # held-out text has one length
     for key in sorted(keys, key=lambda key: key.count(".")):  # groups before the keys in them
         section, *rest = key.split(".")
         if section not in SETTABLE:

@@ -132,7 +132,7 @@ def _configure(
                 " albert_lab.load opens the folder all the same"
             )
     flags = tokenizer_files.read_flags(folder)
-    content = load(overrides).model_dump(mode="json")
+    content = load(["length_schedule=constant", *overrides]).model_dump(mode="json")
     given = {override.key_or_group for override in parse(overrides)} if overrides else set()
     decided: dict[str, Any] = {
         "model": {

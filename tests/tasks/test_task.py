@@ -219,7 +219,7 @@ def test_lengths_never_exceed_the_pretraining_length():
     assert (fitted.max_sequence_length, fitted.question_length, fitted.stride) == (64, 8, 16)
     assert task.fitted(config.load(["scale=paper"])) == task.at("paper")
     with pytest.raises(ConfigError, match="max_sequence_length=8 of the run is too short for squad2"):
-        task.fitted(config.load(["scale=laptop", "max_sequence_length=8"]))
+        task.fitted(config.load(["scale=laptop", "length_schedule=constant", "max_sequence_length=8"]))
 
 
 def test_settings_of_an_unknown_scale_are_refused():
