@@ -99,7 +99,7 @@ def ladder(
     from albert_lab.machine import jobs_at_once
     from albert_lab.report import ladder as report
     from albert_lab.studies import ladder as ladders
-    from albert_lab.studies import ladder_cost, ladder_results, planning, rates, sweep
+    from albert_lab.studies import ladder_cost, ladder_results, planning, rates, recorded, sweep
 
     check_views(dry_run=dry_run, list_folders=False, on=on)
     launcher, rest = take(overrides or [], slurm, detach=detach)
@@ -139,6 +139,7 @@ def ladder(
     if not results.runs:
         note("no run is finished: no report")
         raise typer.Exit(outcome.code)
+    recorded.set_aside(folder, list(results.runs.values()), note)
     written = report.write(folder, results)
     print(report.as_json(results) if as_json else report.as_text(results))
     note(f"report: {written}")

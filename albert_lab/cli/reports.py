@@ -65,10 +65,11 @@ def publish(
     Runs of published reports count as finished in later studies.
     """
     from albert_lab.report.publish import publish
-    from albert_lab.studies import study
+    from albert_lab.studies import ladder_results, study
 
     for folder in folders:
-        study.read(folder)  # nothing is published if one of them is no report
+        read = ladder_results.read if ladder_results.holds(folder) else study.read
+        read(folder)  # nothing is published if one of them is no report
     for folder in folders:
         print(publish(folder, to or paths.published(), replace=replace))
 

@@ -4,9 +4,9 @@ import shutil
 from pathlib import Path
 
 from albert_lab.errors import ConfigError, DamagedFileError
-from albert_lab.report import overview, report
+from albert_lab.report import ladder, overview, report
 from albert_lab.storage import replacing, writing
-from albert_lab.studies import side_by_side, study
+from albert_lab.studies import ladder_results, side_by_side, study
 
 
 def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
@@ -22,11 +22,12 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     Raises:
         ConfigError: not a report, a link in it, published runs would be removed, or the target is inside the report.
     """
+    if ladder_results.holds(folder):
+        return _publish_ladder(folder, root, replace=replace)
     found = study.read(folder)
     target = root / f"{found.scale}-{found.corpus}" / folder.resolve().name
     if target.resolve() != folder.resolve():
-        if target.resolve().is_relative_to(folder.resolve()):
-            raise ConfigError(f"{target} is inside the report itself: name a folder outside of {folder}")
+        _refuse_inside(target, folder)
         is_damaged = replace and _is_damaged(target)
         if target.exists() and not is_damaged:
             here = {run.name: run.identities for run in found.runs}
@@ -39,14 +40,39 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
                     " all the same"
                 )
         throughput = None if is_damaged or side_by_side.read(folder) else side_by_side.read(target)
-        _refuse_links(folder)
-        with writing(target), replacing(target) as partial:
-            shutil.copytree(folder, partial)
+        _copy(folder, target)
         if throughput:
             side_by_side.write(target, throughput)
     written = report.rebuild(target)
     overview.write(root)
     return written
+
+
+def _publish_ladder(folder: Path, root: Path, *, replace: bool) -> Path:
+    found = ladder_results.read(folder)
+    config = next(iter(found.runs.values())).record.config
+    target = root / f"{config.scale.name}-{config.corpus.name}" / folder.resolve().name
+    if target.resolve() != folder.resolve():
+        _refuse_inside(target, folder)
+        if target.exists() and not replace:
+            lacking = len(ladder_results.read(target).runs.keys() - found.runs.keys())
+            if lacking:
+                raise ConfigError(
+                    f"{target} has {lacking} runs that {folder} lacks; --replace publishes it all the same"
+                )
+        _copy(folder, target)
+    return ladder.rebuild(target)
+
+
+def _refuse_inside(target: Path, folder: Path) -> None:
+    if target.resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(f"{target} is inside the report itself: name a folder outside of {folder}")
+
+
+def _copy(folder: Path, target: Path) -> None:
+    _refuse_links(folder)
+    with writing(target), replacing(target) as partial:
+        shutil.copytree(folder, partial)
 
 
 def _is_damaged(folder: Path) -> bool:

@@ -6,9 +6,10 @@ import pytest
 from toy_ladder import growing, toy_ladder
 
 from albert_lab.analysis.ladder import analyse
-from albert_lab.errors import DamagedFileError
+from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.figures import ladder as figures
 from albert_lab.report import ladder as report
+from albert_lab.report.publish import publish
 from albert_lab.studies import ladder_results
 
 
@@ -106,3 +107,15 @@ def test_damaged_results_are_refused_by_a_reader_and_replaced_by_the_command(tmp
     assert ladder_results.earlier(tmp_path) is None
     with pytest.raises(DamagedFileError, match=r"ladder.json"):
         report.rebuild(tmp_path)
+
+
+def test_a_published_ladder_keeps_runs_that_a_later_one_lacks(tmp_path, empty_figures):
+    whole, part = tmp_path / "whole" / "ladder", tmp_path / "part" / "ladder"
+    report.write(whole, toy_ladder(growing))
+    report.write(part, toy_ladder(growing, rungs=4))
+    published = publish(whole, tmp_path / "public")
+    assert published.read_text() == (whole / "report.md").read_text()
+    with pytest.raises(ConfigError, match=r"has 6 runs that .* lacks; --replace"):
+        publish(part, tmp_path / "public")
+    publish(part, tmp_path / "public", replace=True)
+    assert len(ladder_results.read(published.parent).runs) == 24
