@@ -9,7 +9,7 @@ from albert_lab.analysis.claims import Decision
 from albert_lab.cost.estimate import duration
 from albert_lab.report import agreement, alarms, verdicts
 from albert_lab.report.collection import Collection, Entry, read
-from albert_lab.report.markdown import MISSING, as_table, number, scores_table
+from albert_lab.report.markdown import MISSING, as_table, escape_tags, number, scores_table
 from albert_lab.report.report import REPORT
 from albert_lab.report.templates import fill
 from albert_lab.storage import write_atomically
@@ -31,7 +31,7 @@ def write(root: Path) -> Path:
         if folder.is_dir():
             pages[folder / PAGE] = render_one(collection, folder)
     for file, text in pages.items():
-        write_atomically(file, text)
+        write_atomically(file, escape_tags(text))
     return root / PAGE
 
 
