@@ -333,7 +333,7 @@ class MachineConfig(Section):
     """Technical settings of a run; they must not change its results beyond rounding."""
 
     device: Literal["auto", "cpu", "cuda"]
-    precision: Literal["auto", "bf16", "fp32"]
+    precision: Literal["auto", "bf16", "fp16", "tf32", "fp32"]
     memory_check: bool
     compile: bool
     processes: int = PositiveInt

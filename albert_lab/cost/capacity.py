@@ -73,7 +73,7 @@ def micro_batch_size(config: RunConfig, device: str, precision: str, processes: 
     Args:
         config: of a run.
         device: the kind of device, cpu or cuda.
-        precision: bf16 or fp32.
+        precision: of forward passes.
         processes: the number of processes.
         usable_bytes: the memory that each of them can use.
     """

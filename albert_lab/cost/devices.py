@@ -11,6 +11,7 @@ from albert_lab.config.schema import MachineConfig
 from albert_lab.errors import ConfigError
 
 CPU = "cpu"
+FILE = Path(__file__).with_name("devices.yaml")
 
 
 class _DevicePart(BaseModel):
@@ -18,21 +19,32 @@ class _DevicePart(BaseModel):
 
 
 class Gpu(_DevicePart):
-    """A GPU: peaks of dense matrix products (TFLOP/s), memory (GiB), and the part of its name that drivers use."""
+    """A GPU: peaks of dense matrix products (TFLOP/s), memory (GiB), and the part of its name that drivers use.
+
+    measured: the share of the peak that training at scale=gpu reaches, by precision.
+    """
 
     title: str
     names: tuple[str, ...]
     memory: float
     bf16: float | None
+    fp16: float | None = None
     fp32: float
+    measured: dict[str, float] = {}
 
     def precision(self, asked: str) -> str:
-        """The precision for a value of machine.precision on it: bf16 or fp32."""
-        return ("bf16" if self.bf16 else "fp32") if asked == "auto" else asked
+        """The precision for a value of machine.precision on it."""
+        return ("bf16" if self.bf16 else "fp16" if self.fp16 else "fp32") if asked == "auto" else asked
 
     def peak(self, precision: str) -> float:
-        """The peak FLOP/s of matrix products."""
-        return 1e12 * ((self.bf16 if precision == "bf16" else None) or self.fp32)
+        """The peak FLOP/s of matrix products; that of TF32 is half of that of bf16 on every GPU that has it."""
+        half = self.bf16 or self.fp16 or self.fp32
+        tf32 = self.bf16 / 2 if self.bf16 else self.fp32
+        return 1e12 * {"bf16": half, "fp16": half, "tf32": tf32, "fp32": self.fp32}[precision]
+
+    def share(self, precision: str) -> float:
+        """The share of the peak that training reaches, as far as it is known: measured, or assumed."""
+        return self.measured.get(precision, table().assumed_utilisation[precision])
 
     def is_called(self, name: str) -> bool:
         """Whether it is the device that torch or its driver calls by that name."""
@@ -48,7 +60,18 @@ class _Table(_DevicePart):
 @cache
 def table() -> _Table:
     """The content of devices.yaml."""
-    return _Table.model_validate(OmegaConf.to_container(OmegaConf.load(Path(__file__).with_name("devices.yaml"))))
+    return _Table.model_validate(OmegaConf.to_container(OmegaConf.load(FILE)))
+
+
+def with_share(text: str, device: str, precision: str, share: float) -> str:
+    """The text of devices.yaml with the measured share of the peak of a device."""
+    measured = table().devices[device].measured | {precision: round(share, 3)}
+    entry = ", ".join(f"{name}: {value:g}" for name, value in measured.items())
+    lines = text.splitlines(keepends=True)
+    place = next(number for number, line in enumerate(lines) if line.startswith(f"  {device}:"))
+    kept = lines[place].rstrip().removesuffix("}").partition(", measured:")[0]
+    lines[place] = f"{kept}, measured: {{{entry}}}}}\n"
+    return "".join(lines)
 
 
 def names() -> list[str]:

@@ -10,7 +10,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.model.shape import EncoderShape
 
 FLOAT32_BYTES = 4
-BF16_BYTES = 2
+HALF_BYTES = 2
 
 
 @dataclass(frozen=True)
@@ -224,8 +224,8 @@ def _precision_bytes(config: RunConfig) -> tuple[int, int]:
     A device that is left to the machine counts as a GPU, and a precision as bf16 unless the device is a CPU.
     """
     machine = config.machine
-    is_bf16 = machine.precision == "bf16" or (machine.precision == "auto" and machine.device != "cpu")
-    return (BF16_BYTES, BF16_BYTES) if is_bf16 else (FLOAT32_BYTES, 0)
+    is_half = machine.precision in ("bf16", "fp16") or (machine.precision == "auto" and machine.device != "cpu")
+    return (HALF_BYTES, HALF_BYTES) if is_half else (FLOAT32_BYTES, 0)
 
 
 def _activations_per_sequence(config: RunConfig) -> int:

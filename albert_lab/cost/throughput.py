@@ -13,7 +13,7 @@ from albert_lab.cost.parameters import masked_per_sequence
 from albert_lab.data.batches import Batch
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training.clock import synchronize
-from albert_lab.training.device import autocast, choose_device, choose_precision
+from albert_lab.training.device import autocast, choose_device, choose_precision, loss_scaler
 from albert_lab.training.fitting import usable_memory_bytes
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
@@ -99,7 +99,8 @@ class Bench:
         model = PretrainingModel.from_config(config).to(self.device)
         # A rate of 0 changes neither the weights nor the amount of work.
         optimizer = build_optimizer(model, config.optimizer, 0.0)
-        return Step(config, model, optimizer, self.device, self._autocast)
+        scaler = loss_scaler(self.precision, self.device)
+        return Step(config, model, optimizer, self.device, self._autocast, scaler=scaler)
 
     def _train_once(self) -> None:
         self._model.train()
@@ -112,7 +113,7 @@ class Bench:
 
     def _best_matrix(self) -> tuple[torch.Tensor, float]:
         """The square matrix of the size with the fastest products, and their FLOP/s."""
-        dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.precision, torch.float32)
         found = []
         for size in MATRIX_SIZES[self.device.type]:
             matrix = torch.full((size, size), 1 / size, dtype=dtype, device=self.device)

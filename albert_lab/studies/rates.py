@@ -61,7 +61,7 @@ class Rates:
         if self.gpu is None:
             return self._measured_here * MEASURED_UTILISATION
         precision = self.gpu.precision(config.precision)
-        return self.gpu.peak(precision) * devices.table().assumed_utilisation[precision]
+        return self.gpu.peak(precision) * self.gpu.share(precision)
 
     def there(self, config: RunConfig) -> RunConfig:
         """The configuration with the open settings of machine.* resolved for the device."""
@@ -90,9 +90,10 @@ class Rates:
             )
         else:
             precision = self.gpu.precision(machine.precision)
+            is_measured = precision in self.gpu.measured
             how = (
-                f"{devices.table().assumed_utilisation[precision]:.0%} of its peak of"
-                f" {self.gpu.peak(precision) / 1e12:,.0f} TFLOP/s in {precision}, an assumption that small models"
+                f"{self.gpu.share(precision):.0%} of its peak of {self.gpu.peak(precision) / 1e12:,.0f} TFLOP/s in"
+                f" {precision}, {'measured at scale=gpu' if is_measured else 'an assumption'} that small models"
                 " do not reach; no run was made on one yet"
             )
         title = "the CPU of this machine" if self.gpu is None else self.gpu.title

@@ -38,7 +38,7 @@ from albert_lab.tasks.split import Split, subsample
 from albert_lab.tasks.task import TaskConfig, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
-from albert_lab.training.device import autocast, choose_device, choose_precision
+from albert_lab.training.device import autocast, choose_device, choose_precision, loss_scaler
 from albert_lab.training.evaluate import DivergedError
 from albert_lab.training.schedule import learning_rate_factor
 
@@ -103,14 +103,20 @@ def finetune(
 
 
 def take_step(
-    model: TaskModel, optimizer: Optimizer, batch: TaskBatch, autocast: Callable[[], AbstractContextManager[object]]
+    model: TaskModel,
+    optimizer: Optimizer,
+    batch: TaskBatch,
+    autocast: Callable[[], AbstractContextManager[object]],
+    scaler: torch.amp.GradScaler,
 ) -> torch.Tensor:
-    """Updates the weights by one batch; returns its loss on the device, without waiting for the device."""
+    """Updates the weights by one batch; returns its loss on the device, and waits for the device only in fp16."""
     with autocast():
         loss = model.loss(batch)
-    loss.backward()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
     torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
-    optimizer.step()
+    scaler.step(optimizer)
+    scaler.update()
     optimizer.zero_grad(set_to_none=True)
     return loss.detach()
 
@@ -160,7 +166,8 @@ class _Finetuning:
         self.encoder = TextEncoder(start.tokenizer, start.config.corpus)
         machine = start.config.machine
         self.device = choose_device(machine.device)
-        self.autocast = autocast(choose_precision(machine.precision, self.device), self.device)
+        self.precision = choose_precision(machine.precision, self.device)
+        self.autocast = autocast(self.precision, self.device)
         self.progress = _Progress()
         self.clock = Clock(self.device)
 
@@ -219,6 +226,9 @@ class _Finetuning:
         if state:
             self.progress = _Progress(**state["progress"])
             self.clock.load_state_dict(state["clock"])
+        self.scaler = loss_scaler(self.precision, self.device)
+        if state and state.get("loss_scale"):
+            self.scaler.load_state_dict(state["loss_scale"])
         chance_loss = self.kind.chance_loss(train.features)
         batches = training_items(train.features.lengths, self.settings.batch_size, self.seed)
         stream = islice(batches, self.progress.step, None)
@@ -262,7 +272,7 @@ class _Finetuning:
             batch = features.batch(next(stream), self.device)
             # Dropout depends only on seed and step, so that a resumed fine-tuning needs no generator state.
             torch.manual_seed(int(np.random.SeedSequence([self.seed, progress.step]).generate_state(1)[0]))
-            losses.append(take_step(model, optimizer, batch, self.autocast))
+            losses.append(take_step(model, optimizer, batch, self.autocast, self.scaler))
             progress.step += 1
             progress.examples += len(next(iter(batch.targets.values())))
             progress.tokens += batch.num_tokens
@@ -281,6 +291,7 @@ class _Finetuning:
             "step": self.progress.step,
             "progress": asdict(self.progress),
             "clock": self.clock.state_dict(),
+            "loss_scale": self.scaler.state_dict(),
         }
         checkpoint.save(self.checkpoints, model, optimizer, state)
 

@@ -9,6 +9,9 @@ import torch
 from albert_lab.errors import ConfigError
 from albert_lab.rank import ALONE, Rank
 
+_AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+_TENSOR_CORES = (7, 0)  # compute capability of the first GPUs that have them, for fp16
+
 
 def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
     """The device of a run or of one of its processes: the named one; with `auto`, CUDA if available, else the CPU.
@@ -38,11 +41,20 @@ def device_name(device: torch.device) -> str:
 
 
 def choose_precision(name: str, device: torch.device) -> str:
-    """bf16 or fp32: the named one; with `auto`, bf16 if the device has it natively (emulation is many times slower)."""
+    """The precision of a run: the named one; with `auto`, one that the device has natively (emulation is many times
+    slower): bf16, or fp16 on a GPU with tensor cores, or fp32.
+
+    Raises:
+        ConfigError: a precision that CPUs do not have.
+    """
+    if name in ("fp16", "tf32") and device.type == "cpu":
+        raise ConfigError(f"machine.precision={name}: only for GPUs (allowed on a CPU: auto, bf16, fp32)")
     if name != "auto":
         return name
     if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+        if torch.cuda.is_bf16_supported(including_emulation=False):
+            return "bf16"
+        return "fp16" if torch.cuda.get_device_capability(device) >= _TENSOR_CORES else "fp32"
     return "bf16" if _cpu_computes_bf16() else "fp32"
 
 
@@ -55,7 +67,16 @@ def _cpu_computes_bf16() -> bool:
 
 
 def autocast(precision: str, device: torch.device) -> Callable[[], AbstractContextManager[object]]:
-    """A function that returns the context of forward passes: bf16 autocast, or none."""
-    if precision == "bf16":
-        return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
+    """A function that returns the context of forward passes: autocast to bf16 or fp16, or none.
+
+    It sets whether this process computes matrix products of float32 in TF32, in backward passes too.
+    """
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    if precision in _AUTOCAST:
+        return lambda: torch.autocast(device.type, dtype=_AUTOCAST[precision])
     return nullcontext
+
+
+def loss_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler:
+    """The scaler of losses, whose gradients would else vanish in fp16; for another precision it does nothing."""
+    return torch.amp.GradScaler(device.type, enabled=precision == "fp16")

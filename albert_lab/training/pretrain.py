@@ -20,6 +20,7 @@ from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.score import Alarm, Score, alarm, loss_name
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
+from albert_lab.training.device import choose_precision, loss_scaler
 from albert_lab.training.evaluate import DivergedError, Evaluation, Evaluator, ForwardPasses, StoppedError
 from albert_lab.training.fitting import fit
 from albert_lab.training.log import MetricsLog
@@ -145,7 +146,8 @@ class Pretrainer:
         self.device = evaluator.device
         self.model = PretrainingModel.from_config(config).to(self.device)
         self.optimizer = build_optimizer(self.model, config.optimizer, config.learning_rate)
-        self.step = Step(config, self.model, self.optimizer, self.device, evaluator.autocast, self.processes)
+        scaler = loss_scaler(choose_precision(config.machine.precision, self.device), self.device)
+        self.step = Step(config, self.model, self.optimizer, self.device, evaluator.autocast, self.processes, scaler)
         self.budget = Budget(config.budget)
         self.clock = Clock(self.device)
         self.seconds = 0.0  # training seconds, by the leader's clock at the last decision
@@ -217,6 +219,8 @@ class Pretrainer:
             self.peak_memory_bytes, self.curve_points = state["peak_memory_bytes"], state["curve_points"]
             self.clock.load_state_dict(state["clock"])
             self.seconds = self.clock.training_seconds
+            if state.get("loss_scale"):
+                self.step.scaler.load_state_dict(state["loss_scale"])
             if "epochs" in state:  # missing in checkpoints of older versions
                 self.batches.load_state_dict(state["epochs"])
             # Dropout depends on the micro-batches, so a resumed run keeps its size.
@@ -246,6 +250,7 @@ class Pretrainer:
             "clock": self.clock.state_dict(),
             "run_name": self.run_name,
             "processes": self.process_counts,
+            "loss_scale": self.step.scaler.state_dict(),
             "micro_batch_size": self.step.fitted,
             "epochs": self.batches.state_dict(),
         }

@@ -14,6 +14,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.training.clock import synchronize
+from albert_lab.training.device import loss_scaler
 from albert_lab.training.optimizer import num_moments
 from albert_lab.training.processes import Processes
 from albert_lab.training.transfer import Tensors, ahead, inputs_of, labels_of
@@ -61,6 +62,7 @@ class Step:
         device: device of the model.
         autocast: returns the context of a forward pass.
         processes: the processes that take the step together.
+        scaler: of losses in fp16; does nothing in another precision.
         fitted: sequences per micro-batch if machine.micro_batch_size=auto; None: unknown yet (see fitting.py).
     """
 
@@ -70,6 +72,7 @@ class Step:
     device: torch.device
     autocast: Callable[[], AbstractContextManager[object]]
     processes: Processes = field(default_factory=Processes)
+    scaler: torch.amp.GradScaler = field(default_factory=lambda: loss_scaler("fp32", torch.device("cpu")))
     fitted: int | None = None
 
     @property
@@ -110,10 +113,14 @@ class Step:
                 sums[key] = sums[key] + value.detach() if key in sums else value.detach()
         if self.processes.size > 1:
             sums = self._add_up(sums)
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.max_grad_norm)
-        self.optimizer.step()
+        self.scaler.unscale_(self.optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.max_grad_norm).detach()
+        if self.scaler.is_enabled():  # a step whose gradients overflow in fp16 is left out
+            norm = torch.where(norm.isfinite(), norm, 0.0)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
-        return sums | {"gradient_norm": norm.detach()}
+        return sums | {"gradient_norm": norm}
 
     def compiled(self, batches: Sequence[Batch]) -> Callable[..., PretrainingOutput]:
         """The model, compiled for the shapes of each batch, one a length; passes over them change no weights."""
@@ -165,5 +172,5 @@ class Step:
     ) -> dict[str, torch.Tensor]:
         with self.autocast():
             found = losses(forward, inputs, labels, whole)
-        total(found).backward()
+        self.scaler.scale(total(found)).backward()
         return found

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 from records import toy_record
 
 from albert_lab.config.compose import load
@@ -61,6 +62,24 @@ def test_a_gpu_is_priced_by_its_peak_until_a_run_on_one_is_recorded(own_home):
     speed = 1e6 * record.train_flops_per_token / (1 - record.data.padding_share)
     assert rates.choose("h100", config).of(config) == pytest.approx(speed)
     assert rates.choose("a100", config).of(config) == pytest.approx(0.3 * 312e12)
+
+
+def test_a_measured_share_of_the_peak_replaces_the_assumed_one(own_home, monkeypatch):
+    config = load(["scale=gpu"])
+    text = devices.with_share(devices.FILE.read_text(), "h100", "bf16", 0.2109)
+    changed = devices._Table.model_validate(OmegaConf.to_container(OmegaConf.create(text)))
+    monkeypatch.setattr(devices, "table", lambda: changed)
+    found = rates.choose("h100", config)
+    assert found.of(config) == pytest.approx(0.211 * 989e12)
+    assert "21% of its peak of 989 TFLOP/s in bf16, measured at scale=gpu" in found.source([config])
+    again = OmegaConf.create(devices.with_share(text, "h100", "fp32", 0.5))
+    assert again.devices.h100.measured == {"bf16": 0.211, "fp32": 0.5}
+
+
+def test_gpus_without_bf16_are_priced_in_fp16(own_home):
+    config = load(["scale=gpu"])
+    assert rates.choose("t4", config).of(config) == pytest.approx(0.3 * 65e12)
+    assert rates.choose("t4", config).there(config).machine.precision == "fp16"
 
 
 def test_cuda_without_a_gpu_here_is_priced_on_a_stated_one(own_home, monkeypatch):

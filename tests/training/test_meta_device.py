@@ -23,6 +23,7 @@ from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.optimizer import build_optimizer as task_optimizer
 from albert_lab.training import evaluate
+from albert_lab.training.device import loss_scaler
 from albert_lab.training.evaluate import Evaluator
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
@@ -94,7 +95,8 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
     model.train()
     optimizer = task_optimizer(model, settings.optimizer, 0.01)
     batches = training_items(features.lengths, settings.batch_size, 0)
-    losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext) for _ in range(2)]
+    scaler = loss_scaler("fp32", META)
+    losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext, scaler) for _ in range(2)]
     assert all(loss.device == META for loss in losses)
     _, found = forward_all(model, kind.make_features(examples, encoder, training=False), META, nullcontext)
     assert all(values.device == META for each in found for values in each.values())
