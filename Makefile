@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-smoke test benchmark browser-test kill-test slurm-test golden check format clean
+.PHONY: help demo paper-smoke test benchmark browser-test kill-test slurm-test gpu-test golden check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,8 @@ paper-smoke: $(INSTALLED) ## install, then run every table and figure at smoke s
 test: $(INSTALLED_DEV) ## install, then run the test suite
 	$(BIN)/pytest --numprocesses logical --dist worksteal
 
-benchmark: $(INSTALLED_DEV) ## run benchmarks/NAME.py with ARGS, such as NAME=growth ARGS=scale=laptop
+benchmark: NAME ?= time_to_loss
+benchmark: $(INSTALLED_DEV) ## the time to a loss next to transformers, or benchmarks/NAME.py, with ARGS such as scale=laptop
 	$(BIN)/python benchmarks/$(NAME).py $(ARGS)
 
 browser-test: $(INSTALLED_DEV) ## open reports in a headless Chromium, at the width of a phone and of a desktop
@@ -34,6 +35,9 @@ kill-test: $(INSTALLED_DEV) ## kill and stop at random moments what is being wri
 
 slurm-test: $(INSTALLED_DEV) ## studies on a real Slurm of two nodes on this machine; skipped where Slurm is not installed
 	$(BIN)/pytest tests/slurm -rs
+
+gpu-test: $(INSTALLED_DEV) ## on a machine with a CUDA GPU: tests, a study, and the share of its peak; elsewhere nothing
+	$(BIN)/python tests/gpu
 
 golden: $(INSTALLED_DEV) ## rewrite the golden reports of the tests; `git diff` then shows what changed
 	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report tests/test_architecture.py -k "golden or map"

@@ -26,7 +26,13 @@ from albert_lab.training.processes import PEER_SECONDS, Meeting, Processes
 CPU = torch.device("cpu")
 
 
-def pretrainer(config: RunConfig, folder, is_stopped=lambda: False, processes: Processes | None = None) -> Pretrainer:
+def pretrainer(
+    config: RunConfig,
+    folder,
+    is_stopped=lambda: False,
+    processes: Processes | None = None,
+    device: torch.device = CPU,
+) -> Pretrainer:
     """A pre-training in a folder."""
     processes = processes or Processes()
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,8 +43,8 @@ def pretrainer(config: RunConfig, folder, is_stopped=lambda: False, processes: P
         sets=make_sets(train, dev, tokenizer, config),
         kinds=[label.kind for label in config.inter_sentence.labels],
         batch_size=config.evaluation.batch_size,
-        device=CPU,
-        autocast=autocast("fp32", CPU),
+        device=device,
+        autocast=autocast(config.machine.precision, device),
         is_stopped=lambda: processes.any(is_stopped()),
     )
     return Pretrainer(

@@ -1,0 +1,39 @@
+"""Pre-training on a GPU next to that on a CPU; `make gpu-test` runs it."""
+
+import pytest
+import torch
+from toy import toy_config
+from toy_training import CPU, pretrainer
+
+pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+CUDA = torch.device("cuda")
+STAGES = "length_schedule.stages=[{share: 0.5, fraction: 0.5}]"
+
+
+def final_loss(corpus, folder, device: torch.device, *overrides: str, precision: str = "fp32") -> float:
+    config = toy_config(corpus, "budget.value=12", *overrides, f"machine.precision={precision}")
+    done = pretrainer(config, folder, device=device).run()
+    assert done is not None
+    return done.final_loss
+
+
+@pytest.mark.parametrize("optimizer", ["lamb", "adamw", "muon"])
+def test_a_gpu_trains_as_a_cpu(corpus, tmp_path, optimizer):
+    losses = [final_loss(corpus, tmp_path / d.type, d, f"optimizer={optimizer}") for d in (CPU, CUDA)]
+    assert losses[1] == pytest.approx(losses[0], rel=2e-3 if optimizer == "muon" else 1e-4)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
+def test_another_precision_changes_the_loss_by_little(corpus, tmp_path, precision):
+    if precision == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        pytest.skip("this GPU has no bf16")
+    exact = final_loss(corpus, tmp_path / "fp32", CUDA)
+    assert final_loss(corpus, tmp_path / precision, CUDA, precision=precision) == pytest.approx(exact, rel=0.01)
+
+
+def test_a_compiled_model_has_the_loss_of_an_eager_one(corpus, tmp_path):
+    losses = [
+        final_loss(corpus, tmp_path / compiles, CUDA, STAGES, f"machine.compile={compiles}")
+        for compiles in ("false", "true")
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
