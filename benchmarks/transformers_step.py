@@ -82,7 +82,7 @@ def measure(library: str, config: RunConfig) -> tuple[float, float]:
     def train() -> None:
         model.train()
         with with_precision():
-            forward(**_inputs(batch, device), **_labels(batch, model, device)).loss.backward()
+            forward(**inputs_and_labels(batch, model, device)).loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), config.optimizer.max_grad_norm)
         optimizer.step()
         model.zero_grad(set_to_none=True)
@@ -144,16 +144,17 @@ def _inputs(batch: Batch, device: torch.device) -> Tensors:
     return inputs
 
 
-def _labels(batch: Batch, model: nn.Module, device: torch.device) -> dict[str, Any]:
+def inputs_and_labels(batch: Batch, model: nn.Module, device: torch.device) -> dict[str, Any]:
+    """The arguments of a training step of a model of transformers."""
     labels = np.full(batch.input_ids.size, IGNORED_LABEL)
     labels[batch.masked_positions] = batch.masked_labels
-    found = {"labels": torch.from_numpy(labels.reshape(batch.input_ids.shape)).to(device)}
+    found: dict[str, Any] = {"labels": torch.from_numpy(labels.reshape(batch.input_ids.shape)).to(device)}
     name = type(model).__name__
     if name.endswith("ForPreTraining"):
         pairs = "sentence_order_label" if name.startswith("Albert") else "next_sentence_label"
         # Labels beyond its two, as in three-way, are set to the second: the work is the same.
         found[pairs] = torch.from_numpy(np.minimum(batch.pair_labels, 1)).to(device)
-    return found
+    return _inputs(batch, device) | found
 
 
 if __name__ == "__main__":
