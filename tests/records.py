@@ -35,12 +35,13 @@ def toy_record(
     by: str = "head",
     evaluation_set: str = "set",
     alarms: tuple[Alarm, ...] = (),
-    seed: int = 0,
+    seed: int | None = None,
 ) -> RunRecord:
+    config = config or _smoke()
     return RunRecord(
         name=name,
         results_version=1,
-        config=(config or _smoke()).model_copy(update={"seed": seed}),
+        config=config.model_copy(update={} if seed is None else {"seed": seed}),
         fingerprints={"corpus": "c0ffee", "tokenizer": "bead"},
         evaluation_set=evaluation_set,
         parameters={"total": 31_000, "encoder": 30_000, "with_pooler": 30_500},

@@ -374,7 +374,7 @@ def test_layers_are_drawn_from_existing_results_and_a_study_is_run_only_on_reque
     assert done.returncode == 0, done.stderr
     folder = own_home / "reports" / "smoke-files" / "layer-similarity"
     header, *lines = (folder / "layers.csv").read_text().splitlines()
-    assert header.startswith("run,corpus,layer,token,l2_distance,")
+    assert header.startswith("model,paper_model,seed,run,corpus,layer,token,l2_distance,")
     assert len(lines) == 2 * 2 * 4  # runs, token choices, layers
     assert "![layer-similarity](layer-similarity.svg)" in (folder / "report.md").read_text()
     of_report = here("plot", "layer-similarity", "scale=smoke", "corpus=files", f"corpus.path={corpus}")
@@ -484,7 +484,7 @@ def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
     options = ["scale=smoke", "corpus.sentences=line", "corpus.dev_share=0.25", "machine.device=cpu", "--json"]
     scored = here("evaluate", Path(imported.stdout.strip()).name, "--corpus", str(text), *options)
     assert scored.returncode == 0, scored.stderr
-    assert [row["by"] for row in json.loads(scored.stdout)["rows"]] == ["head"] * 3
+    assert {row["by"] for row in json.loads(scored.stdout)["rows"]} == {"head", "linear probe"}
 
 
 @pytest.mark.parametrize("command", ["import", "evaluate", "lint"])
