@@ -1,11 +1,11 @@
-"""The output at the end of a study: table, verdicts, a sentence per row, alarms, and the path of the report."""
+"""The output at the end of a study: verdicts, table, a sentence per row, alarms, and the path of the report."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.claims import Verdict
+from albert_lab.analysis.claims import Decision, Verdict
 from albert_lab.report import alarms, looks, report, verdicts
 from albert_lab.report.learnt import sentences
 from albert_lab.report.markdown import scores_table
@@ -14,11 +14,11 @@ from albert_lab.report.markdown import scores_table
 def text(folder: Path, found: Analysis) -> str:
     """The closing lines of a study whose report is in a folder, as Markdown."""
     experiment = found.experiment
-    parts = [scores_table(found, some) for some in (found.held_out, found.tasks) if some]
-    parts += filter(None, [looks.sentence(found)])
-    parts += _list("What the rows learnt:", sentences(found))
     heading = "Claims of the paper:" if experiment.is_of_paper else "Claims:"
-    parts += _list(heading, [_claim(verdict, found) for verdict in found.verdicts])
+    parts = _list(heading, _claims(found))
+    parts += filter(None, [looks.sentence(found)])
+    parts += [scores_table(found, some) for some in (found.held_out, found.tasks) if some]
+    parts += _list("What the rows learnt:", sentences(found))
     by_others = verdicts.decided_by_companions(found)
     parts += _list("By measures that are not the paper's:", by_others)
     if raised := alarms.section(found):
@@ -29,6 +29,16 @@ def text(folder: Path, found: Analysis) -> str:
 
 def _list(heading: str, lines: Sequence[str]) -> list[str]:
     return ["\n".join([heading, *(f"- {line}" for line in lines)])] if lines else []
+
+
+def _claims(found: Analysis) -> list[str]:
+    """A line for each claim that was run, and one for all others."""
+    lines = [_claim(verdict, found) for verdict in found.verdicts if verdict.decision is not Decision.NOT_RUN]
+    others = [verdict for verdict in found.verdicts if verdict.decision is Decision.NOT_RUN]
+    if others:
+        metrics = dict.fromkeys(found.scores.column(verdict.claim.metric) for verdict in others)
+        lines.append(f"{Decision.NOT_RUN}: {len(others)} on {', '.join(metrics)}")
+    return lines
 
 
 def _claim(verdict: Verdict, found: Analysis) -> str:
