@@ -159,6 +159,12 @@ def paired(right: "np.ndarray", other: "np.ndarray") -> tuple[float, float, floa
     return 100 * float(right.mean() - other.mean()), 100 * float(low), 100 * float(high)
 
 
+def mean_interval(values: "np.ndarray") -> tuple[float, float]:
+    """The 95 % interval of the mean of values [n] in points, by their standard deviation."""
+    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * float(values.std()) / math.sqrt(len(values))
+    return 100 * (float(values.mean()) - half), 100 * (float(values.mean()) + half)
+
+
 def share(correct: int, n: int, *, floor: float, by: str, loss: float | None = None) -> Score:
     """The score of `correct` right answers of n; the floor is in percent, the loss in nats per answer."""
     low, high = wilson(correct, n)

@@ -15,7 +15,7 @@ from albert_lab.studies.table import Column, Row
 
 @dataclass(frozen=True)
 class FurtherFloor:
-    """A floor other than chance, its score in percent, and whether a row is above it by the errors of both."""
+    """A floor other than chance, its score in the unit of the measure, and whether a row is above it."""
 
     floor: Floor
     bound: float
@@ -58,7 +58,7 @@ def _of(scores: TableScores, row: Row, column: Column) -> Learnt:
     if low <= floor:
         return Learnt(row, column, mean, low, high, "below" if high < floor else "at")
     floors = []
-    for name in found[0].floors if column.unit == "%" else ():
+    for name in found[0].floors:
         if name != CHANCE:
             bound = max(score.floors.get(name, score.floor) for score in found)
             is_below = exceeds(mean, low, bound, n) if name == BAGS else _gain(scores, row, column.key) > 0

@@ -230,11 +230,12 @@ def _pairs(run: ReportedRun, column: str) -> tuple[str, np.ndarray] | None:
     """
     answers = run.record.answers
     set_of = run.record.evaluation_set
-    for measure in of_kind(Difference):
-        if measure.name == column and measure.of in answers:
-            first, second = (unpack(answers[name].right) for name in (measure.of, measure.minus))
-            return f"{set_of} {column}", first.astype(float) - second
     is_gain = column.endswith(OVER_SEGMENTS)
+    for measure in of_kind(Difference):
+        if measure.name == column.removesuffix(OVER_SEGMENTS) and measure.of in answers:
+            parts = [_pairs(run, name + OVER_SEGMENTS * is_gain) for name in (measure.of, measure.minus)]
+            first, second = (part and part[1].astype(float) for part in parts)
+            return None if first is None or second is None else (f"{set_of} {column}", first - second)
     losses = {MLM_LIKELIHOOD: "mlm_accuracy"} | {loss_name(name): name for name, kept in answers.items() if kept.loss}
     kept = answers.get(losses.get(column, column.removesuffix(OVER_SEGMENTS)))
     if kept is None:

@@ -24,5 +24,5 @@ def _words(score: Learnt) -> str:
     text = f"{score.column.heading} {decimal(score.mean)} {unit} [{decimal(score.low)}, {decimal(score.high)}]"
     text += f", {score.place} {CHANCE if unit == '%' else 'zero'}"
     for each in score.floors:
-        text += f", {'above' if each.is_below else 'not above'} {each.floor} ({decimal(each.bound)} %)"
+        text += f", {'above' if each.is_below else 'not above'} {each.floor} ({decimal(each.bound)} {unit})"
     return text

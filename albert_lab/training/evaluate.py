@@ -16,7 +16,7 @@ from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.score import LINEAR_PROBE, Score, paired, share
+from albert_lab.score import LINEAR_PROBE, Score, mean_interval, paired, share
 from albert_lab.training.clock import synchronize
 from albert_lab.training.evaluation_sets import EvaluationSets
 from albert_lab.training.transfer import fetch, inputs_of, tensor_on
@@ -273,13 +273,16 @@ def _difference(
     measure: Difference, pairs: Mapping[str, _PairAnswers], floors: Mapping[str, np.ndarray] = MappingProxyType({})
 ) -> Score:
     """The difference of two measures; its floor is that of the floors' answers."""
-    first, second = pairs[measure.of], pairs[measure.minus]
+    names = (measure.of, measure.minus)
+    first, second = (pairs[name] for name in names)
     value, low, high = paired(first.right, second.right)
-    by_segments = None
-    if measure.of in floors:
-        by_segments, _, _ = paired(floors[measure.of], floors[measure.minus])
     n = len(first.labels)
-    return Score(value=value, n=n, low=low, high=high, floor=0, segments_floor=by_segments, by=first.by)
+    found = Score(value=value, n=n, low=low, high=high, floor=0, by=first.by)
+    if measure.of not in floors:
+        return found
+    by_segments, _, _ = paired(floors[measure.of], floors[measure.minus])
+    gains = [answers.right.astype(float) - floors[name] for name, answers in zip(names, (first, second), strict=True)]
+    return found.model_copy(update={"segments_floor": by_segments, "over_segments": mean_interval(gains[0] - gains[1])})
 
 
 @contextmanager

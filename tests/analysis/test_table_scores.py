@@ -153,3 +153,21 @@ def test_the_gain_over_each_segment_by_itself_is_paired_pair_by_pair():
     assert found.value == pytest.approx(100 * 30 / 900)
     assert found.interval is not None
     assert found.interval[0] > 2, "unpaired, it would reach below 0"
+
+
+def test_the_coherence_of_a_row_is_compared_with_that_of_each_segment_by_itself_pair_by_pair():
+    rng = np.random.default_rng(0)
+    right = {name: rng.random(900) < 0.6 for name in ("sop_accuracy", "sop_across_documents")}
+    value = 100 * float(right["sop_accuracy"].mean() - right["sop_across_documents"].mean())
+    runs = []
+    for seed in range(3):
+        score = Score(value=value, n=900, low=-1, high=1, floor=0, by="head", segments_floor=value)
+        record = toy_run(f"a_seed{seed}", seed, {"coherence": score}).record
+        # The floor answers as the row does: it has the same coherence, and the difference no error.
+        answers = {name: Answers(pairs=name, right=pack(each), floor=pack(each)) for name, each in right.items()}
+        runs.append(ReportedRun(record=record.model_copy(update={"answers": answers})))
+    row = Row({"loss": "a"}, {"loss": "a"}, runs, {})
+    scores = TableScores([row])
+    low, high = scores.estimate([(1.0, row)], "coherence").interval or (value, value)
+    assert low < value < high
+    assert scores.estimate([(1.0, row)], f"coherence{OVER_SEGMENTS}").example_error == 0

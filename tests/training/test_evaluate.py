@@ -132,6 +132,9 @@ def test_scores_follow_from_the_answers_that_are_kept(corpus):
     first, second = (done.answers[name] for name in ("sop_accuracy", "sop_across_documents"))
     coherence = done.scores["coherence"]
     assert (coherence.value, coherence.low, coherence.high) == paired(unpack(first.right), unpack(second.right))
+    assert coherence.segments_floor is not None
+    assert coherence.over_segments is not None
+    assert sum(coherence.over_segments) / 2 == pytest.approx(coherence.value - coherence.segments_floor)
     assert coherence.segments_floor == paired(_array(first.floor), _array(second.floor))[0]
     assert _array(first.source).max() < sets.dev.num_sources
 
