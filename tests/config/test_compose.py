@@ -207,7 +207,7 @@ def test_the_error_for_an_unknown_name_without_a_near_one_lists_all_names():
         ("optimizer.betas=[0.9]", r"optimizer.betas: \[0.9\] is not a pair of numbers"),
         ("optimizer.betas=[0.9,1]", "optimizer.betas.1=1: .*less than 1"),
         ("machine.compile=1", "machine.compile=1: .*boolean"),
-        ("machine.precision=fp16", "machine.precision=fp16: .*'bf16' or 'fp32'"),
+        ("machine.precision=fp8", "machine.precision=fp8: .*'bf16'"),
         ("evaluation=3", "evaluation=3: .*object"),
         ("budget.value=2.5", "value=2.5 is not a whole number of steps"),
         ("budget.value=1e300", "budget.value=1e\\+300: .*less than or equal to 1000000000000000"),
