@@ -10,6 +10,7 @@ from albert_lab.analysis.table_scores import OVER_SEGMENTS, TableScores
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import TokenMeasure
 from albert_lab.score import BAGS, CHANCE, Floor, exceeds, wilson
+from albert_lab.studies.checks import CHANCE as CHANCE_LIMITS
 from albert_lab.studies.table import Column, Row
 
 
@@ -30,7 +31,8 @@ class Learnt:
         row: the row.
         column: the measure.
         mean, low, high: the mean and its interval.
-        place: where the whole interval is: above, at or below chance (zero for a measure in points).
+        place: where the whole interval is: above, at or below chance by the limits of the check `at-chance`, or across
+            one of these limits; for a measure in points, above or below zero, or across it.
         floors: the other floors of a score above chance.
     """
 
@@ -39,7 +41,7 @@ class Learnt:
     mean: float
     low: float
     high: float
-    place: Literal["above", "at", "below"]
+    place: Literal["above", "at", "below", "across"]
     floors: tuple[FurtherFloor, ...] = ()
 
 
@@ -54,9 +56,10 @@ def _of(scores: TableScores, row: Row, column: Column) -> Learnt:
     found = [run.scores[column.key] for run in row.having(column.key)]
     mean, n = fmean(score.value for score in found), found[0].n
     low, high = _interval(scores, row, column, n)
-    floor = max(score.floor for score in found)
-    if low <= floor:
-        return Learnt(row, column, mean, low, high, "below" if high < floor else "at")
+    limits = CHANCE_LIMITS if column.unit == "%" else (0.0, 0.0)
+    if low <= limits[1]:
+        is_within = limits[0] < low and high < limits[1]
+        return Learnt(row, column, mean, low, high, "below" if high < limits[0] else "at" if is_within else "across")
     floors = []
     for name in found[0].floors:
         if name != CHANCE:

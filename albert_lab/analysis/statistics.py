@@ -8,6 +8,7 @@ from statistics import fmean, variance
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import nctdtr, stdtr, stdtrit
 
 LEVEL = 0.95
@@ -227,6 +228,16 @@ def power(error: float, df: float, distances: Iterable[float], alpha: float) -> 
     misses = [float(nctdtr(df, distance / error, critical)) for distance in finite]
     # The non-central t is NaN for a far centre, where the probability of a miss is 0.
     return max(0.0, 1 - sum(miss for miss in misses if not math.isnan(miss)))
+
+
+def detectable(error: float, df: float, alpha: float) -> float:
+    """The smallest distance of a true value from a bound that is shown with POWER, at this standard error."""
+
+    def lacking(errors: float) -> float:
+        return power(1.0, df, [errors], alpha) - POWER
+
+    found: Any = brentq(lacking, 0.0, 2 * float(stdtrit(df, 1 - alpha / 2)) + 10)
+    return error * float(found)
 
 
 def seeds_needed(found: Estimate, distances: Iterable[float], alpha: float) -> int | None:

@@ -6,6 +6,7 @@ from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.learnt import Learnt
 from albert_lab.report.markdown import decimal
 from albert_lab.score import CHANCE
+from albert_lab.studies.checks import CHANCE as LIMITS
 from albert_lab.studies.table import named_labels
 
 
@@ -19,10 +20,20 @@ def sentences(found: Analysis) -> list[str]:
     return lines
 
 
+def _place(score: Learnt) -> str:
+    if score.column.unit != "%":
+        return f"{'at' if score.place == 'across' else score.place} zero"
+    if score.place == "across":
+        inside = [f"{limit:g} %" for limit in LIMITS if score.low <= limit <= score.high]
+        return f"straddles {' and '.join(inside)}, the limit of {CHANCE}"
+    limits = f" ({LIMITS[0]:g} to {LIMITS[1]:g} %)" if score.place == "at" else ""
+    return f"{score.place} {CHANCE}{limits}"
+
+
 def _words(score: Learnt) -> str:
     unit = score.column.unit
     text = f"{score.column.heading} {decimal(score.mean)} {unit} [{decimal(score.low)}, {decimal(score.high)}]"
-    text += f", {score.place} {CHANCE if unit == '%' else 'zero'}"
+    text += f", {_place(score)}"
     for each in score.floors:
         text += f", {'above' if each.is_below else 'not above'} {each.floor} ({decimal(each.bound)} {unit})"
     return text

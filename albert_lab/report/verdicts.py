@@ -192,6 +192,9 @@ def as_data(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict
             "p": verdict.p,
             "paper": None if verdict.papers_effect is None else float(verdict.papers_effect),
             "seeds_needed": verdict.seeds,
+            "level": verdict.level,
+            "detectable": verdict.detectable,
+            "chance": verdict.chance,
             "reason": "; ".join(filter(None, (verdict.reason, verdict.lack))) or None,
             "alarms": [sentence(alarm) for alarm in verdict.alarms],
         }
@@ -256,6 +259,24 @@ def _p(value: float) -> str:
 
 
 def _power(verdict: Verdict) -> str:
+    parts = [_detectable(verdict), _needed(verdict)]
+    if verdict.chance is not None:
+        parts.append(f"Chance that the planned seeds decide it: {100 * verdict.chance:.0f} %")
+    return ". ".join(filter(None, parts))
+
+
+def _detectable(verdict: Verdict) -> str:
+    if verdict.detectable is None:
+        return ""
+    shown = f"{verdict.detectable:.3g}"
+    if isinstance(verdict.claim, Ratio):
+        shown = f"a factor of {shown}"
+    else:
+        shown += f" {_unit_of_differences(verdict.claim.metric)}"
+    return f"Smallest effect that {verdict.n} {verdict.n_of}s would show (power {100 * POWER:.0f} %): {shown}"
+
+
+def _needed(verdict: Verdict) -> str:
     if verdict.seeds is None:
         return verdict.lack.capitalize() if verdict.papers_effect is not None else ""
     if verdict.n >= verdict.seeds:

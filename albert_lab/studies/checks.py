@@ -95,7 +95,12 @@ class Ordered(BaseClaim):
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         """The difference of each row and the next."""
-        return [difference(better, worse, low=0.0) for better, worse in pairwise(self.order)]
+        return self.comparisons_among(grid, self.order)
+
+    def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
+        """The difference of each kept row and the next kept one."""
+        order = [labels for labels in self.order if labels in kept]
+        return [difference(better, worse, low=0.0) for better, worse in pairwise(order)]
 
     def words(self, unit: str) -> str:
         """The check in words."""
@@ -191,6 +196,11 @@ class _AlongAxis(BaseClaim):
         """A row for each label of the axis, smallest number first; the claim fixes the other axes."""
         return [self.where | {self.axis: label} for label in sorted(grid.get(self.axis, ()), key=_number)]
 
+    def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
+        """The comparisons along an axis of the kept rows alone."""
+        labels = [label for label in grid[self.axis] if self.where | {self.axis: label} in kept]
+        return self.comparisons({**grid, self.axis: labels}) if len(labels) > 1 else []
+
     def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
         """Check as for every claim, and that the axis exists, varies, and is not fixed by the claim."""
         if self.axis not in grid:
@@ -244,6 +254,10 @@ class PeakAt(_AlongAxis):
         """The difference of the peak and every other row."""
         peak = self.where | {self.axis: self.at}
         return [difference(peak, row, low=0.0) for row in self.rows(grid) if row != peak]
+
+    def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
+        """The difference of the peak and every other kept row; none without the peak."""
+        return super().comparisons_among(grid, kept) if self.where | {self.axis: self.at} in kept else []
 
     def words(self, unit: str) -> str:
         """The check in words."""

@@ -55,6 +55,10 @@ class BaseClaim(BaseModel):
     def comparisons(self, grid: Grid) -> list[Comparison]:
         """The comparisons that decide the claim: it is true if all required ones are true."""
 
+    def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
+        """The comparisons that need only some of the rows; empty if these rows say nothing on the claim."""
+        return [each for each in self.comparisons(grid) if all(labels in kept for _, labels in each.weights)]
+
     @abstractmethod
     def words(self, unit: str) -> str:
         """The check in words; unit is that of a difference, such as points."""

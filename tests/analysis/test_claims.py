@@ -8,11 +8,14 @@ import pytest
 from planted import EMBEDDING_SIZES, claim, companions, decide, experiment, noisy, row, table
 from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
 
+from albert_lab.analysis import claims
 from albert_lab.analysis.claims import Decision, Verdict
 from albert_lab.analysis.papers_numbers import papers_effect, printed
 from albert_lab.analysis.statistics import power
+from albert_lab.analysis.table_scores import TableScores
 from albert_lab.runs.reported import AVERAGED
 from albert_lab.studies import experiment as experiments
+from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.table import Row
 
 GREATER = claim("greater", row=row("128"), than=row("64"))
@@ -305,19 +308,13 @@ def learnt(values, column: str = "average", floor: float = 50.0, n: int = 2_000)
     )
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        GREATER,
-        WITHIN | {"margin": 30.0},
-        claim("ordered", order=[row("768"), row("256"), row("64")]),
-        RISING,
-        PEAK | {"at": "768"},
-        claim("ratio", row=row("128"), to=row("64"), low=1),
-    ],
-)
+COMPARING_TWO = [GREATER, WITHIN | {"margin": 30.0}, claim("ratio", row=row("128"), to=row("64"), low=1)]
+COMPARING_MORE = [claim("ordered", order=[row("768"), row("256"), row("64")]), RISING, PEAK | {"at": "768"}]
+
+
+@pytest.mark.parametrize("content", COMPARING_TWO)
 @pytest.mark.parametrize("low", [49.0, 50.5])
-def test_no_check_that_compares_a_row_at_the_floor_is_decided(content, low):
+def test_a_check_of_two_rows_is_not_decided_if_one_is_at_the_floor(content, low):
     found = decide(experiment(content), learnt(around(low, 60, 70, 80)))[0]
     assert found.decision is Decision.NOT_LEARNT
     assert "embedding_size=64" in found.reason
@@ -325,13 +322,67 @@ def test_no_check_that_compares_a_row_at_the_floor_is_decided(content, low):
     assert decide(experiment(content), learnt(around(54, 60, 70, 80)))[0].decision is Decision.SUPPORTED
 
 
+@pytest.mark.parametrize("content", COMPARING_MORE)
+def test_rows_that_learnt_support_a_claim_without_those_at_the_floor(content):
+    found = decide(experiment(content), learnt(around(49, 60, 70, 80)))[0]
+    assert found.decision is Decision.SUPPORTED
+    assert found.reason == "without rows at the floor: embedding_size=64"
+    assert found.comparison is not None
+    assert all(labels != row("64") for _, labels in found.comparison.weights)
+    assert decide(experiment(content), learnt(around(49, 50, 50, 80)))[0].decision is Decision.NOT_LEARNT
+
+
+def test_a_peak_at_the_floor_is_not_learnt_whatever_the_other_rows_show():
+    assert decide(experiment(PEAK), learnt(around(60, 49, 70, 80)))[0].decision is Decision.NOT_LEARNT
+
+
 @pytest.mark.parametrize("content", [PEAK, claim("ordered", order=[row("128"), row("256"), row("64")])])
-def test_two_rows_that_learnt_deny_a_claim_whatever_a_third_one_learnt(content):
+def test_rows_that_learnt_deny_a_claim_without_those_at_the_floor(content):
     found = decide(experiment(content), learnt(around(49, 60, 70, 80)))[0]
     assert found.decision is Decision.NOT_SUPPORTED
     assert found.comparison is not None
     assert all(labels != row("64") for _, labels in found.comparison.weights)
-    assert decide(experiment(content), learnt(around(49, 60, 60, 60)))[0].decision is Decision.NOT_LEARNT
+    undecided = decide(experiment(content), learnt(around(49, 60, 60, 60)))[0]
+    assert undecided.decision is Decision.UNDECIDED
+    assert undecided.reason == "without rows at the floor: embedding_size=64"
+
+
+def test_an_effect_that_is_shown_to_be_below_the_papers_is_smaller_and_no_failure():
+    papers = {"64": "60", "128": "70"}
+    found = decide(experiment(GREATER, paper=papers), table(around(60, 60.2, 70, 80)))[0]
+    assert found.decision is Decision.SMALLER
+    assert found.interval is not None
+    assert found.interval[0] < 0 < found.interval[1] < 10
+    close = {"64": "60", "128": "60.1"}
+    assert decide(experiment(GREATER, paper=close), table(around(60, 60.2, 70, 80)))[0].decision is Decision.UNDECIDED
+    assert decide(experiment(GREATER, paper=papers), table(around(60, 65, 70, 80)))[0].decision is Decision.SUPPORTED
+
+
+def test_an_undecided_claim_says_what_its_seeds_would_show():
+    found = decide(experiment(GREATER), table(around(60, 60.2, 70, 80)))[0]
+    assert found.detectable is not None
+    shown = decide(experiment(GREATER), table(around(60, 60 + 1.5 * found.detectable, 70, 80)))[0]
+    assert shown.decision is Decision.SUPPORTED
+    assert shown.detectable is None
+
+
+def test_a_level_whose_interval_contains_the_bound_is_said_to_straddle_it():
+    content = claim("greater", row=row("64"), than=55)
+    found = decide(experiment(content), learnt(around(55.1, 60, 70, 80)))[0]
+    assert found.decision is Decision.UNDECIDED
+    assert found.reason == "the interval straddles 55 %"
+
+
+def test_a_verdict_at_an_early_look_needs_more_and_tells_its_chance_at_the_last_one():
+    plan = SeedPlan(seeds=tuple(range(8)), looks=(3, 8))
+    rows = table(around(60, 60.45, 60.1, 60.2))
+    alone, looked = (claims.decide(experiment(GREATER), TableScores(rows), each)[0] for each in (None, plan))
+    assert looked.level < alone.level == 0.05
+    assert looked.p == alone.p
+    assert alone.chance is None
+    if looked.decision is Decision.UNDECIDED:
+        assert looked.chance is not None
+        assert looked.is_open == (looked.chance >= 0.1)
 
 
 @pytest.mark.parametrize(

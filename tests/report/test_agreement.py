@@ -1,11 +1,11 @@
 from typing import Any
 
 import pytest
-from planted import analysed
 from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
 from statsmodels.stats.proportion import proportion_confint
 
-from albert_lab.analysis.agreement import Agreement, total
+from albert_lab.analysis.agreement import PAPERS_SD, Agreement, agreement, total
+from albert_lab.analysis.table_scores import TableScores
 from albert_lab.report.agreement import as_text
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
@@ -28,40 +28,83 @@ def table(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> list[Row]:
 
 
 def found(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> Agreement:
-    return analysed(experiment.named("sop-vs-nsp"), table(scores, seeds)).agreement
+    return agreement(experiment.named("sop-vs-nsp"), TableScores(table(scores, seeds)))
 
 
-def test_every_pair_of_rows_in_every_printed_score_counts_once():
-    assert found(PAPERS_ORDER) == Agreement(6, 6, 6, 6)
-    assert found({"race": (34.0, 31.0, 30.0)}) == Agreement(3, 0, 3, 0)
+def counts(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> tuple[int, int, int, int]:
+    each = found(scores, seeds)
+    return each.pairs, each.agreeing, each.decided, each.decided_agreeing
+
+
+def test_a_pair_counts_if_the_paper_has_a_difference_of_a_point():
+    assert counts(PAPERS_ORDER) == (5, 5, 5, 5)  # of six: the paper's RACE of two rows differs by 0.6 points
+    assert counts({"race": (34.0, 31.0, 30.0)}) == (2, 0, 2, 0)
+
+
+def test_a_pair_of_rows_counts_by_the_task_that_stands_in():
     instead = table({"next-paragraph": (30.0, 31.0, 34.0)})
     for row in instead:
         for place, run in enumerate(row.runs):
             tuned = toy_column("race", toy_finetuning(run.name, "next-paragraph", 30.0, floor=0))
             row.runs[place] = toy_run(run.name, run.seed, run.numbers, (tuned,))
-    assert analysed(experiment.named("sop-vs-nsp"), instead).agreement == Agreement(3, 3, 3, 3)
+    assert agreement(experiment.named("sop-vs-nsp"), TableScores(instead)).agreeing == 2
 
 
 def test_a_pair_within_the_noise_is_not_decided():
-    assert found({"race": (30.0, 30.05, 34.0)}) == Agreement(3, 3, 2, 2)
+    assert counts({"race": (30.0, 31.0, 31.05)}) == (2, 2, 1, 1)
 
 
 def test_few_seeds_decide_no_pair_and_equal_means_never_agree():
-    assert found(PAPERS_ORDER, seeds=2) == Agreement(6, 6, 0, 0)
+    assert counts(PAPERS_ORDER, seeds=2) == (5, 5, 0, 0)
     assert found({"race": (30.0, 30.0, 30.0)}).agreeing == 0
+
+
+def test_tasks_are_ranked_by_the_likelihood_of_masked_tokens_too():
+    each = found({"race": (34.0, 31.0, 30.0), "mlm_loss": (4.9, 4.8, 4.7)})
+    assert (each.agreeing, each.likely, each.likely_agreeing) == (0, 2, 2)
+    own = found({"sop_accuracy": (52.0, 51.0, 60.0), "sop_loss": (0.6, 0.5, 0.7)})
+    assert (own.likely, own.likely_agreeing) == (3, 0)
+
+
+def test_rows_that_differ_in_two_factors_are_no_pair():
+    own = experiment.named("sharing")
+    assert own.paper is not None
+    rows = []
+    for cells in own.paper.rows:
+        labels = {axis: cells[axis] for axis in own.axes}
+        if labels in (
+            {"embedding_size": "768", "sharing": "all-shared"},
+            {"embedding_size": "128", "sharing": "not-shared"},
+        ):
+            rows.append(Row(labels, {}, [toy_run(str(labels), 0, {"race": float(cells["race"])})], {}))
+    assert len(rows) == 2
+    assert agreement(own, TableScores(rows)) == Agreement()
+
+
+def test_the_noise_of_the_paper_is_that_of_the_scores_that_it_prints_twice():
+    def cells(name):
+        paper = experiment.named(name).paper
+        assert paper is not None
+        rows = [row for row in paper.rows if row["embedding_size"] == "128"]
+        return {row["sharing"]: float(row["mnli"]) for row in rows}
+
+    first, second = cells("embedding-size"), cells("sharing")
+    squares = [(first[sharing] - second[sharing]) ** 2 for sharing in first.keys() & second.keys()]
+    assert len(squares) == 2
+    assert pytest.approx((sum(squares) / len(squares) / 2) ** 0.5) == PAPERS_SD
 
 
 def test_the_average_repeats_its_tasks_and_is_left_out():
     assert found({"average": (30.0, 31.0, 34.0)}) == Agreement()
 
 
-def test_a_row_at_the_floor_decides_no_pair():
+def test_a_row_at_the_floor_is_in_no_pair():
     rows = table(PAPERS_ORDER)
     for row in rows:
         row.runs[:] = [
             with_numbers(run, {"sop_accuracy": scored(run.numbers["sop_accuracy"], 52.0, 10**9)}) for run in row.runs
         ]
-    assert analysed(experiment.named("sop-vs-nsp"), rows).agreement == Agreement(6, 6, 3, 3)
+    assert agreement(experiment.named("sop-vs-nsp"), TableScores(rows)).pairs == 2
 
 
 def test_a_linear_probe_is_not_compared_with_a_trained_head():
@@ -71,20 +114,22 @@ def test_a_linear_probe_is_not_compared_with_a_trained_head():
             with_numbers(run, {"sop_accuracy": scored(run.numbers["sop_accuracy"], 0, 10**9, by=by)})
             for run in rows[place].runs
         ]
-    assert analysed(experiment.named("sop-vs-nsp"), rows).agreement == Agreement(4, 4, 4, 4)
+    assert agreement(experiment.named("sop-vs-nsp"), TableScores(rows)).pairs == 3
 
 
-def test_the_line_has_both_shares_with_wilson_intervals():
-    text = as_text(total([Agreement(6, 4, 2, 2), Agreement(4, 4, 0, 0)]))
+def test_the_line_has_shares_with_wilson_intervals_beside_the_baseline_and_the_ceiling():
+    text = as_text(total([Agreement(6, 4, 2, 2, 6, 5, 4, 3, 5.5), Agreement(4, 4, 0, 0, 4, 4, 0, 0, 3.5)]))
     low, high = proportion_confint(8, 10, method="wilson")
-    assert f"of 10 comparisons of two rows by one score, 8 (80 % [{100 * low:.0f}, {100 * high:.0f}])" in text
-    assert "of the 2 whose difference is decided here, 2 (100 % [34, 100])" in text
+    assert f"by score 8 of 10 (80 % [{100 * low:.0f}, {100 * high:.0f}])" in text
+    assert "where it is decided here 2 of 2 (100 % [34, 100])" in text
+    assert "by likelihood 9 of 10" in text
+    assert "“more parameters win” 3 of 4" in text
+    assert "a re-run of the paper 90 %" in text
     assert as_text(Agreement()) == ""
-    assert "none of the differences" in as_text(Agreement(3, 1, 0, 0))
 
 
 def test_an_experiment_without_a_table_of_the_paper_has_no_pairs():
-    assert analysed(experiment.named("layer-similarity"), []).agreement == Agreement()
+    assert agreement(experiment.named("layer-similarity"), TableScores([])) == Agreement()
 
 
 @pytest.mark.parametrize("name", ["sop-vs-nsp", "sharing"])
@@ -95,5 +140,5 @@ def test_the_papers_own_scores_agree_with_it(name):
     for cells in own.paper.rows:
         labels = {axis: cells[axis] for axis in own.axes}
         rows.append(Row(labels, {}, [toy_run(str(labels), 0, {"race": float(cells["race"])})], {}))
-    same = analysed(own, rows).agreement
+    same = agreement(own, TableScores(rows))
     assert same.pairs == same.agreeing > 0

@@ -16,17 +16,22 @@ def sentence(*sop: float) -> str:
 
 
 def test_seeds_that_agree_do_not_narrow_the_interval_of_their_answers():
-    assert sentence(52.0, 52.0, 52.0) == "SOP 52.0 % [48.9, 55.1], at chance."
+    assert sentence(52.0, 52.0, 52.0) == "SOP 52.0 % [48.9, 55.1], straddles 55 %, the limit of chance."
 
 
 def test_a_row_above_chance_is_compared_with_bags_of_tokens():
-    assert sentence(57.0, 57.5, 57.2).endswith("above chance, not above bags of tokens (58.0 %).")
+    assert sentence(59.0, 59.5, 59.2).endswith("above chance, not above bags of tokens (58.0 %).")
     assert sentence(70.0, 70.5, 70.2).endswith("above chance, above bags of tokens (58.0 %).")
 
 
 def test_a_row_above_bags_of_tokens_is_above_them_by_the_errors_of_both():
     assert sentence(61.8, 62.0, 62.2) == "SOP 62.0 % [59.0, 65.0], above chance, not above bags of tokens (58.0 %)."
     assert sentence(62.5, 62.7, 62.9) == "SOP 62.7 % [59.7, 65.7], above chance, above bags of tokens (58.0 %)."
+
+
+def test_a_row_is_at_chance_by_the_limits_of_the_check():
+    assert sentence(50.0, 50.2, 50.1).endswith("at chance (45 to 55 %).")
+    assert sentence(40.0, 40.2, 40.1).endswith("below chance.")
 
 
 def test_an_interval_stays_within_the_range_of_scores():

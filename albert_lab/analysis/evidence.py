@@ -1,0 +1,212 @@
+"""The evidence on a claim: its comparisons with their estimates, and what these seeds and more would show."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from albert_lab.analysis import looks
+from albert_lab.analysis.alarms import RowAlarm
+from albert_lab.analysis.papers_numbers import papers_effect
+from albert_lab.analysis.statistics import Estimate, detectable, seeds_needed
+from albert_lab.measures import catalog
+from albert_lab.studies.checks import Claim
+from albert_lab.studies.claim import Comparison
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.seed_plan import SeedPlan
+
+ALPHA = 0.05
+FEWEST_SEEDS = 3
+
+Samples = Literal["seed", "round"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A comparison with its estimate; its p-values for and against are two-sided."""
+
+    comparison: Comparison
+    estimate: Estimate
+
+    @cached_property
+    def support(self) -> float:
+        """The p-value for the claim."""
+        bounds = (self.estimate.above(self.comparison.low), self.estimate.below(self.comparison.high))
+        return min(1.0, 2 * max(p for p, bound in zip(bounds, self._bounds, strict=True) if math.isfinite(bound)))
+
+    @cached_property
+    def denial(self) -> float:
+        """The p-value against the claim."""
+        bounds = (self.estimate.below(self.comparison.low), self.estimate.above(self.comparison.high))
+        return min(1.0, 2 * min(p for p, bound in zip(bounds, self._bounds, strict=True) if math.isfinite(bound)))
+
+    def chance(self, last: int, alpha: float) -> tuple[float, float]:
+        """The chance that it supports the claim after the last number of seeds, and that it denies it."""
+        found, distances = self.estimate, []
+        if found.error is None or found.df is None:
+            return 0.0, 0.0
+        for bound, sign in zip(self._bounds, (1, -1), strict=True):
+            distances += [sign * (found.value - bound)] if math.isfinite(bound) else []
+        given = (found.error, found.df, found.example_error, found.n, last, alpha)
+        above = [looks.chance_to_exceed(distance, *given) for distance in distances]
+        beyond = [looks.chance_to_exceed(-distance, *given) for distance in distances]
+        return min(above), max(beyond)
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        return self.comparison.low, self.comparison.high
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the whole interval is beyond one of the bounds."""
+        found = self.estimate.interval
+        return found is not None and (found[1] < self.comparison.low or self.comparison.high < found[0])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All findings of one claim: it is true if all required ones are, and false if any one is false.
+
+    If rows have not learnt the metric, not_learnt says which, and the findings are those of the others. Without any,
+    shows_nothing is True, and the findings, of all rows, decide nothing. n_of is what its samples are over.
+    """
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+    not_learnt: str
+    shows_nothing: bool
+    alarms: tuple[RowAlarm, ...]
+    n_of: Samples
+
+    @property
+    def required(self) -> list[Finding]:
+        """The findings that must all hold."""
+        return [finding for finding in self.findings if finding.comparison.is_required]
+
+    @property
+    def weakest(self) -> Finding:
+        """The required one with the largest p-value."""
+        return max(self.required, key=lambda finding: _rounded(finding.support))
+
+    @property
+    def strongest_against(self) -> Finding:
+        """The one that denies the claim most clearly."""
+        return min(self.findings, key=lambda finding: _rounded(finding.denial))
+
+    @property
+    def denial(self) -> float:
+        """The p-value against the claim."""
+        # Bonferroni: any of them can deny the claim
+        return min(1.0, len(self.findings) * self.strongest_against.denial)
+
+    @property
+    def speaks_against(self) -> bool:
+        """Whether the findings are rather against the claim."""
+        return self.denial < self.weakest.support or any(finding.is_outside for finding in self.findings)
+
+    @property
+    def p(self) -> float:
+        """The p-value for the claim, or against it if they speak against it."""
+        return self.denial if self.speaks_against else self.weakest.support
+
+    @property
+    def n(self) -> int:
+        """The number of seeds of the smallest finding."""
+        return min(finding.estimate.n for finding in self.findings)
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether its findings can decide the claim."""
+        return self.n >= FEWEST_SEEDS and not self.shows_nothing
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The plan of a study with the level of each look, for Holm's p-values of a number of claims."""
+
+    plan: SeedPlan | None
+    levels: Sequence[float]
+    claims: int
+
+    def level(self, evidence: Evidence) -> float:
+        """The level that a claim needs."""
+        if self.plan is None or evidence.n_of == "round":
+            return ALPHA
+        return self.levels[self.plan.look_of(evidence.n) - 1]
+
+    def chance(self, evidence: Evidence) -> float | None:
+        """The chance that the last look decides a claim; None if no look is left."""
+        last = self.plan.looks[-1] if self.plan and evidence.n_of == "seed" else 0
+        if not 1 < evidence.n < last:
+            return None
+        alpha = self.levels[-1] / self.claims
+        support = min(finding.chance(last, alpha)[0] for finding in evidence.required)
+        denial = max(finding.chance(last, alpha / len(evidence.findings))[1] for finding in evidence.findings)
+        return min(1.0, support + denial)
+
+
+def straddled(claim: Claim, finding: Finding) -> str:
+    """That the interval of a level contains one of its bounds; empty for other claims and intervals."""
+    interval = finding.estimate.interval
+    if claim.level is None or interval is None:
+        return ""
+    bounds = (finding.comparison.low, finding.comparison.high)
+    inside = [f"{bound:g} %" for bound in bounds if interval[0] <= bound <= interval[1]]
+    return f"the interval straddles {' and '.join(inside)}" if inside else ""
+
+
+def detectable_by(finding: Finding, alpha: float) -> float | None:
+    """The smallest distance from its only bound that a comparison would show; for a ratio, as a factor."""
+    found, comparison = finding.estimate, finding.comparison
+    is_one_sided = math.isinf(comparison.low) or math.isinf(comparison.high)
+    if not found.error or found.df is None or not is_one_sided:
+        return None
+    distance = detectable(found.error, found.df, alpha)
+    return math.exp(distance) if comparison.is_log else distance
+
+
+def smaller_than_paper(evidence: Evidence, experiment: Experiment) -> tuple[Finding, float] | None:
+    """The comparison whose effect is most clearly below the paper's, and the p-value; None if the paper prints none."""
+    found = []
+    for finding in evidence.required:
+        paper = papers_effect(finding.comparison, evidence.claim.metric, experiment)
+        if finding.comparison.low == 0 and paper is not None and paper > 0 and not finding.comparison.is_log:
+            found.append((finding, 2 * finding.estimate.below(float(paper))))
+    if not found:
+        return None
+    finding, p = min(found, key=lambda item: _rounded(item[1]))
+    return finding, min(1.0, len(found) * p)  # Bonferroni: any of them can be the smaller one
+
+
+def seeds_that_decide(evidence: Evidence, experiment: Experiment, alpha: float) -> tuple[int | None, str]:
+    """The number of seeds that would support a claim if the paper's effect were true; or why it is unknown."""
+    needed = []
+    for finding in evidence.required:
+        comparison = finding.comparison
+        paper = papers_effect(comparison, evidence.claim.metric, experiment)
+        if paper is None:
+            return None, "the paper prints no number for it"
+        if not comparison.low < paper < comparison.high:
+            return None, "the paper's own numbers do not bear it out"
+        if finding.estimate.error is None:
+            return None, "a single seed shows no spread"
+        seeds = seeds_needed(finding.estimate, (float(paper) - comparison.low, comparison.high - float(paper)), alpha)
+        if seeds is None:
+            return None, _why_never(finding.estimate, evidence.claim.metric)
+        needed.append(seeds)
+    return max(needed), ""
+
+
+def _why_never(found: Estimate, metric: str) -> str:
+    """Why no number of seeds would support a claim; for held-out scores with what reduces their noise."""
+    noise = "the noise of the answers that are scored" if found.example_error else "the noise"
+    text = f"an effect of the paper's size is too small next to {noise} for any number of seeds"
+    if found.example_error and metric in catalog.labels():
+        text += "; more held-out text reduces it (`corpus.dev_share`, and `evaluation.num_pairs` as its limit)"
+    return text
+
+
+def _rounded(p: float) -> float:
+    # The last bits of a tiny p differ from one processor to another; of equal evidence, all then show the first.
+    return round(p, 12)
