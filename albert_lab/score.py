@@ -1,25 +1,37 @@
 """A score, from evaluation to the cell of a table: percent, with n, interval, floors and method."""
 
 import math
-from typing import Any, Literal
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+if TYPE_CHECKING:  # reading scores needs no numpy
+    import numpy as np
+
 CONFIDENCE = 0.95
+Floor = Literal["chance", "each segment by itself", "bags of tokens"]
+CHANCE: Floor = "chance"
+SEGMENTS: Floor = "each segment by itself"
+BAGS: Floor = "bags of tokens"  # in older records, in place of SEGMENTS
 
 
 _Percent = Field(ge=-100, le=100)  # a correlation can be below 0
 
 
 class Score(BaseModel):
-    """An immutable score in percent.
+    """An immutable score in percent, or a difference of two in points.
 
     Attributes:
         value: the score.
         n: number of scored answers.
         low, high: its 95 % interval over those answers, or None if its metric has none.
         floor: the score of the best constant answer on the same examples.
-        lexical_floor: the score of bags of tokens, which cannot relate two segments; None if it does not apply.
+        lexical_floor: the score of bags of tokens, in older records.
+        segments_floor: the score of each segment by itself, by a classifier that cannot relate the two (see
+            measures/segments_floor.py); None if it does not apply.
+        over_segments: the 95 % interval of the score minus that floor in points, pair by pair.
+        auc: the area under the ROC curve of the answers in percent, which does not depend on their threshold.
         by: the method that gave the answers, such as "head" or "linear probe".
         loss: mean negative log-likelihood of the right answers in nats; None if the answers have no likelihood.
     """
@@ -32,24 +44,34 @@ class Score(BaseModel):
     high: float | None = _Percent
     floor: float = _Percent
     lexical_floor: float | None = Field(default=None, ge=-100, le=100)
+    segments_floor: float | None = Field(default=None, ge=-100, le=100)
+    over_segments: tuple[float, float] | None = None
+    auc: float | None = Field(default=None, ge=0, le=100)
     by: str
     loss: float | None = Field(default=None, ge=0)
 
+    @property
+    def floors(self) -> dict[Floor, float]:
+        """The floors that the score has, chance first."""
+        found: dict[Floor, float | None] = {
+            CHANCE: self.floor,
+            SEGMENTS: self.segments_floor,
+            BAGS: self.lexical_floor,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
 
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
-Floor = Literal["chance", "bags of tokens"]
-CHANCE: Floor = "chance"
-BAGS: Floor = "bags of tokens"
 # Headings of the cells of `printed`.
-PRINTED = ("%", "95 % interval", "n", "constant answer %", "bags of tokens %", "loss (nats)")
+PRINTED = ("%", "95 % interval", "n", "constant answer %", "each segment by itself %", "AUC %", "loss (nats)")
 
 
 def printed(score: Score) -> list[str]:
     """A score as cells of a table with the headings PRINTED; a cell is empty if the score does not have the number."""
     interval = "" if score.low is None or score.high is None else f"{score.low:.1f} to {score.high:.1f}"
-    lexical = "" if score.lexical_floor is None else f"{score.lexical_floor:.1f}"
+    segments, auc = ("" if value is None else f"{value:.1f}" for value in (score.segments_floor, score.auc))
     loss = "" if score.loss is None else f"{score.loss:.3f}"
-    return [f"{score.value:.1f}", interval, f"{score.n:,}", f"{score.floor:.1f}", lexical, loss]
+    return [f"{score.value:.1f}", interval, f"{score.n:,}", f"{score.floor:.1f}", segments, auc, loss]
 
 
 class Alarm(BaseModel):
@@ -75,9 +97,11 @@ class Alarm(BaseModel):
 
 def alarm(metric: str, score: Score, steps: int) -> Alarm | None:
     """The alarm of a score after these steps of training; None if its whole interval is above both floors."""
-    floors: tuple[tuple[Floor, float | None], ...] = ((CHANCE, score.floor), (BAGS, score.lexical_floor))
-    for floor, bound in floors:
-        if bound is not None and (score.low is None or score.low <= bound):
+    for floor, bound in score.floors.items():
+        low = score.low
+        if floor == SEGMENTS and score.over_segments:  # paired, answer by answer
+            low = bound + score.over_segments[0]
+        if low is None or low <= bound:
             return Alarm(metric=metric, floor=floor, bound=bound, value=score.value, n=score.n, steps=steps)
     return None
 
@@ -118,10 +142,24 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
     return 100 * float(low), 100 * float(high)
 
 
-def share(
-    correct: int, n: int, *, floor: float, by: str, loss: float | None = None, lexical_floor: float | None = None
-) -> Score:
-    """The score of `correct` right answers of n; floors are in percent, the loss in nats per answer."""
+def paired(right: "np.ndarray", other: "np.ndarray") -> tuple[float, float, float]:
+    """The difference of two shares of right answers to the same questions in points, and its 95 % interval.
+
+    The interval is that of Agresti and Min (2005, "Simple improved confidence intervals for comparing matched
+    proportions"): of the pairs that one of both answers correctly, half a pair more on each side.
+
+    Args:
+        right: whether each answer is right [n] bool.
+        other: the same of the answers that are subtracted.
+    """
+    more, less, n = (right & ~other).sum() + 0.5, (other & ~right).sum() + 0.5, len(right) + 2
+    center, error = (more - less) / n, math.sqrt(more + less - (more - less) ** 2 / n) / n
+    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * error
+    low, high = max(-1.0, center - half), min(1.0, center + half)
+    return 100 * float(right.mean() - other.mean()), 100 * float(low), 100 * float(high)
+
+
+def share(correct: int, n: int, *, floor: float, by: str, loss: float | None = None) -> Score:
+    """The score of `correct` right answers of n; the floor is in percent, the loss in nats per answer."""
     low, high = wilson(correct, n)
-    value = 100 * correct / n
-    return Score(value=value, n=n, low=low, high=high, floor=floor, lexical_floor=lexical_floor, by=by, loss=loss)
+    return Score(value=100 * correct / n, n=n, low=low, high=high, floor=floor, by=by, loss=loss)

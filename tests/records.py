@@ -21,8 +21,8 @@ def _smoke() -> RunConfig:
 def toy_score(
     value: float, by: str = "head", *, loss: float, floor: float = 50, lexical_floor: float | None = None
 ) -> Score:
-    interval = {"low": value - 3, "high": value + 3}
-    return Score(value=value, n=1000, **interval, floor=floor, lexical_floor=lexical_floor, by=by, loss=loss)
+    low, high = value - 3, value + 3
+    return Score(value=value, n=1000, low=low, high=high, floor=floor, lexical_floor=lexical_floor, by=by, loss=loss)
 
 
 def toy_record(

@@ -9,12 +9,13 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["errors", "naming", "distinct", "machine", "allocator", "score", "messages", "squeue"],
+    ["errors", "naming", "distinct", "machine", "allocator", "score", "answers", "messages", "squeue"],
     ["paths", "rank", "locks"],
     ["signals", "storage"],
     ["in_use", "files"],
     ["config"],
     ["data", "model"],
+    ["measures"],
     ["training"],
     ["tasks"],
     ["cost"],

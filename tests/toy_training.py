@@ -17,7 +17,8 @@ from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.rank import Rank
 from albert_lab.training.device import autocast
-from albert_lab.training.evaluate import Evaluator, make_sets
+from albert_lab.training.evaluate import Evaluator
+from albert_lab.training.evaluation_sets import make_sets
 from albert_lab.training.log import MetricsLog, NoLog
 from albert_lab.training.pretrain import Pretrainer
 from albert_lab.training.processes import PEER_SECONDS, Meeting, Processes
@@ -68,7 +69,7 @@ def train(processes: Processes, configs: dict[str, RunConfig], folder) -> dict[s
         trainer.last_losses = [0.0]
         done = trainer.run()
         assert done is not None
-        scores = {key: score.value for key, score in done.scores.items()}
+        scores = {key: score.value for key, score in done.evaluation.scores.items()}
         found[name] = (losses, {key: tensor.numpy() for key, tensor in weights(trainer).items()}, scores)
     return found
 

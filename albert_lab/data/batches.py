@@ -216,31 +216,17 @@ class Batches:
         return f"{self._identity()}-{epoch}"
 
 
-def fixed_set(
+def masked_set(
     shards: Shards,
-    spec: InterSentenceConfig,
+    pairs: Pairs,
     masking: MaskingConfig,
     vocabulary: Vocabulary,
     *,
-    num_pairs: int,
     max_sequence_length: int,
-    short_sequence_probability: float,
     seed: int,
 ) -> Batch:
-    """Masked examples for evaluation, made from the pairs of fixed_pairs.
-
-    Raises:
-        ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
-    """
-    chosen = fixed_pairs(
-        shards,
-        spec,
-        num_pairs=num_pairs,
-        max_sequence_length=max_sequence_length,
-        short_sequence_probability=short_sequence_probability,
-        seed=seed,
-    )
-    return _collate(shards, chosen, vocabulary, masking, max_sequence_length, generator(Stream.MASKING, seed, 0))
+    """All pairs of an evaluation set as masked examples; always the same for the same arguments."""
+    return _collate(shards, pairs, vocabulary, masking, max_sequence_length, generator(Stream.MASKING, seed, 0))
 
 
 def fixed_pairs(

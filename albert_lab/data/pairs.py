@@ -31,6 +31,7 @@ class Stream(IntEnum):
     PAIRS = 0
     ORDER = 1
     MASKING = 2
+    ACROSS = 3
 
 
 def generator(stream: Stream, seed: int, major: int, minor: int = 0) -> np.random.Generator:
@@ -102,18 +103,19 @@ class Segments(_Rows):
     """Segment pairs before truncation."""
 
     source: np.ndarray  # [pairs] int64: source document of the first segment
+    target: np.ndarray  # [pairs] int64: intended length of both segments in tokens
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
     a_length: np.ndarray  # [pairs] int64: tokens
     b_start: np.ndarray
     b_length: np.ndarray
 
 
-def consecutive(segments: Segments, rng: np.random.Generator) -> Segments:
+def consecutive(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
     """The pairs as they are in the text."""
     return segments
 
 
-def swapped(segments: Segments, rng: np.random.Generator) -> Segments:
+def swapped(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
     """The pairs with the second segment first (section 3.1).
 
     On Wikipedia articles, lengths alone separate them from consecutive pairs in 50.6 % (length 64) and 51.1 % (128) of
@@ -128,7 +130,7 @@ def swapped(segments: Segments, rng: np.random.Generator) -> Segments:
     )
 
 
-def other_document(segments: Segments, rng: np.random.Generator) -> Segments:
+def other_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
     """The pairs, each with a second segment of the same length from another source document.
 
     Pairs next to each other in the order of that length exchange their second segments.
@@ -146,7 +148,7 @@ def other_document(segments: Segments, rng: np.random.Generator) -> Segments:
     return _exchange(segments, np.array(partners, dtype=np.int64).reshape(-1, 2))
 
 
-def same_document(segments: Segments, rng: np.random.Generator) -> Segments:
+def same_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
     """The pairs, each with the second segment of the pair of its document that is nearest in length.
 
     In a document of few pairs, the nearest length may differ much; then lengths reveal this kind.
@@ -158,6 +160,22 @@ def same_document(segments: Segments, rng: np.random.Generator) -> Segments:
     return _exchange(segments, np.stack([order[even], order[even + 1]], axis=1))
 
 
+def random_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+    """The pairs, each with a second segment from a random place of a random document of another source.
+
+    It runs from a random sentence to the target length or to the end of that sentence's document, as in the release
+    (create_instances_from_document). So its length and its place in its document can reveal this kind.
+    """
+    offsets, documents = shards.sentence_offsets, shards.document_offsets
+    own, after = shards.source_offsets[segments.source], shards.source_offsets[segments.source + 1]
+    other = rng.integers(shards.num_documents - (after - own))
+    other += np.where(other >= own, after - own, 0)
+    first = rng.integers(documents[other], documents[other + 1])
+    wanted = np.maximum(segments.target - segments.a_length, 1)
+    end = np.minimum(np.searchsorted(offsets, offsets[first] + wanted), documents[other + 1])
+    return replace(segments, b_start=offsets[first], b_length=offsets[end] - offsets[first])
+
+
 def _exchange(segments: Segments, partners: np.ndarray) -> Segments:
     """The pairs in partners (row numbers [exchanges, 2]), each with the second segment of its partner."""
     receivers, donors = partners.ravel(), partners[:, ::-1].ravel()
@@ -165,12 +183,15 @@ def _exchange(segments: Segments, partners: np.ndarray) -> Segments:
 
 
 # A kind of pair is a function from consecutive pairs to pairs of that kind; it drops pairs without a partner.
-KINDS: dict[str, Callable[[Segments, np.random.Generator], Segments]] = {
+KINDS: dict[str, Callable[[Segments, np.random.Generator, Shards], Segments]] = {
     "consecutive": consecutive,
     "swapped": swapped,
     "other-document": other_document,
     "same-document": same_document,
+    "random-document": random_document,
 }
+# The kinds with a second segment from another source document.
+ACROSS_DOCUMENTS = ("other-document", "random-document")
 
 
 def check_kinds(spec: InterSentenceConfig) -> None:
@@ -312,6 +333,7 @@ def _make_kinds(
     segments = Segments(
         document=several.document,
         source=shards.source_of(several.document),
+        target=several.target,
         a_start=start,
         a_length=middle - start,
         b_start=middle,
@@ -323,12 +345,12 @@ def _make_kinds(
     assigned = rng.permutation(_quotas(shares, len(segments), rng))
     for label, kind in enumerate(kinds):
         candidates = segments.take(assigned == label)
-        made = KINDS[kind](candidates, rng)
+        made = KINDS[kind](candidates, rng, shards)
         counts["unmatched_pairs"] += len(candidates) - len(made)
         yield made, label if spec.labels else -1, kind
 
     if spec.single_sentence_chunks == "other-document":
-        yield _continue_elsewhere(shards, single, rng), _random_label(spec), "other-document"
+        yield random_document(_first_segments(shards, single), rng, shards), _random_label(spec), "other-document"
     else:
         counts["dropped_chunks"] += len(single)
         counts["dropped_tokens"] += int((offsets[single.end] - offsets[single.first]).sum())
@@ -347,28 +369,11 @@ def _random_label(spec: InterSentenceConfig) -> int:
     return max(negatives, key=lambda label: spec.labels[label].kind == "other-document", default=-1)
 
 
-def _continue_elsewhere(shards: Shards, chunks: Chunks, rng: np.random.Generator) -> Segments:
-    """Chunks as first segments, each with a second segment from another source document.
-
-    It runs from a random sentence to the target length or to the end of that sentence's document.
-    """
-    offsets, documents = shards.sentence_offsets, shards.document_offsets
-    source = shards.source_of(chunks.document)
-    own, after = shards.source_offsets[source], shards.source_offsets[source + 1]
-    other = rng.integers(shards.num_documents - (after - own))
-    other += np.where(other >= own, after - own, 0)
-    first = rng.integers(documents[other], documents[other + 1])
-    a_start, b_start = offsets[chunks.first], offsets[first]
-    a_length = offsets[chunks.end] - a_start
-    wanted = np.maximum(chunks.target - a_length, 1)
-    end = np.minimum(np.searchsorted(offsets, b_start + wanted), documents[other + 1])
+def _first_segments(shards: Shards, chunks: Chunks) -> Segments:
+    """Chunks as first segments, with empty second segments."""
+    start, end = shards.sentence_offsets[chunks.first], shards.sentence_offsets[chunks.end]
     return Segments(
-        document=chunks.document,
-        source=source,
-        a_start=a_start,
-        a_length=a_length,
-        b_start=b_start,
-        b_length=offsets[end] - b_start,
+        chunks.document, shards.source_of(chunks.document), chunks.target, start, end - start, end, end - end
     )
 
 
@@ -400,7 +405,7 @@ def _truncate(
 
 def _check_sources(spec: InterSentenceConfig, num_sources: int) -> None:
     kinds = {entry.kind for entry in spec.labels} | {spec.single_sentence_chunks}
-    if "other-document" in kinds and num_sources < 2:
+    if kinds.intersection(ACROSS_DOCUMENTS) and num_sources < 2:
         raise ConfigError(
             f"inter_sentence={spec.name} pairs text of different source documents: it needs at least 2, the corpus has"
             f" {num_sources}"
@@ -437,6 +442,8 @@ def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards
         "document_start_share": counts["first_chunks"] / counts["chunks"],
         "median_document_sequences": float(np.median(document_tokens)) / limit,
         "short_chunk_share": counts["short_chunks"] / counts["chunks"],
-        "cross_document_share": float(np.mean(pairs.kind == list(KINDS).index("other-document"))),
+        "cross_document_share": float(
+            np.mean(np.isin(pairs.kind, [list(KINDS).index(kind) for kind in ACROSS_DOCUMENTS]))
+        ),
         "label_balance": [float(np.mean(pairs.label == label)) for label in range(len(spec.labels))],
     }

@@ -61,6 +61,11 @@ class Shards:
         """The source document of each document, by number."""
         return np.searchsorted(self.source_offsets, documents, side="right") - 1
 
+    def document_at(self, tokens: np.ndarray) -> np.ndarray:
+        """The document of each token, which is given by its offset."""
+        sentences = np.searchsorted(self.sentence_offsets, tokens, side="right") - 1
+        return np.searchsorted(self.document_offsets, sentences, side="right") - 1
+
 
 def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) -> Shards:
     """Opens one split of prepared shards and checks that they were made by the given tokenizer, if any.

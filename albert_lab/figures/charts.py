@@ -13,15 +13,17 @@ from matplotlib.figure import Figure
 from albert_lab.figures import drawing
 from albert_lab.figures.data import FigureData, over_seeds
 from albert_lab.figures.drawing import READ_OFF, Line
+from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.layer_numbers import Layer
 from albert_lab.runs.results import TRAINING_SPEED
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.studies.table import Row, Spread, paper_cells
 
 AXES = {
-    "mlm_accuracy": "held-out MLM accuracy (%)",
-    "nsp_accuracy": "held-out NSP accuracy (%)",
-    "sop_accuracy": "held-out SOP accuracy (%)",
+    **{
+        name: f"held-out {label}{' accuracy' * name.endswith('_accuracy')} ({units()[name]})"
+        for name, label in labels().items()
+    },
     "l2_distance": "L2 distance",
     "degrees": "angle (degrees)",
 }

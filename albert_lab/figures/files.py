@@ -69,7 +69,7 @@ def _errors(found: FigureData) -> list[str]:
     for column in intrinsic_columns(found.experiment):
         points = [point for run in found.runs for point in run.curve]
         counts = [count for point in points if (count := point.value(f"{column.key}_n")) is not None]
-        if counts:
+        if counts and column.unit == "%":
             n = int(min(counts))
             all_n = min((run.scores[column.key].n for run in found.runs if column.key in run.scores), default=n)
             values = [value for point in points if (value := point.value(column.key)) is not None]

@@ -9,13 +9,15 @@ from tabulate import tabulate
 
 from albert_lab.config.compose import load, parse, validate
 from albert_lab.config.schema import CorpusConfig, RunConfig
-from albert_lab.data.lexical_floor import find_or_fit
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import Opened, open_folder
 from albert_lab.machine import cores
+from albert_lab.measures import catalog
+from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
+from albert_lab.measures.segments_floor import find_or_fit
 from albert_lab.messages import Say
 from albert_lab.score import PRINTED, Score, printed
 
@@ -84,13 +86,14 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     import torch
 
     from albert_lab.training.device import autocast, choose_device, choose_precision
-    from albert_lab.training.evaluate import ACCURACIES, PAIR_OPTIONS, Evaluator, make_sets
+    from albert_lab.training.evaluate import Evaluator
+    from albert_lab.training.evaluation_sets import make_sets
 
     torch.set_num_threads(threads)
     reasons = _reasons(opened)
     shards = prepare(config, say)
     train, dev = (open_shards(shards, split, opened.tokenizer) for split in ("train", "dev"))
-    floors = find_or_fit(config, train, dev, PAIR_OPTIONS, say)
+    floors = find_or_fit(config, train, dev, say)
     device = choose_device(config.machine.device)
     evaluator = Evaluator(
         sets=make_sets(train, dev, opened.tokenizer, config, floors),
@@ -100,13 +103,13 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
         autocast=autocast(choose_precision(config.machine.precision, device), device),
         is_stopped=lambda: False,
     )
-    found = evaluator.scores(opened.model.to(device), only=[name for name in ACCURACIES if name not in reasons])
+    found = evaluator.evaluate(opened.model.to(device), without=reasons).scores
     rows = []
-    for name in ACCURACIES:
-        if name in reasons:
-            rows.append(ScoreRow(name, None, reasons[name]))
-        else:
-            rows.append(ScoreRow(name, found[name], None))
+    for measure in catalog.measures():
+        probe = measure.probe if isinstance(measure, PairMeasure) else None
+        for name in filter(None, (measure.name, probe)):
+            reason = reasons.get(type(measure))
+            rows.append(ScoreRow(name, None if reason else found[name], reason))
     return Scored(
         model=opened.name,
         corpus=config.corpus.name if config.corpus.path is None else f"{config.corpus.name} ({config.corpus.path})",
@@ -117,14 +120,14 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     )
 
 
-def _reasons(opened: Opened) -> dict[str, str]:
-    """Scores that are not available, with the reason."""
-    reasons = {}
+def _reasons(opened: Opened) -> dict[type[Measure], str]:
+    """Kinds of measure that are not available, with the reason."""
+    reasons: dict[type[Measure], str] = {}
     if "mlm_head" in opened.missing:
-        reasons["mlm_accuracy"] = "the checkpoint has no MLM head"
+        reasons[TokenMeasure] = "the checkpoint has no MLM head"
     if "pooler" in opened.missing:
-        for name in ("nsp_accuracy", "sop_accuracy"):
-            reasons[name] = "the checkpoint has neither pair head nor pooler for a probe to read"
+        without = "the checkpoint has neither pair head nor pooler for a probe to read"
+        reasons |= dict.fromkeys((PairMeasure, Difference), without)
     return reasons
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from albert_lab.score import BAGS, CHANCE, Alarm, Floor
+from albert_lab.measures.catalog import labels
+from albert_lab.score import BAGS, CHANCE, SEGMENTS, Alarm, Floor
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import INTRINSIC_HEADINGS, Row, task_columns
+from albert_lab.studies.table import Row, task_columns
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ def held_out(table: Sequence[Row]) -> list[RowAlarm]:
     rows = [row for row in table if row.runs]
     total = sum(len(row.runs) for row in rows)
     found = []
-    for metric in INTRINSIC_HEADINGS:
-        for floor in (CHANCE, BAGS):
+    for metric in labels():
+        for floor in (CHANCE, SEGMENTS, BAGS):
             counts = [sum(_raises(run.record.alarms, metric, floor) for run in row.runs) for row in rows]
             if len(rows) > 1 and sum(counts) == total:
                 found.append(RowAlarm(None, metric, floor, total, total))
@@ -79,7 +80,7 @@ def section(experiment: Experiment, table: Sequence[Row]) -> str:
 def sentence(alarm: RowAlarm) -> str:
     """The alarm of a row, without a full stop."""
     place = "at chance" if alarm.floor == CHANCE else f"above chance, not above {alarm.floor}"
-    words = f"{INTRINSIC_HEADINGS[alarm.metric]} {place}"
+    words = f"{labels()[alarm.metric]} {place}"
     if alarm.row is None:
         return f"All {alarm.runs} runs: {words}"
     comma = "" if alarm.floor == CHANCE else ","

@@ -10,6 +10,7 @@ from typing import Literal
 
 from albert_lab.analysis import looks
 from albert_lab.analysis.papers_numbers import papers_effect
+from albert_lab.measures import catalog
 from albert_lab.report.alarms import RowAlarm, held_out
 from albert_lab.report.speedups import are_of_different_hardware
 from albert_lab.report.statistics import Estimate, holm, seeds_needed
@@ -18,7 +19,7 @@ from albert_lab.runs.layer_numbers import LAYER_NUMBERS
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
 from albert_lab.studies.checks import AtChance, Claim
 from albert_lab.studies.claim import Comparison, name
-from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment
+from albert_lab.studies.experiment import AVERAGE, Experiment
 from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.table import Row
 
@@ -381,7 +382,7 @@ def _why_never(found: Estimate, metric: str) -> str:
     """Why no number of seeds would support a claim; for held-out scores with what reduces their noise."""
     noise = "the noise of the answers that are scored" if found.example_error else "the noise"
     text = f"an effect of the paper's size is too small next to {noise} for any number of seeds"
-    if found.example_error and metric in INTRINSIC:
+    if found.example_error and metric in catalog.labels():
         text += "; more held-out text reduces it (`corpus.dev_share`, and `evaluation.num_pairs` as its limit)"
     return text
 

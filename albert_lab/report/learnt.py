@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from statistics import fmean
 
+from albert_lab.measures.catalog import of_kind, units
+from albert_lab.measures.measure import TokenMeasure
 from albert_lab.report.markdown import decimal
 from albert_lab.report.table_scores import TableScores
-from albert_lab.score import BAGS, exceeds, wilson
+from albert_lab.score import CHANCE, exceeds, wilson
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Column, Row, intrinsic_columns, named_labels
 
 
 def learnt(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> list[str]:
-    """One sentence per row on its pair accuracies, each with its floors; empty if the study has no such accuracy."""
-    columns = [column for column in intrinsic_columns(experiment) if column.key != "mlm_accuracy"]
+    """One sentence per row on its pair measures, each with its floors; empty if the study has none."""
+    tokens = [measure.name for measure in of_kind(TokenMeasure)]
+    columns = [column for column in intrinsic_columns(experiment) if column.key not in tokens]
     scores = TableScores(table)
     sentences = []
     for row in table:
@@ -27,12 +30,12 @@ def _score(scores: TableScores, row: Row, column: Column) -> str:
     mean, n = fmean(score.value for score in found), found[0].n
     low, high = _interval(scores, row, column.key, n)
     floor = max(score.floor for score in found)
-    lexical = max((score.lexical_floor for score in found if score.lexical_floor is not None), default=None)
-    place = "above chance" if low > floor else "below chance" if high < floor else "at chance"
-    if low > floor and lexical is not None:
-        is_above = exceeds(mean, low, lexical, n)
-        place += f", {'above' if is_above else 'not above'} {BAGS} ({decimal(lexical)} %)"
-    return f"{column.heading} {decimal(mean)} % [{decimal(low)}, {decimal(high)}], {place}"
+    chance = CHANCE if column.unit == "%" else "zero"
+    place = f"above {chance}" if low > floor else f"below {chance}" if high < floor else f"at {chance}"
+    for second in found[0].floors.keys() - {CHANCE} if low > floor and column.unit == "%" else ():
+        bound = max(score.floors.get(second, score.floor) for score in found)
+        place += f", {'above' if exceeds(mean, low, bound, n) else 'not above'} {second} ({decimal(bound)} %)"
+    return f"{column.heading} {decimal(mean)} {column.unit} [{decimal(low)}, {decimal(high)}], {place}"
 
 
 def _interval(scores: TableScores, row: Row, column: str, n: int) -> tuple[float, float]:
@@ -41,6 +44,9 @@ def _interval(scores: TableScores, row: Row, column: str, n: int) -> tuple[float
     All seeds answer the same questions, so seeds that agree do not increase their number.
     """
     found = scores.estimate([(1.0, row)], column)
+    if units()[column] == "points":
+        (single, *_) = [run.scores[column] for run in row.having(column)]
+        return found.interval or (single.low or found.value, single.high or found.value)
     low, high = wilson(found.value / 100 * n, n)
     if found.interval:
         low, high = min(low, found.interval[0]), max(high, found.interval[1])

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tabulate import tabulate
 
+from albert_lab.measures.catalog import probes
 from albert_lab.score import LINEAR_PROBE, Score, loss_name
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Column, Row, Spread, axis_labels, axis_names, paper_cells
@@ -58,7 +59,7 @@ def scores_table(experiment: Experiment, axes: Sequence[str], table: Sequence[Ro
     shown = experiment.paper.columns if experiment.paper else {}
     header = [*axis_names(axes), "seeds"]
     for column in columns:
-        header.append(f"{column.heading} %")
+        header.append(f"{column.heading} {column.unit}")
         header += [f"paper {column.heading}"] if column.paper in shown else []
     body = []
     for row in table:
@@ -99,7 +100,8 @@ def _loss(spread: Spread | None) -> str:
 
 
 def _is_by_probe(row: Row, key: str) -> bool:
-    return any(score.by == LINEAR_PROBE for run in row.runs if (score := run.scores.get(key)))
+    """Whether a score that other rows have from their head is from a probe here."""
+    return key not in probes() and any(score.by == LINEAR_PROBE for run in row.runs if (score := run.scores.get(key)))
 
 
 def _score(row: Row, column: Column) -> str:

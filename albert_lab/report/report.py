@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import get_args
 
 from albert_lab.figures import files as plots
 from albert_lab.report import alarms, ensembles, finetuning, looks, run_sections, verdicts
@@ -23,7 +24,7 @@ from albert_lab.report.markdown import (
 from albert_lab.report.page import curves as learning_curves
 from albert_lab.report.page import html
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.score import BAGS, CHANCE
+from albert_lab.score import BAGS, SEGMENTS, Floor
 from albert_lab.storage import write_atomically
 from albert_lab.studies import spreadsheets
 from albert_lab.studies import study as studies
@@ -52,15 +53,18 @@ FOLDED = (
     "Provenance",
 )
 ALARMS = (
-    "An alarm means that the 95 % interval of a run reaches down to chance (or to bags of tokens) or lies below it."
+    "An alarm means that the 95 % interval of a run reaches down to chance (or to {floor}) or lies below it."
     " Checked are the losses that a run was trained with, and the tasks that it was fine-tuned on."
 )
-LEXICAL_FLOOR = (
-    "Chance: the score of the best constant answer (for MLM, always the most frequent token). Bags of tokens: a"
-    " logistic regression on the tokens of each segment separately, fitted on training pairs. It cannot relate the"
-    " segments, so only a score above it shows that a model relates them. Rows are compared with it by the errors of"
-    " both scores."
+FLOORS = (
+    "Chance: the score of the best constant answer (for MLM, always the most frequent token). {floor}: {classifier}. It"
+    " cannot relate the segments, so only a score above it shows that a model relates them. Rows are compared with it"
+    " by the errors of both scores."
 )
+CLASSIFIERS = {
+    SEGMENTS: "a linear classifier of the tokens, neighbours and edges of each segment, fitted on training pairs",
+    BAGS: "a logistic regression on the tokens of each segment separately, fitted on training pairs",
+}
 LOSSES = (
     "Mean negative log-likelihood of the right answer, in nats: per masked token, and per pair. Guessing one of two"
     " labels costs 0.693. A head that was not trained on a task can be confidently wrong, so its loss can exceed that."
@@ -156,7 +160,7 @@ def render(found: Study, figures: str) -> str:
     if layers := layer_table.section(experiment, axes, table):
         parts += ["## Layers", layers]
     raised = alarms.section(experiment, table)
-    parts += ["## Alarms", f"{raised}\n\n{ALARMS}" if raised else "None."]
+    parts += ["## Alarms", f"{raised}\n\n{ALARMS.format(floor=_second_floor(finished))}" if raised else "None."]
     missing = [f"`{name}`: {reason}" for row in table for name, reason in row.missing.items()]
     missing += [f"`{point.run}`: {point.failed_tasks}" for point in points if point.failed_tasks]
     if missing:
@@ -209,16 +213,25 @@ def _how_to_read(table: Sequence[Row]) -> str:
 
 
 def _floors(experiment: Experiment, finished: Sequence[ReportedRun]) -> list[str]:
-    """The scores of chance and bags of tokens on the held-out sets, as ranges if runs differ."""
+    """The scores of the floors on the held-out sets, as ranges if runs differ."""
     lines = []
     for column in intrinsic_columns(experiment):
         scores = [run.scores[column.key] for run in finished if column.key in run.scores]
-        bags = [score.lexical_floor for score in scores if score.lexical_floor is not None]
-        floors = {CHANCE: [score.floor for score in scores], BAGS: bags}
-        found = [f"{name} {_span(values)} %" for name, values in floors.items() if values]
+        floors = {name: [score.floors[name] for score in scores if name in score.floors] for name in get_args(Floor)}
+        found = [f"{name} {_span(values)} {column.unit}" for name, values in floors.items() if values]
         n = sorted({f"{score.n:,}" for score in scores})
         lines += [f"- {column.heading}: {', '.join(found)}; n = {' or '.join(n)}"] if found else []
-    return ["Floors and numbers of answers (n) of the held-out sets:", "\n".join(lines), LEXICAL_FLOOR] if lines else []
+    if not lines:
+        return []
+    second = _second_floor(finished)
+    about = FLOORS.format(floor=second.capitalize(), classifier=CLASSIFIERS[second])
+    return ["Floors and numbers of answers (n) of the held-out sets:", "\n".join(lines), about]
+
+
+def _second_floor(finished: Sequence[ReportedRun]) -> Floor:
+    """The second floor of pair measures: older records have bags of tokens."""
+    found = {name for run in finished for score in run.scores.values() for name in score.floors}
+    return BAGS if BAGS in found and SEGMENTS not in found else SEGMENTS
 
 
 def _span(values: Sequence[float]) -> str:

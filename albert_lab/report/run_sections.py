@@ -114,7 +114,12 @@ def _cost(spread: Spread | None, *, has_spread: bool) -> str:
 def every_run(experiment: Experiment, finished: Sequence[ReportedRun]) -> str:
     """The scores of each single run, with their intervals and floors."""
     columns = intrinsic_columns(experiment)
-    header = ["run", *(f"{column.heading} % [95 %] (n; floors)" for column in columns), "scored by", "training loss"]
+    header = [
+        "run",
+        *(f"{column.heading} {column.unit} [95 %] (n; floors)" for column in columns),
+        "scored by",
+        "training loss",
+    ]
     body = []
     for run in finished:
         scores = [run.scores.get(column.key) for column in columns]
@@ -123,7 +128,7 @@ def every_run(experiment: Experiment, finished: Sequence[ReportedRun]) -> str:
             if score is None:
                 cells.append(MISSING)
                 continue
-            floors = ", ".join(decimal(floor) for floor in (score.floor, score.lexical_floor) if floor is not None)
+            floors = ", ".join(map(decimal, score.floors.values()))
             cells.append(f"{decimal(score.value)} {interval(score)} ({score.n:,}; {floors})")
         by = ", ".join(sorted({score.by for score in scores if score}))
         body.append([f"`{run.name}`", *cells, by, f"{run.record.training.final_loss:.3f}"])

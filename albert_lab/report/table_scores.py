@@ -3,14 +3,15 @@
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 import numpy as np
 
+from albert_lab.measures.catalog import units
 from albert_lab.report.examples import ExampleScores, example_variance
 from albert_lab.report.statistics import Estimate, PooledSpread, Sample
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
-from albert_lab.score import Score, loss_name
+from albert_lab.score import CONFIDENCE, Score, loss_name
 from albert_lab.studies.claim import Labels, name
 from albert_lab.studies.table import Row, filled_columns
 
@@ -100,6 +101,9 @@ class TableScores:
         answers = [score.n for _, row in weights for score in _scores(row, column) if score.low is not None]
         if len(weights) > 1 or not answers:
             return 0.0, math.inf
+        if units().get(column) == "points":  # the interval of a difference is paired, answer by answer
+            widths = [(score.high or 0.0) - (score.low or 0.0) for score in _scores(weights[0][1], column)]
+            return (fmean(widths) / (2 * NormalDist().inv_cdf((1 + CONFIDENCE) / 2))) ** 2, fmean(answers) - 1
         n, half = fmean(answers), 0.5 / fmean(answers)
         share = min(max(fmean(self.sample(weights[0][1], column).values()) / 100, half), 1 - half)
         return 1e4 * share * (1 - share) / n, max(n - 1, 1.0)

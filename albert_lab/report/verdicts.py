@@ -7,16 +7,17 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from albert_lab.measures.catalog import labels
 from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence
 from albert_lab.report.claims import ALPHA, FEWEST_SEEDS, Decision, Verdict, companions, decide
 from albert_lab.report.statistics import POWER, Components, components
 from albert_lab.report.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
-from albert_lab.score import BAGS
+from albert_lab.score import CHANCE
 from albert_lab.studies.checks import Greater, Ratio
 from albert_lab.studies.claim import name
-from albert_lab.studies.experiment import AVERAGE, INTRINSIC, Experiment, scores
+from albert_lab.studies.experiment import AVERAGE, Experiment, scores
 from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.table import Row, axis_labels, filled_columns, half_up
 
@@ -130,11 +131,12 @@ def decided_by_companions(experiment: Experiment, table: Sequence[Row], plan: Se
 
 
 def _quote(verdict: Verdict) -> str:
-    """The words of the paper, with a qualification if a score above chance is not above bags of tokens."""
+    """The words of the paper, with a qualification if a score above chance is not above its second floor."""
     is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
-    is_score = verdict.claim.metric in INTRINSIC
-    qualified = is_above and is_score and any(alarm.floor == BAGS for alarm in verdict.alarms)
-    return f"“{verdict.claim.quote}”" + (f" (not above {BAGS})" if qualified else "")
+    is_score = verdict.claim.metric in labels()
+    floors = dict.fromkeys(alarm.floor for alarm in verdict.alarms if alarm.floor != CHANCE)
+    qualified = is_above and is_score and floors
+    return f"“{verdict.claim.quote}”" + (f" (not above {' or '.join(floors)})" if qualified else "")
 
 
 def _numbered(claims: Sequence[int]) -> str:
@@ -167,7 +169,7 @@ def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
     text += "" if verdict.p is None else f", corrected p {_p(verdict.p)}"
     text += f"; paper {papers_effect(verdict)}" if verdict.papers_effect is not None else ""
     # That a pair loss can be learnt from single segments concerns only its own score.
-    alarms = [alarm for alarm in verdict.alarms if verdict.claim.metric in INTRINSIC or alarm.floor != BAGS]
+    alarms = [alarm for alarm in verdict.alarms if verdict.claim.metric in labels() or alarm.floor == CHANCE]
     raised = f"Alarms: {'; '.join(map(sentence, alarms))}" if alarms else ""
     return ". ".join(filter(None, (text, _power(verdict), raised))) + "."
 
@@ -187,7 +189,7 @@ def _notes(experiment: Experiment, decided: Sequence[Verdict], here: TableScores
     notes += [STANDS_FOR.format(pairs=pairs)] if (pairs := _stand_ins(experiment, here.table)) else []
     if AVERAGE in metrics and (floors := members_at_floor(here)):
         notes.append(floors)
-    if scored.intersection(scores()).difference(INTRINSIC):
+    if scored.intersection(scores()).difference(labels()):
         notes.append(PAPERS_NOISE)
     if metrics & {TRAINING_SPEED, INFERENCE_SPEED}:
         notes.append(SPEEDS_SIDE_BY_SIDE if any(row.rounds for row in here.table) else SPEEDS)

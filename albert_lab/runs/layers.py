@@ -56,10 +56,11 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import open_shards
     from albert_lab.data.tokenizer.cache import load_tokenizer
+    from albert_lab.measures import mlm
     from albert_lab.model.heads import PretrainingModel
     from albert_lab.training.checkpoint import last_weights, load_weights
     from albert_lab.training.device import choose_device
-    from albert_lab.training.evaluate import make_sets
+    from albert_lab.training.evaluation_sets import make_sets
     from albert_lab.training.layer_similarity import hidden_states_of, measure
 
     config = runs.config_here(run)
@@ -70,7 +71,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     model = PretrainingModel.from_config(config)
     checkpoints = folder / "checkpoint"
     load_weights(last_weights(checkpoints), model)
-    held_out = make_sets(train, dev, tokenizer, config).mlm
+    held_out = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
     batches = hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device)
     number = -(-len(held_out) // config.evaluation.batch_size)
     return measure(with_progress(batches, number, f"layers of {folder.name}: {{}} of {{}} batches", say))

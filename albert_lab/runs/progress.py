@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from albert_lab.measures.catalog import labels, units
+
 PLAIN_SECONDS = 10
 
 
@@ -67,8 +69,7 @@ class RunProgress:
     def show(self, line: dict[str, Any]) -> None:
         """Show a line of metrics."""
         if line["event"] == "evaluation":
-            accuracies = {key: value for key, value in line.items() if key.endswith("_accuracy")}
-            self.say(f"step {line['step']:,}, held out: {_words(accuracies)}")
+            self.say(f"step {line['step']:,}, held out: {_words(line)}")
             return
         if line["share"]:
             self._budget_seconds = line["training_seconds"] / line["share"]
@@ -121,9 +122,9 @@ class RunProgress:
 
 
 def _words(line: dict[str, Any]) -> str:
-    names = {"mlm_accuracy": "MLM", "pair_accuracy": "pairs", "nsp_accuracy": "NSP", "sop_accuracy": "SOP"}
-    found = [(label, line.get(key)) for key, label in names.items()]
-    return "  ".join(f"{label} {value:.1f} %" for label, value in found if value is not None)
+    names = labels() | {"pair_accuracy": "pairs"}
+    found = [(label, line.get(key), units().get(key, "%")) for key, label in names.items()]
+    return "  ".join(f"{label} {value:.1f} {unit}" for label, value, unit in found if value is not None)
 
 
 def _duration(seconds: float) -> str:

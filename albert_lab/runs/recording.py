@@ -48,7 +48,7 @@ def make_record(
         evaluation_set=run.evaluation_set,
         parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
         train_flops_per_token=count_training_flops(config),
-        scores=trained.scores,
+        scores=trained.evaluation.scores,
         training=results.Training(
             steps=trained.steps,
             tokens=trained.tokens,
@@ -76,6 +76,7 @@ def make_record(
         ),
         alarms=trained.alarms,
         provenance=provenance,
+        answers=trained.evaluation.answers,
     )
 
 

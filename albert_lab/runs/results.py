@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from albert_lab import files
+from albert_lab.answers import Answers
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
 from albert_lab.errors import DamagedFileError
 from albert_lab.naming import Name
@@ -181,6 +182,7 @@ class RunRecord(_RecordPart):
     data: Data
     alarms: tuple[Alarm, ...]
     provenance: Provenance
+    answers: dict[str, Answers] = {}  # by score; older records have none
 
     @field_validator("alarms", mode="before")
     @classmethod

@@ -152,16 +152,17 @@ def _pretrain(
 
     import torch
 
-    from albert_lab.data.lexical_floor import find_or_fit
     from albert_lab.data.stages import StagedBatches
+    from albert_lab.measures.segments_floor import find_or_fit
     from albert_lab.training.device import autocast, choose_precision
-    from albert_lab.training.evaluate import PAIR_OPTIONS, Evaluator, make_sets
+    from albert_lab.training.evaluate import Evaluator
+    from albert_lab.training.evaluation_sets import make_sets
     from albert_lab.training.fitting import usable_memory_bytes
     from albert_lab.training.log import MetricsLog, NoLog
     from albert_lab.training.pretrain import Pretrainer
 
     torch.set_num_threads(threads)
-    floors = find_or_fit(config, train, dev, PAIR_OPTIONS, say)
+    floors = find_or_fit(config, train, dev, say)
     with together(folder, config, meeting, is_stopped) as (processes, device):
         if processes is None:
             return False

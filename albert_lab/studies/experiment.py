@@ -13,6 +13,7 @@ from albert_lab.config.schema import SEEDS, Keep
 from albert_lab.distinct import Distinct, check_distinct
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
+from albert_lab.measures.catalog import labels
 from albert_lab.naming import Name
 from albert_lab.runs import results
 from albert_lab.runs.layer_numbers import LAYER_NUMBERS
@@ -22,6 +23,7 @@ from albert_lab.studies.checks import Claim
 from albert_lab.studies.figure import FIGURES
 from albert_lab.tasks.task import task_names
 
+# The columns on held-out text of an experiment that names none.
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
 # This figure needs measurements of the layers of runs.
 LAYERS_FIGURE = "layer-similarity"
@@ -234,8 +236,8 @@ def _as_text(value: Any) -> Any:
 
 @cache
 def scores() -> tuple[str, ...]:
-    """The columns of the table of runs that are in percent: accuracies, tasks, their average."""
-    return (*INTRINSIC, *task_names(), AVERAGE)
+    """The columns of scores: the measures on held-out text and their probes, tasks, their average."""
+    return (*labels(), *task_names(), AVERAGE)
 
 
 def files() -> list[Path]:

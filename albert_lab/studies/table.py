@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 
+from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.reported import AVERAGE, FilledColumn, ReportedRun, part_name
 from albert_lab.studies.experiment import Experiment
-
-INTRINSIC_HEADINGS = {"mlm_accuracy": "MLM", "nsp_accuracy": "NSP", "sop_accuracy": "SOP"}
 
 AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
 
@@ -17,13 +16,14 @@ AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper h
 class Column:
     """A column of scores: its name among the numbers of a run, its heading, and the paper's column that shows the same.
 
-    parts are the names of the scores that the column is the mean of (F1 and EM).
+    parts are the names of the scores that the column is the mean of (F1 and EM). unit is that of its values.
     """
 
     key: str
     heading: str
     paper: str | None
     parts: tuple[str, ...] = ()
+    unit: str = "%"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _spread(values: Sequence[float]) -> Spread | None:
 
 def intrinsic_columns(experiment: Experiment) -> list[Column]:
     """The columns scored on held-out text."""
-    return [Column(key, INTRINSIC_HEADINGS[key], key) for key in experiment.columns if key in INTRINSIC_HEADINGS]
+    return [Column(key, labels()[key], key, unit=units()[key]) for key in experiment.columns if key in labels()]
 
 
 def filled_columns(table: Iterable[Row]) -> dict[str, FilledColumn]:

@@ -1,105 +1,31 @@
-"""Intrinsic evaluation: masked language modelling, NSP and SOP on held-out documents, as accuracy and as loss."""
+"""Intrinsic evaluation: the scores of a model in the held-out measures, and its answer to each pair."""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from albert_lab.config.compose import load_option
-from albert_lab.config.schema import InterSentenceConfig, RunConfig
-from albert_lab.data.batches import Batch, Vocabulary, fixed_set, micro_batches
-from albert_lab.data.shards import Shards
+from albert_lab.answers import Answers, pack
+from albert_lab.data.batches import Batch, micro_batches
+from albert_lab.measures import catalog
+from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.score import LINEAR_PROBE, Score, share
+from albert_lab.score import LINEAR_PROBE, Score, paired, share
 from albert_lab.training.clock import synchronize
+from albert_lab.training.evaluation_sets import EvaluationSets
 from albert_lab.training.transfer import fetch, inputs_of, tensor_on
 
-# For each pair accuracy: the inter_sentence option of its pairs, and the kind it separates from consecutive pairs.
-PAIR_ACCURACIES = {"nsp_accuracy": ("nsp", "other-document"), "sop_accuracy": ("sop", "swapped")}
-PAIR_OPTIONS = [option for option, _ in PAIR_ACCURACIES.values()]
-MLM_ACCURACY = "mlm_accuracy"
-ACCURACIES = (MLM_ACCURACY, *PAIR_ACCURACIES)
+if TYPE_CHECKING:  # it takes a second to import, and only probes need it
+    from sklearn.pipeline import Pipeline
+
 CONSECUTIVE = "consecutive"
-
-
-@dataclass(frozen=True)
-class EvaluationSets:
-    """Fixed sets of examples: one for masked language modelling, and one per pair accuracy, by name.
-
-    probes: pairs of training documents for the probe of a model without a pair head; empty if the model has a head.
-    lexical_floors: the score of bags of tokens on each complete set of pairs, in percent.
-    """
-
-    mlm: Batch
-    pairs: dict[str, Batch]
-    probes: dict[str, Batch]
-    lexical_floors: Mapping[str, float]
-
-    def head(self, num_pairs: int) -> "EvaluationSets":
-        """The first pairs of every set, for evaluations during training; their lexical floors are unknown."""
-
-        def first(batch: Batch) -> Batch:
-            return next(micro_batches(batch, num_pairs))
-
-        return EvaluationSets(
-            first(self.mlm),
-            {name: first(batch) for name, batch in self.pairs.items()},
-            {name: first(batch) for name, batch in self.probes.items()},
-            {},
-        )
-
-
-def make_sets(
-    train: Shards,
-    dev: Shards,
-    vocabulary: Vocabulary,
-    config: RunConfig,
-    lexical_floors: Mapping[str, float] | None = None,
-) -> EvaluationSets:
-    """The fixed evaluation sets of a run; they do not depend on its seed or its objective.
-
-    The masked language modelling set has the chunks of SOP, unswapped. Every set is masked like the training batches
-    ("the same procedure", section 4.1).
-
-    Args:
-        train: documents for the training of probes, for a run without a pair head.
-        dev: held-out documents.
-        vocabulary: special ids and word starts.
-        config: configuration of the run, with lengths, masking and sizes.
-        lexical_floors: in percent, by inter_sentence option (see data/lexical_floor.py); None if unknown.
-
-    Raises:
-        ConfigError: a set cannot be made from the held-out text.
-    """
-
-    # Differs from the paper, whose set is made from the development texts of SQuAD and RACE (section 4.1).
-    def make(shards: Shards, option: str, num_pairs: int) -> Batch:
-        return fixed_set(
-            shards,
-            load_option("inter_sentence", option, InterSentenceConfig),
-            config.masking,
-            vocabulary,
-            num_pairs=num_pairs,
-            max_sequence_length=config.max_sequence_length,
-            short_sequence_probability=config.short_sequence_probability,
-            seed=config.evaluation.seed,
-        )
-
-    evaluation = config.evaluation
-    return EvaluationSets(
-        mlm=make(dev, "none", evaluation.num_pairs),
-        pairs={name: make(dev, option, evaluation.num_pairs) for name, (option, _) in PAIR_ACCURACIES.items()},
-        probes={}
-        if config.inter_sentence.labels
-        else {name: make(train, option, evaluation.num_probe_pairs) for name, (option, _) in PAIR_ACCURACIES.items()},
-        lexical_floors={name: lexical_floors[option] for name, (option, _) in PAIR_ACCURACIES.items()}
-        if lexical_floors
-        else {},
-    )
+HEAD = "head"
 
 
 @dataclass
@@ -108,6 +34,34 @@ class ForwardPasses:
 
     tokens: int = 0
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of a model by name, of measures and of probes, and its answers by the same names."""
+
+    scores: dict[str, Score]
+    answers: dict[str, Answers]
+
+
+@dataclass(frozen=True)
+class _PairAnswers:
+    """Answers to the pairs of one set.
+
+    Attributes:
+        margins: log-odds of label 1 [pairs].
+        labels: [pairs].
+        by: the method.
+    """
+
+    margins: np.ndarray
+    labels: np.ndarray
+    by: str
+
+    @property
+    def right(self) -> np.ndarray:
+        """Whether each answer is right [pairs] bool."""
+        return (self.margins > 0) == self.labels
 
 
 @dataclass(frozen=True)
@@ -121,8 +75,8 @@ class Evaluator:
         device: device of the model.
         autocast: returns the context of a forward pass.
         is_stopped: called before every forward pass; if true, StoppedError ends the evaluation.
-        forwarded: tokens and seconds on the set for masked language modelling only, since the other sets may differ
-            between runs: a model without a pair head is probed on additional pairs.
+        forwarded: tokens and seconds of the passes through the MLM head, that is on the set for masked language
+            modelling only.
     """
 
     sets: EvaluationSets
@@ -133,29 +87,116 @@ class Evaluator:
     is_stopped: Callable[[], bool]
     forwarded: ForwardPasses = field(default_factory=ForwardPasses)
 
-    def scores(
-        self, model: PretrainingModel, num_pairs: int | None = None, only: Collection[str] = ACCURACIES
-    ) -> dict[str, Score]:
-        """mlm_accuracy, nsp_accuracy and sop_accuracy of a model, or some of them, on all or the first num_pairs pairs.
+    def along_the_way(self, model: PretrainingModel, num_pairs: int) -> dict[str, Score]:
+        """The scores for learning curves, on the first num_pairs pairs: those of the model's own heads.
 
         Raises:
             DivergedError: a loss that is not a finite number.
         """
-        sets = self.sets if num_pairs is None else self.sets.head(num_pairs)
-        was_training = model.training
-        model.eval()
-        found = {MLM_ACCURACY: self._mlm(model, sets.mlm)} if MLM_ACCURACY in only else {}
-        for name, (_, negative) in PAIR_ACCURACIES.items():
-            if name not in only:
-                continue
-            batch = sets.pairs[name]
-            if self.kinds:
-                margins, by = self._head_margins(model, batch, negative), "head"
-            else:
-                margins, by = self._probe_margins(model, sets.probes[name], batch), LINEAR_PROBE
-            found[name] = _of_pairs(margins, batch.pair_labels, by, sets.lexical_floors.get(name))
-        model.train(was_training)
+        found: dict[str, Score] = {}
+        pairs: dict[str, _PairAnswers] = {}
+        with _evaluating(model):
+            for measure in filter(lambda measure: measure.in_curves, catalog.measures()):
+                if isinstance(measure, TokenMeasure):
+                    found[measure.name], _ = self._of_tokens(model, measure, num_pairs)
+                elif isinstance(measure, PairMeasure) and self.kinds:
+                    batch = self.sets.batch(measure, num_pairs)
+                    margins, _ = self._read(model, batch, measure.negative)
+                    pairs[measure.name] = _PairAnswers(margins, batch.pair_labels, HEAD)
+                    found[measure.name] = _score(pairs[measure.name])
+                elif isinstance(measure, Difference) and self.kinds:
+                    found[measure.name] = _difference(measure, pairs)
         return found
+
+    def evaluate(self, model: PretrainingModel, without: Collection[type[Measure]] = ()) -> Evaluation:
+        """The scores and answers of a model in all measures, except those of some kinds.
+
+        Raises:
+            DivergedError: a loss that is not a finite number.
+        """
+        scores: dict[str, Score] = {}
+        answers: dict[str, Answers] = {}
+        pairs: dict[str, _PairAnswers] = {}
+        floors = self.sets.floors
+        with _evaluating(model):
+            for measure in catalog.of_kind(TokenMeasure):
+                if TokenMeasure not in without:
+                    scores[measure.name], answers[measure.name] = self._of_tokens(model, measure)
+            probes = {} if PairMeasure in without else self._fit_probes(model)
+            for measure in catalog.of_kind(PairMeasure) if probes else ():
+                batch, probe = self.sets.batch(measure), probes[measure.fitted_as or measure.name]
+                margins, pooled = self._read(model, batch, measure.negative)
+                by_probe = _PairAnswers(probe.decision_function(pooled), batch.pair_labels, LINEAR_PROBE)
+                by_head = _PairAnswers(margins, batch.pair_labels, HEAD)
+                found = {measure.name: by_head if self.kinds else by_probe}
+                found |= {measure.probe: by_probe} if measure.probe else {}
+                scores |= {name: _score(answer, floors.get(measure.name)) for name, answer in found.items()}
+                answers |= {name: Answers(pairs=measure.name, right=pack(each.right)) for name, each in found.items()}
+                answers[measure.name] = self._with_set(answers[measure.name], measure)
+                pairs |= found
+        differences = catalog.of_kind(Difference) if pairs else ()
+        return Evaluation(scores | {each.name: _difference(each, pairs, floors) for each in differences}, answers)
+
+    def _with_set(self, answers: Answers, measure: PairMeasure) -> Answers:
+        """The answers, with what the set of a measure has besides them."""
+        floor = self.sets.floors.get(measure.name)
+        found = {} if floor is None else {"floor": pack(floor)}
+        if measure.changed is None:
+            found["source"] = pack(self.sets.sources(measure))
+        return answers.model_copy(update=found)
+
+    def _of_tokens(
+        self, model: PretrainingModel, measure: TokenMeasure, num_pairs: int | None = None
+    ) -> tuple[Score, Answers]:
+        batch = self.sets.batch(measure, num_pairs)
+        correct, losses = [], []
+        for part, output in self._outputs(model, batch, mlm=True):
+            labels = tensor_on(part.masked_labels, self.device)
+            correct.append(likeliest(output.mlm_logits) == labels)
+            # logsumexp instead of log_softmax, to avoid a second tensor of all log-probabilities.
+            logits = output.mlm_logits.float()
+            losses.append(logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0])
+        right, loss = fetch(correct), fetch(losses).astype(np.float64)
+        total, n = float(loss.sum()), len(right)
+        _require_finite(total)
+        _, counts = np.unique(batch.masked_labels, return_counts=True)
+        pair = batch.masked_positions // batch.input_ids.shape[1]
+
+        def by_pair(values: np.ndarray) -> np.ndarray:
+            return np.bincount(pair, values, minlength=len(batch))
+
+        return share(int(right.sum()), n, floor=100 * float(counts.max()) / n, by=HEAD, loss=total / n), Answers(
+            pairs=measure.name,
+            right=pack(by_pair(right).astype(np.int64)),
+            n=pack(by_pair(np.ones(n)).astype(np.int64)),
+            loss=pack(by_pair(loss).astype(np.float16)),
+            source=pack(self.sets.sources(measure)[: len(batch)]),
+        )
+
+    def _fit_probes(self, model: PretrainingModel) -> "dict[str, Pipeline]":
+        """The linear probe of each measure that has one, fitted on pairs of training documents."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        found = {}
+        for measure in catalog.of_kind(PairMeasure):
+            if measure.probe:
+                batch = self.sets.probe(measure)
+                _, pooled = self._read(model, batch, measure.negative)
+                probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+                found[measure.name] = probe.fit(pooled, batch.pair_labels)
+        return found
+
+    def _read(self, model: PretrainingModel, batch: Batch, negative: str) -> tuple[np.ndarray, np.ndarray]:
+        """The log-odds of a negative kind by the head [pairs], empty without a head; pooled output [pairs, hidden]."""
+        margins, pooled = [torch.empty(0)], []
+        for _, output in self._outputs(model, batch, mlm=False):
+            if self.kinds:
+                assert output.pair_logits is not None
+                margins.append(margin(output.pair_logits.float(), self.kinds, negative))
+            pooled.append(output.pooled.float())
+        return fetch(margins[1:] or margins), fetch(pooled)
 
     def _outputs(
         self, model: PretrainingModel, batch: Batch, *, mlm: bool
@@ -177,39 +218,6 @@ class Evaluator:
                 self.forwarded.seconds += perf_counter() - start
                 self.forwarded.tokens += part.num_tokens
                 yield part, output
-
-    def _mlm(self, model: PretrainingModel, batch: Batch) -> Score:
-        correct, losses = [], []
-        for part, output in self._outputs(model, batch, mlm=True):
-            labels = tensor_on(part.masked_labels, self.device)
-            correct.append((likeliest(output.mlm_logits) == labels).sum())
-            # logsumexp instead of log_softmax, to avoid a second tensor of all log-probabilities.
-            logits = output.mlm_logits.float()
-            losses.append((logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0]).sum())
-        loss = sum(fetch([torch.stack(losses)]).tolist(), start=0.0)
-        _require_finite(loss)
-        _, counts = np.unique(batch.masked_labels, return_counts=True)
-        n = len(batch.masked_labels)
-        right = int(fetch([torch.stack(correct)]).sum())
-        return share(right, n, floor=100 * float(counts.max()) / n, by="head", loss=loss / n)
-
-    def _head_margins(self, model: PretrainingModel, batch: Batch, negative: str) -> np.ndarray:
-        margins = []
-        for _, output in self._outputs(model, batch, mlm=False):
-            assert output.pair_logits is not None
-            margins.append(margin(output.pair_logits.float(), self.kinds, negative))
-        return fetch(margins)
-
-    def _probe_margins(self, model: PretrainingModel, probe: Batch, batch: Batch) -> np.ndarray:
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        def pooled(pairs: Batch) -> np.ndarray:
-            return fetch([output.pooled.float() for _, output in self._outputs(model, pairs, mlm=False)])
-
-        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-        return classifier.fit(pooled(probe), probe.pair_labels).decision_function(pooled(batch))
 
 
 def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:
@@ -236,15 +244,53 @@ def _require_finite(loss: float) -> None:
         raise DivergedError(f"the loss is {loss} on held-out documents; a lower learning rate may help")
 
 
-def _of_pairs(margins: np.ndarray, labels: np.ndarray, by: str, lexical_floor: float | None) -> Score:
-    """The score from log-odds of label 1 [pairs] and labels [pairs]."""
-    correct = int(((margins > 0) == labels).sum())
+def _score(answers: _PairAnswers, floor: np.ndarray | None = None) -> Score:
+    """The score of answers; floor: whether each segment by itself is right [pairs]."""
+    labels, right = answers.labels, answers.right
     positive = float(np.mean(labels))
-    right = np.where(labels == 1, margins, -margins).astype(np.float64)
-    floor = 100 * max(positive, 1 - positive)
-    loss = float(np.mean(np.logaddexp(0, -right)))
+    signed = np.where(labels == 1, answers.margins, -answers.margins).astype(np.float64)
+    loss = float(np.mean(np.logaddexp(0, -signed)))
     _require_finite(loss)
-    return share(correct, len(labels), floor=floor, by=by, loss=loss, lexical_floor=lexical_floor)
+    constant = 100 * max(positive, 1 - positive)
+    found = share(int(right.sum()), len(right), floor=constant, by=answers.by, loss=loss)
+    further: dict[str, object] = {"auc": _auc(answers)}
+    if floor is not None:
+        _, *interval = paired(right, floor)
+        further |= {"segments_floor": 100 * float(floor.mean()), "over_segments": tuple(interval)}
+    return found.model_copy(update=further)
+
+
+def _auc(answers: _PairAnswers) -> float | None:
+    """The share of pairs of a positive and a negative that the margins order correctly, in percent (ties: half)."""
+    from scipy.stats import rankdata
+
+    ranks, positive = rankdata(answers.margins), answers.labels == 1
+    n, others = int(positive.sum()), int((~positive).sum())
+    return 100 * float(ranks[positive].sum() - n * (n + 1) / 2) / (n * others) if n and others else None
+
+
+def _difference(
+    measure: Difference, pairs: Mapping[str, _PairAnswers], floors: Mapping[str, np.ndarray] = MappingProxyType({})
+) -> Score:
+    """The difference of two measures; its floor is that of the floors' answers."""
+    first, second = pairs[measure.of], pairs[measure.minus]
+    value, low, high = paired(first.right, second.right)
+    by_segments = None
+    if measure.of in floors:
+        by_segments, _, _ = paired(floors[measure.of], floors[measure.minus])
+    n = len(first.labels)
+    return Score(value=value, n=n, low=low, high=high, floor=0, segments_floor=by_segments, by=first.by)
+
+
+@contextmanager
+def _evaluating(model: PretrainingModel) -> Iterator[None]:
+    """A context in which a model is in evaluation mode."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
 
 
 class StoppedError(Exception):

@@ -14,11 +14,13 @@ import torch
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch
 from albert_lab.data.stages import StageData, StagedBatches
+from albert_lab.measures.catalog import of_kind
+from albert_lab.measures.measure import PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.score import Alarm, Score, alarm, loss_name
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
-from albert_lab.training.evaluate import PAIR_ACCURACIES, DivergedError, Evaluator, ForwardPasses, StoppedError
+from albert_lab.training.evaluate import DivergedError, Evaluation, Evaluator, ForwardPasses, StoppedError
 from albert_lab.training.fitting import fit
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.memory import peak_memory_bytes
@@ -52,7 +54,7 @@ class DataCounts:
 
 @dataclass(frozen=True)
 class Pretraining:
-    """A finished pre-training: the model, its final scores, and its cost.
+    """A finished pre-training: the model, its final evaluation, and its cost.
 
     inference_tokens_per_second is measured in the final evaluation on the set for masked language modelling.
     peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the
@@ -62,7 +64,7 @@ class Pretraining:
     """
 
     model: PretrainingModel
-    scores: dict[str, Score]
+    evaluation: Evaluation
     steps: int
     tokens: int
     training_seconds: float
@@ -176,14 +178,14 @@ class Pretrainer:
             self._train()
             self._save()
             final = replace(self.evaluator, forwarded=ForwardPasses())
-            scores = final.scores(self.model)
+            evaluation = final.evaluate(self.model)
         except StoppedError:
             self._save()
             return None
-        self._check_floors(scores)
+        self._check_floors(evaluation.scores)
         return Pretraining(
             model=self.model,
-            scores=scores,
+            evaluation=evaluation,
             steps=self.steps,
             tokens=self.tokens,
             training_seconds=self.clock.training_seconds,
@@ -333,7 +335,7 @@ class Pretrainer:
         )
 
     def _evaluate_along_the_way(self) -> None:
-        scores = self.evaluator.scores(self.model, self.config.evaluation.num_curve_pairs)
+        scores = self.evaluator.along_the_way(self.model, self.config.evaluation.num_curve_pairs)
         self.curve_points += 1
         self.log.write(
             {
@@ -344,15 +346,19 @@ class Pretrainer:
                 "training_seconds": self.clock.training_seconds,
                 **{name: score.value for name, score in scores.items()},
                 **{f"{name}_n": score.n for name, score in scores.items()},
-                **{loss_name(name): score.loss for name, score in scores.items()},
+                **{loss_name(name): score.loss for name, score in scores.items() if score.loss is not None},
             }
         )
 
     def _check_floors(self, scores: dict[str, Score]) -> None:
-        """Raise an alarm for each objective of the model with a score not above constant answers or bags of tokens."""
-        negatives = {kind for kind in self.evaluator.kinds if kind != "consecutive"}
-        own = {"mlm_accuracy"} | {name for name, (_, kind) in PAIR_ACCURACIES.items() if kind in negatives}
-        found = (alarm(name, scores[name], self.steps) for name in sorted(own))
+        """Raise an alarm for each objective of the model with a score that is not above its floors."""
+        own = [measure.name for measure in of_kind(TokenMeasure)]
+        own += [
+            measure.name
+            for measure in of_kind(PairMeasure)
+            if measure.has_alarm and measure.negative in self.evaluator.kinds
+        ]
+        found = (alarm(name, scores[name], self.steps) for name in own)
         self.alarms += [each for each in found if each]
 
     def _peak_memory(self) -> int:

@@ -13,7 +13,7 @@ from toy_shards import FIRST_TEXT_ID, make_prose, make_shards
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import batches as module
-from albert_lab.data.batches import Batch, Batches, fixed_set, measure, micro_batches
+from albert_lab.data.batches import Batch, Batches, fixed_pairs, masked_set, measure, micro_batches
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
@@ -55,16 +55,16 @@ def make_batches(shards: Shards, config: RunConfig) -> Batches:
 
 
 def make_set(shards: Shards, config: RunConfig, num_pairs: int, seed: int = 5) -> Batch:
-    return fixed_set(
+    length = config.max_sequence_length
+    pairs = fixed_pairs(
         shards,
         config.inter_sentence,
-        config.masking,
-        VOCABULARY,
         num_pairs=num_pairs,
-        max_sequence_length=config.max_sequence_length,
+        max_sequence_length=length,
         short_sequence_probability=config.short_sequence_probability,
         seed=seed,
     )
+    return masked_set(shards, pairs, config.masking, VOCABULARY, max_sequence_length=length, seed=seed)
 
 
 def same(one: Batch, other: Batch) -> bool:

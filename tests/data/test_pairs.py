@@ -23,6 +23,7 @@ from albert_lab.data.pairs import (
     Stretches,
     cut_chunks,
     make_pairs,
+    random_document,
     same_document,
     truncated_lengths,
 )
@@ -215,7 +216,7 @@ def test_pairs_of_two_documents_are_of_two_source_documents(sources, seed):
 def test_random_text_is_drawn_from_all_documents_of_other_sources():
     shards = make_shards([[40]] * 9, sources=[2, 3, 4])
     chunks = Chunks(*(np.repeat(np.arange(9), 200) + add for add in (0, 0, 1)), target=np.full(1800, 61))
-    made = module._continue_elsewhere(shards, chunks, np.random.default_rng(0))
+    made = random_document(module._first_segments(shards, chunks), np.random.default_rng(0), shards)
     drawn = {(int(one), int(other)) for one, other in zip(made.document, made.b_start // 40, strict=True)}
     source = np.repeat(np.arange(3), [2, 3, 4])
     assert drawn == {(one, other) for one in range(9) for other in range(9) if source[one] != source[other]}
@@ -235,9 +236,8 @@ def test_a_same_document_pair_stays_in_its_document_but_not_in_its_chunk(even):
 
 def test_same_document_drops_the_only_pair_of_a_document():
     column = np.arange(6)
-    made = same_document(
-        Segments(np.array([0, 0, 1, 2, 2, 2]), column, column, column, column, column), np.random.default_rng(0)
-    )
+    segments = Segments(np.array([0, 0, 1, 2, 2, 2]), *[column] * 6)
+    made = same_document(segments, np.random.default_rng(0), make_shards([[4]]))
     assert len(made) == 4
     assert 1 not in made.document
 

@@ -76,7 +76,8 @@ def test_an_unavailable_score_is_none_with_its_reason(corpus, own_home):
     (own_home / "bare" / "spiece.model").write_bytes(find_tokenizer(config).read_bytes())
     text = [override for override in toy_overrides(corpus) if not override.startswith("tokenizer")]
     scored = evaluate(str(own_home / "bare"), text, silent)
-    mlm, nsp, sop = scored.rows
+    rows = {row.name: row for row in scored.rows}
+    mlm, nsp, sop = (rows[name] for name in ("mlm_accuracy", "nsp_accuracy", "sop_accuracy"))
     assert (mlm.score, mlm.reason) == (None, "the checkpoint has no MLM head")
     assert nsp.score
     assert sop.score

@@ -7,11 +7,12 @@ from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.measures import mlm
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.runs import layers, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
-from albert_lab.training.evaluate import make_sets
+from albert_lab.training.evaluation_sets import make_sets
 from albert_lab.training.layer_similarity import hidden_states_of, measure
 
 
@@ -34,7 +35,7 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
     train, dev = (open_shards(prepare(config, quiet), split, tokenizer) for split in ("train", "dev"))
     model = PretrainingModel.from_config(config)
     checkpoint.set_weights(model, checkpoint.read_last_weights(finished / "checkpoint"), "a test")
-    batch = make_sets(train, dev, tokenizer, config).mlm
+    batch = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
     expected = measure(hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")))
     assert [each.degrees for each in found] == pytest.approx([change.degrees for change in expected], abs=1e-4)
     assert [each.n for each in found] == [change.n for change in expected]

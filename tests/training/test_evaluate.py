@@ -4,16 +4,22 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-from toy import toy_config
+from toy import toy_config, write_corpus
 
+from albert_lab.answers import unpack
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.measures import mlm, sop
+from albert_lab.measures.catalog import labels, of_kind
+from albert_lab.measures.measure import HeldOutPairs, PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.score import paired
 from albert_lab.training import evaluate
 from albert_lab.training.device import autocast
-from albert_lab.training.evaluate import Evaluator, StoppedError, make_sets, margin
+from albert_lab.training.evaluate import Evaluator, StoppedError, margin
+from albert_lab.training.evaluation_sets import make_sets
 from albert_lab.training.transfer import inputs_of
 
 CPU = torch.device("cpu")
@@ -55,35 +61,127 @@ def test_a_three_way_head_chooses_between_the_kinds_in_the_set():
 def test_the_sets_are_the_same_for_every_seed_and_objective(corpus):
     first = sets_of(toy_config(corpus, "seed=1", "inter_sentence=sop"))
     second = sets_of(toy_config(corpus, "seed=2", "inter_sentence=none"))
-    for one, other in [(first.mlm, second.mlm), *((first.pairs[name], second.pairs[name]) for name in first.pairs)]:
+    batches = [[sets.batch(measure) for measure in of_kind(HeldOutPairs)] for sets in (first, second)]
+    probed = [measure for measure in of_kind(PairMeasure) if measure.probe]
+    batches = [[*of, *map(sets.probe, probed)] for of, sets in zip(batches, (first, second), strict=True)]
+    for one, other in zip(*batches, strict=True):
         assert np.array_equal(one.input_ids, other.input_ids)
         assert np.array_equal(one.masked_labels, other.masked_labels)
         assert np.array_equal(one.pair_labels, other.pair_labels)
-    assert not first.probes
-    assert set(second.probes) == set(second.pairs)
 
 
-def test_pair_sets_are_balanced(corpus):
-    for batch in sets_of(toy_config(corpus)).pairs.values():
-        assert abs(float(np.mean(batch.pair_labels)) - 0.5) <= 1 / len(batch)
+def test_pair_sets_are_balanced_also_in_their_first_part(corpus):
+    sets = sets_of(toy_config(corpus))
+    for measure in of_kind(PairMeasure):
+        for batch in (sets.batch(measure), sets.batch(measure, 20)):
+            assert abs(float(np.mean(batch.pair_labels)) - 0.5) <= 1 / len(batch)
 
 
 def test_an_untrained_model_is_scored_with_n_and_chance(corpus):
     config = toy_config(corpus)
     model = PretrainingModel.from_config(config)
-    scores = evaluator(config, ["consecutive", "swapped"]).scores(model)
+    scores = evaluator(config, ["consecutive", "swapped"]).evaluate(model).scores
     sets = sets_of(config)
-    assert scores["sop_accuracy"].n == len(sets.pairs["sop_accuracy"])
-    assert scores["mlm_accuracy"].n == len(sets.mlm.masked_labels)
-    _, counts = np.unique(sets.mlm.masked_labels, return_counts=True)
+    assert scores["sop_accuracy"].n == len(sets.batch(sop.MEASURE))
+    labels = sets.batch(mlm.MEASURE).masked_labels
+    assert scores["mlm_accuracy"].n == len(labels)
+    _, counts = np.unique(labels, return_counts=True)
     assert scores["mlm_accuracy"].floor == pytest.approx(100 * counts.max() / counts.sum())
+
+
+@pytest.mark.parametrize("kinds", [["consecutive", "swapped"], []])
+def test_every_model_has_every_score_and_along_the_way_those_of_its_own_heads(corpus, kinds):
+    config = toy_config(corpus, f"inter_sentence={'sop' if kinds else 'none'}")
+    model, found = PretrainingModel.from_config(config), evaluator(config, kinds)
+    scores = found.evaluate(model).scores
+    assert set(scores) == set(labels())
+    by = {name: score.by for name, score in scores.items()}
+    assert by["sop_accuracy"] == by["coherence"] == ("head" if kinds else "linear probe")
+    assert by["sop_probe"] == by["nsp_probe"] == by["nsp_released_probe"] == "linear probe"
+    if not kinds:
+        assert scores["sop_probe"] == scores["sop_accuracy"]
+    pair_scores = {"nsp_accuracy", "sop_accuracy", "sop_across_documents", "coherence"} if kinds else set()
+    assert set(found.along_the_way(model, 8)) == {"mlm_accuracy"} | pair_scores
+
+
+def _array(packed: str | None) -> np.ndarray:
+    assert packed is not None
+    return unpack(packed)
+
+
+def test_scores_follow_from_the_answers_that_are_kept(corpus):
+    config = toy_config(corpus, "evaluation.num_pairs=40")
+    model = PretrainingModel.from_config(config)
+    rng = np.random.default_rng(0)
+    sets = sets_of(config)
+    sizes = {measure.name: len(sets.batch(measure)) for measure in of_kind(PairMeasure)}
+    sets = replace(sets, floors={name: rng.random(size) < 0.6 for name, size in sizes.items()})
+    done = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False).evaluate(model)
+    for name, kept in done.answers.items():
+        score, right = done.scores[name], unpack(kept.right)
+        n = _array(kept.n).sum() if kept.n else len(right)
+        assert (score.value, score.n) == (pytest.approx(100 * right.sum() / n), n)
+        if name in sizes:
+            floor = _array(kept.floor)
+            assert score.segments_floor == pytest.approx(100 * floor.mean())
+            assert score.over_segments == paired(right, floor)[1:]
+    tokens = done.answers["mlm_accuracy"]
+    assert _array(tokens.loss).sum() / _array(tokens.n).sum() == pytest.approx(
+        done.scores["mlm_accuracy"].loss, rel=1e-3
+    )
+    first, second = (done.answers[name] for name in ("sop_accuracy", "sop_across_documents"))
+    coherence = done.scores["coherence"]
+    assert (coherence.value, coherence.low, coherence.high) == paired(unpack(first.right), unpack(second.right))
+    assert coherence.segments_floor == paired(_array(first.floor), _array(second.floor))[0]
+    assert _array(first.source).max() < sets.dev.num_sources
+
+
+class Scoring(PretrainingModel):
+    """A head that scores each segment by itself: log-odds of swapped are score(A) - score(B)."""
+
+    def forward(self, input_ids, token_type_ids, attention_mask, masked_positions):
+        output = super().forward(input_ids, token_type_ids, attention_mask, masked_positions)
+        # The last word of each toy sentence says its place in the document; masks hide some of these.
+        later = (input_ids.float() * 7919.0) % 101.0
+        means = [
+            (later * segment).sum(1) / segment.sum(1).clamp(min=1)
+            for segment in ((token_type_ids == 0) & (input_ids > 0), token_type_ids == 1)
+        ]
+        logits = torch.stack([torch.zeros_like(means[0]), means[0] - means[1]], 1)
+        return PretrainingOutput(output.mlm_logits, logits, output.pooled)
+
+
+def test_a_model_that_scores_each_segment_by_itself_has_no_coherence(tmp_path):
+    config = toy_config(write_corpus(tmp_path, documents=600), "evaluation.num_pairs=2000")
+    score = evaluator(config, ["consecutive", "swapped"]).along_the_way(Scoring.from_config(config), 2000)["coherence"]
+    assert score.n > 500
+    assert abs(score.value) < 5
+
+
+def test_a_head_that_relates_the_segments_has_coherence(corpus):
+    config = toy_config(corpus, "evaluation.num_pairs=60")
+    sets = sets_of(config)
+    batch = sets.batch(sop.MEASURE)
+    known = {ids.tobytes(): float(label) for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True)}
+
+    class Relating(PretrainingModel):
+        def forward(self, input_ids, token_type_ids, attention_mask, masked_positions):
+            output = super().forward(input_ids, token_type_ids, attention_mask, masked_positions)
+            told = torch.tensor([known.get(ids.numpy().tobytes(), 1.0) for ids in input_ids])
+            return PretrainingOutput(output.mlm_logits, torch.stack([1 - told, told], 1), output.pooled)
+
+    found = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False)
+    scores = found.along_the_way(Relating.from_config(config), 60)
+    assert scores["sop_accuracy"].value == scores["sop_accuracy"].auc == 100
+    assert scores["coherence"].value == pytest.approx(50, abs=2)
+    assert (scores["coherence"].low or 0) > 30
 
 
 def test_an_evaluation_does_not_change_the_model(corpus):
     config = toy_config(corpus)
     model = PretrainingModel.from_config(config).train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    evaluator(config, ["consecutive", "swapped"]).scores(model)
+    evaluator(config, ["consecutive", "swapped"]).evaluate(model)
     assert model.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
@@ -95,37 +193,33 @@ def test_forward_passes_are_timed_only_on_the_set_of_masked_language_modelling(c
     ticks = iter(range(10_000))
     monkeypatch.setattr(evaluate, "perf_counter", lambda: next(ticks))
     found = evaluator(config, kinds)
-    found.scores(PretrainingModel.from_config(config))
-    assert found.forwarded.tokens == found.sets.mlm.num_tokens
+    found.evaluate(PretrainingModel.from_config(config))
+    assert found.forwarded.tokens == found.sets.batch(mlm.MEASURE).num_tokens
     assert found.forwarded.seconds == 3, "40 pairs, 16 a pass, each between two ticks"
 
 
 def test_a_probe_finds_information_in_the_pooled_output(corpus):
     config = toy_config(corpus, "inter_sentence=none", "evaluation.num_pairs=48")
     sets = sets_of(config)
-    labels = {}
-    for batch in [*sets.pairs.values(), *sets.probes.values()]:
-        for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True):
-            labels[ids.tobytes()] = float(label)
+    told = {}
+    for batch in (sets.batch(sop.MEASURE), sets.probe(sop.MEASURE)):
+        told |= {ids.tobytes(): float(label) for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True)}
 
     class Telling(PretrainingModel):
         def forward(self, input_ids, token_type_ids, attention_mask, masked_positions):
             output = super().forward(input_ids, token_type_ids, attention_mask, masked_positions)
-            told = torch.tensor([labels[ids.numpy().tobytes()] for ids in input_ids])
-            pooled = torch.cat([told[:, None], output.pooled[:, 1:]], 1)
-            return PretrainingOutput(output.mlm_logits, None, pooled)
+            labels = torch.tensor([told.get(ids.numpy().tobytes(), 0.5) for ids in input_ids])
+            return PretrainingOutput(output.mlm_logits, None, torch.cat([labels[:, None], output.pooled[:, 1:]], 1))
 
-    model = Telling.from_config(config)
-    found = Evaluator(sets, [], 16, CPU, autocast("fp32", CPU), lambda: False)._probe_margins(
-        model, sets.probes["sop_accuracy"], sets.pairs["sop_accuracy"]
-    )
-    assert np.mean((found > 0) == sets.pairs["sop_accuracy"].pair_labels) > 0.9
+    found = Evaluator(sets, [], 16, CPU, autocast("fp32", CPU), lambda: False).evaluate(Telling.from_config(config))
+    assert found.scores["sop_probe"].value > 90
+    assert (found.scores["sop_probe"].auc or 0) > 95
 
 
 def test_a_stop_ends_the_evaluation_before_the_next_forward_pass(corpus):
     config = toy_config(corpus)
     with pytest.raises(StoppedError):
-        evaluator(config, ["consecutive", "swapped"], is_stopped=lambda: True).scores(
+        evaluator(config, ["consecutive", "swapped"], is_stopped=lambda: True).evaluate(
             PretrainingModel.from_config(config)
         )
 
@@ -136,7 +230,8 @@ def test_a_model_with_constant_logits_has_the_losses_of_uniform_chance(corpus):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
-    scores = evaluator(config, ["consecutive", "swapped"]).scores(model)
+    scores = evaluator(config, ["consecutive", "swapped"]).evaluate(model).scores
+    assert scores["sop_accuracy"].auc == 50
     assert scores["mlm_accuracy"].loss == pytest.approx(np.log(config.tokenizer.vocab_size))
     assert scores["sop_accuracy"].loss == pytest.approx(np.log(2))
 
@@ -145,20 +240,27 @@ def test_losses_are_the_cross_entropies_of_the_answers(corpus):
     config = toy_config(corpus, "evaluation.num_pairs=40")
     model = PretrainingModel.from_config(config).eval()
     found = evaluator(config, ["consecutive", "swapped"])
-    scores, sets = found.scores(model), found.sets
+    scores = found.evaluate(model).scores
+    tokens, pairs = found.sets.batch(mlm.MEASURE), found.sets.batch(sop.MEASURE)
     with torch.inference_mode():
-        mlm = model(**inputs_of(sets.mlm, CPU)).mlm_logits
-        pair = model(**inputs_of(sets.pairs["sop_accuracy"], CPU)).pair_logits
-    labels = torch.from_numpy(sets.mlm.masked_labels), torch.from_numpy(sets.pairs["sop_accuracy"].pair_labels)
-    assert scores["mlm_accuracy"].loss == pytest.approx(float(F.cross_entropy(mlm, labels[0])), rel=1e-5)
-    assert scores["sop_accuracy"].loss == pytest.approx(float(F.cross_entropy(pair, labels[1])), rel=1e-5)
+        mlm_logits = model(**inputs_of(tokens, CPU)).mlm_logits
+        pair_logits = model(**inputs_of(pairs, CPU)).pair_logits
+    labels = torch.from_numpy(tokens.masked_labels), torch.from_numpy(pairs.pair_labels)
+    assert scores["mlm_accuracy"].loss == pytest.approx(float(F.cross_entropy(mlm_logits, labels[0])), rel=1e-5)
+    assert scores["sop_accuracy"].loss == pytest.approx(float(F.cross_entropy(pair_logits, labels[1])), rel=1e-5)
 
 
-def test_only_scores_of_complete_sets_have_lexical_floors(corpus):
+def test_parts_that_a_model_lacks_are_left_out(corpus):
     config = toy_config(corpus)
-    sets = replace(sets_of(config), lexical_floors={"sop_accuracy": 60.0})
-    found = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False)
-    model = PretrainingModel.from_config(config)
-    assert found.scores(model)["sop_accuracy"].lexical_floor == 60
-    assert found.scores(model)["nsp_accuracy"].lexical_floor is None
-    assert found.scores(model, 8)["sop_accuracy"].lexical_floor is None
+    found = evaluator(config, []).evaluate(PretrainingModel.from_config(config), without=[TokenMeasure])
+    assert set(found.scores) == set(labels()) - {"mlm_accuracy"}
+
+
+def test_the_area_under_the_curve_is_that_of_scikit_learn():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=300)
+    margins = np.round(rng.normal(size=300) + labels, 1)  # with ties
+    found = evaluate._auc(evaluate._PairAnswers(margins, labels, "head"))
+    assert found == pytest.approx(100 * roc_auc_score(labels, margins))

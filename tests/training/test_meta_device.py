@@ -13,6 +13,8 @@ from toy import toy_config
 from toy_tasks import toy_start, toy_task
 from toy_training import pretrainer
 
+from albert_lab.measures.catalog import of_kind
+from albert_lab.measures.measure import PairMeasure
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.tasks.evaluation import forward_all
 from albert_lab.tasks.features import TextEncoder, training_items
@@ -75,8 +77,9 @@ def test_an_evaluation_waits_only_for_its_results(corpus, tmp_path, monkeypatch,
     monkeypatch.setattr(evaluate, "fetch", fetch)
     kinds = trainer.evaluator.kinds
     evaluator = Evaluator(trainer.evaluator.sets, kinds, 16, META, nullcontext, lambda: False)
-    evaluator.scores(on_meta(config).model)
-    assert len(fetched) == (6 if objective == "none" else 4), "twice for masked tokens, once for each set of pairs"
+    evaluator.along_the_way(on_meta(config).model, 10)
+    pairs = 0 if objective == "none" else sum(measure.in_curves for measure in of_kind(PairMeasure))
+    assert len(fetched) == 2 + 2 * pairs, "correct and loss of masked tokens; margin and pooled output of pairs"
 
 
 @pytest.mark.parametrize("name", ["sst2", "stsb", "squad1", "squad2", "race"])

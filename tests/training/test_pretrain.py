@@ -6,6 +6,8 @@ import torch
 from toy import toy_config
 from toy_training import pretrainer, weights
 
+from albert_lab.measures import mlm
+from albert_lab.measures.catalog import labels
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import pretrain
 from albert_lab.training.evaluate import DivergedError
@@ -13,12 +15,14 @@ from albert_lab.training.step import Step
 
 
 @pytest.mark.parametrize("objective", ["none", "nsp", "sop", "sop-release", "three-way"])
-def test_every_objective_trains_and_gets_all_three_scores(corpus, tmp_path, objective):
+def test_every_objective_trains_and_gets_every_score(corpus, tmp_path, objective):
     config = toy_config(corpus, f"inter_sentence={objective}", "budget.value=3")
     done = pretrainer(config, tmp_path).run()
     assert done is not None
-    assert set(done.scores) == {"mlm_accuracy", "nsp_accuracy", "sop_accuracy"}
-    assert done.scores["sop_accuracy"].by == ("linear probe" if objective == "none" else "head")
+    scores = done.evaluation.scores
+    assert set(scores) == set(labels())
+    assert scores["sop_accuracy"].by == ("linear probe" if objective == "none" else "head")
+    assert scores["sop_probe"].by == "linear probe"
     assert math.isfinite(done.final_loss)
     assert done.steps == 3
     assert done.inference_tokens_per_second > 0
@@ -90,7 +94,7 @@ def test_inference_is_timed_only_in_the_final_evaluation(corpus, tmp_path):
     config = toy_config(corpus, "budget.value=2", "evaluation.num_curve_points=2", "evaluation.num_curve_pairs=5")
     trainer = pretrainer(config, tmp_path)
     assert trainer.run() is not None
-    along_the_way = trainer.evaluator.sets.head(5).mlm.num_tokens
+    along_the_way = trainer.evaluator.sets.batch(mlm.MEASURE, 5).num_tokens
     assert trainer.evaluator.forwarded.tokens == 2 * along_the_way
 
 

@@ -1,0 +1,1 @@
+"""From text to masked batches; does not depend on models."""

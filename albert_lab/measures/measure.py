@@ -1,0 +1,113 @@
+"""The kinds of held-out measure: what a module of this package states in its `MEASURE`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from albert_lab.config.compose import load_option
+from albert_lab.config.schema import InterSentenceConfig, RunConfig
+from albert_lab.data.batches import fixed_pairs
+from albert_lab.data.pairs import Pairs
+from albert_lab.data.shards import Shards
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure on the held-out documents of a corpus.
+
+    Attributes:
+        name: its name in records, columns, claims and logs.
+        label: its heading in tables.
+        in_curves: whether it is also taken along the way, for learning curves: by the model's own heads only.
+    """
+
+    name: str
+    label: str
+    in_curves: bool = False
+
+    @property
+    def unit(self) -> Literal["%", "points"]:
+        """The unit of its value."""
+        return "%"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutPairs(Measure):
+    """A measure with a fixed set of segment pairs.
+
+    Attributes:
+        objective: returns the objective whose pairs the set is made of.
+    """
+
+    objective: Callable[[], InterSentenceConfig]
+
+    def pairs(self, shards: Shards, config: RunConfig, num_pairs: int) -> Pairs:
+        """The first num_pairs pairs of a text, fewer if it has fewer; they do not depend on a run's seed or objective.
+
+        Raises:
+            ConfigError: pairs that cannot be made of this text (see pairs.make_pairs).
+        """
+        return fixed_pairs(
+            shards,
+            self.objective(),
+            num_pairs=num_pairs,
+            max_sequence_length=config.max_sequence_length,
+            short_sequence_probability=config.short_sequence_probability,
+            seed=config.evaluation.seed,
+        )
+
+
+class TokenMeasure(HeldOutPairs):
+    """The share of masked tokens that the MLM head predicts, and its loss in nats per token.
+
+    Its floor is the most frequent masked token.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairMeasure(HeldOutPairs):
+    """The share of pairs that are told from consecutive ones, with AUC, and the loss in nats per pair.
+
+    A model's own head answers, or a linear probe of its pooled output if it has none. Floors are the more frequent
+    label and each segment by itself (see segments_floor.py).
+
+    Attributes:
+        negative: the kind of pair that a head tells from consecutive ones.
+        probe: the name of the score of a linear probe, which every model has; None if its pairs have no probe.
+        changed: makes its set from held-out pairs of the objective.
+        fitted_as: the measure whose training pairs fit its probe and its floor; None: its own training pairs.
+        has_alarm: whether a model that is trained on `negative` is expected to exceed the floors.
+    """
+
+    negative: str
+    probe: str | None = None
+    changed: Callable[[Pairs, Shards, int], Pairs] | None = None
+    fitted_as: str | None = None
+    has_alarm: bool = False
+
+    def pairs(self, shards: Shards, config: RunConfig, num_pairs: int) -> Pairs:
+        """See HeldOutPairs.pairs; these may be changed."""
+        pairs = super().pairs(shards, config, num_pairs)
+        return self.changed(pairs, shards, config.evaluation.seed) if self.changed else pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference(Measure):
+    """A pair measure minus another one in points, pair by pair: both sets have as many pairs, in the same order.
+
+    Attributes:
+        of, minus: names of the two pair measures.
+    """
+
+    of: str
+    minus: str
+
+    @property
+    def unit(self) -> Literal["%", "points"]:
+        """The unit of its value."""
+        return "points"
+
+
+def option(name: str) -> Callable[[], InterSentenceConfig]:
+    """The objective of an inter_sentence option; it is read at its first use."""
+    return lambda: load_option("inter_sentence", name, InterSentenceConfig)

@@ -1,0 +1,193 @@
+"""The floor of pair measures, each segment by itself: a linear classifier of both, which cannot relate the two."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from albert_lab import files, paths
+from albert_lab.config.schema import RunConfig, digest
+from albert_lab.data.batches import SAMPLED_BLOCKS
+from albert_lab.data.build import Say, find_or_build
+from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
+from albert_lab.data.prepare import find_shards
+from albert_lab.data.shards import Shards
+from albert_lab.errors import DamagedFileError
+from albert_lab.measures.catalog import of_kind
+from albert_lab.measures.measure import PairMeasure
+from albert_lab.storage import write_atomically
+
+if TYPE_CHECKING:  # they take half a second to import, and only fitting needs them
+    from scipy.sparse import csr_matrix
+    from sklearn.linear_model import SGDClassifier
+
+# Increment it with every change that gives other floors for the same text and settings.
+VERSION = 1
+# A classifier reads at most so many training pairs for each held-out pair, and epochs of them. With the 4,096 held-out
+# pairs of a run at scale laptop, that is about what the run reads.
+TRAINING_PAIRS, MOST_EPOCHS = 32, 20
+# Share of the training documents whose pairs choose among these constant learning rates.
+VALIDATION_SHARE = 0.1
+RATES = (0.002, 0.005, 0.015)
+_DECAY = 1e-4
+EDGE = 3  # the first and last tokens of a segment that count with their place
+BIGRAMS = 1 << 15  # into which the pairs of adjacent tokens are hashed
+_FILE = "right.npz"
+
+
+def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, np.ndarray]:
+    """Whether the floor answers each pair of each pair measure correctly [pairs] bool; fitted once, then cached.
+
+    It depends on the text, the lengths and the evaluation's settings, but not on a run's seed, objective or budget.
+
+    Raises:
+        ConfigError: text from which no pairs can be made (see pairs.make_pairs).
+        DiskFullError: no space left.
+    """
+    measures = {measure.name: measure for measure in of_kind(PairMeasure)}
+
+    def fit() -> bytes:
+        content = BytesIO()
+        np.savez_compressed(content, allow_pickle=False, **_right(config, train, dev, measures))
+        return content.getvalue()
+
+    def build(folder: Path) -> None:
+        (folder / _FILE).write_bytes(fit())
+
+    key = digest([VERSION, find_shards(config).name, _settings(config), *measures])
+    folder = paths.cache() / "segments-floors" / key
+    find_or_build(folder, build, "the floor of each segment by itself", say)
+    try:
+        return _read(folder / _FILE, measures)
+    except DamagedFileError as error:
+        say(f"the floor of each segment by itself is fitted again: {error}")
+        write_atomically(folder / _FILE, fit())
+    return _read(folder / _FILE, measures)
+
+
+def _read(file: Path, measures: Mapping[str, PairMeasure]) -> dict[str, np.ndarray]:
+    found = files.read_arrays(file)
+    if found.keys() != measures.keys() or any(right.dtype != bool or right.ndim != 1 for right in found.values()):
+        raise DamagedFileError(file, f"does not have the answers of {', '.join(measures)}")
+    return found
+
+
+def _settings(config: RunConfig) -> dict[str, Any]:
+    """The settings that determine the pairs, in addition to the text."""
+    return {
+        "max_sequence_length": config.max_sequence_length,
+        "short_sequence_probability": config.short_sequence_probability,
+        "num_pairs": config.evaluation.num_pairs,
+        "seed": config.evaluation.seed,
+    }
+
+
+def _right(config: RunConfig, train: Shards, dev: Shards, measures: Mapping[str, PairMeasure]) -> dict[str, np.ndarray]:
+    describe = partial(features, vocab_size=config.tokenizer.vocab_size)
+    fitted = {
+        name: fit(train, _epochs(train, measure, config), describe, config.evaluation.seed)
+        for name, measure in measures.items()
+        if measure.fitted_as is None
+    }
+    found = {}
+    for name, measure in measures.items():
+        pairs = measure.pairs(dev, config, config.evaluation.num_pairs)
+        found[name] = fitted[measure.fitted_as or name].predict(describe(dev, pairs)) == pairs.label
+    return found
+
+
+def _epochs(train: Shards, measure: PairMeasure, config: RunConfig) -> Iterator[Pairs]:
+    """Epochs of training pairs, with other cuts and other pairs in each, up to the bounds."""
+    left = TRAINING_PAIRS * config.evaluation.num_pairs
+    for epoch in range(MOST_EPOCHS):
+        pairs = make_pairs(
+            train,
+            measure.objective(),
+            max_sequence_length=config.max_sequence_length,
+            short_sequence_probability=config.short_sequence_probability,
+            seed=config.evaluation.seed,
+            epoch=epoch,
+            most_blocks=SAMPLED_BLOCKS,
+        ).take(slice(left))
+        left -= len(pairs)
+        yield pairs
+        if not left:
+            return
+
+
+def fit(
+    shards: Shards, epochs: Iterator[Pairs], describe: "Callable[[Shards, Pairs], csr_matrix]", seed: int
+) -> "SGDClassifier":
+    """A logistic regression, fitted in one pass over epochs of pairs, as a model reads them.
+
+    Its weights are the average over all steps (Polyak and Juditsky 1992). The learning rate, which determines how far
+    they go in one pass, is chosen on documents that its candidates do not read; then all documents count.
+
+    Args:
+        shards: the training text.
+        epochs: its pairs.
+        describe: returns the features of pairs of a text.
+        seed: of the choice of documents and of the order of pairs.
+    """
+    from sklearn.linear_model import SGDClassifier
+
+    def classifiers() -> "dict[float, SGDClassifier]":
+        return {
+            rate: SGDClassifier(
+                "log_loss", alpha=_DECAY, learning_rate="constant", eta0=rate, average=True, random_state=seed
+            )
+            for rate in RATES
+        }
+
+    kept_out = generator(Stream.ORDER, seed, 0).random(shards.num_documents) < VALIDATION_SHARE
+    partly, wholly = classifiers(), classifiers()
+    unread: list[tuple[csr_matrix, np.ndarray]] = []
+    for pairs in epochs:
+        rows, labels = describe(shards, pairs), pairs.label
+        first, second = (kept_out[shards.document_at(start)] for start in (pairs.a_start, pairs.b_start))
+        read = ~(first | second)
+        unread.append((rows[first], labels[first]))
+        for rate in RATES:
+            wholly[rate].partial_fit(rows, labels, classes=[0, 1])
+            if read.any():
+                partly[rate].partial_fit(rows[read], labels[read], classes=[0, 1])
+    return wholly[max(RATES, key=lambda rate: _num_right(partly[rate], unread))]
+
+
+def _num_right(classifier: "SGDClassifier", parts: "Sequence[tuple[csr_matrix, np.ndarray]]") -> int:
+    """The number of right answers; 0 if the text was too small to keep documents apart."""
+    if not hasattr(classifier, "coef_"):
+        return 0
+    return sum(int(np.count_nonzero(classifier.predict(rows) == labels)) for rows, labels in parts if len(labels))
+
+
+def features(shards: Shards, pairs: Pairs, vocab_size: int) -> "csr_matrix":
+    """Counts of each segment by itself [pairs, features]: no feature looks at both segments.
+
+    Per segment: its tokens, its first and its last EDGE tokens by their place, and its hashed pairs of adjacent tokens.
+    """
+    from scipy.sparse import csr_matrix
+
+    width = (1 + 2 * EDGE) * vocab_size + BIGRAMS
+    rows, columns = [], []
+    for side, (start, length) in enumerate([(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]):
+        length = length.astype(np.int64)
+        ends = np.cumsum(length)
+        row = np.repeat(np.arange(len(pairs)), length)
+        place = np.arange(ends[-1]) - np.repeat(ends - length, length)
+        token = shards.tokens[place + np.repeat(start, length)].astype(np.int64)
+        before_end = np.repeat(length, length) - 1 - place
+        kinds = [(token, np.ones(len(token), dtype=bool))]
+        for edge in range(EDGE):
+            kinds += [(token + (1 + edge) * vocab_size, place == edge)]
+            kinds += [(token + (1 + EDGE + edge) * vocab_size, before_end == edge)]
+        bigram = (token * 2003 + np.roll(token, -1) * 7919) % BIGRAMS
+        kinds += [(bigram + (1 + 2 * EDGE) * vocab_size, before_end > 0)]
+        for column, counts in kinds:
+            rows.append(row[counts])
+            columns.append(column[counts] + side * width)
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    return csr_matrix((np.ones(len(row)), (row, column)), (len(pairs), 2 * width))

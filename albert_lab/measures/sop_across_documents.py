@@ -1,0 +1,76 @@
+"""Order across documents: which segment comes first, if the second is from another document?
+
+What each segment shows by itself is still there; what relates the two is gone.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from albert_lab.data.pairs import Pairs, Stream, generator
+from albert_lab.data.shards import Shards
+from albert_lab.errors import ConfigError
+from albert_lab.measures.measure import PairMeasure, option
+
+_SWAPPED = 1  # the label of pairs whose second segment stands first
+
+
+def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
+    """SOP pairs, each with the second segment of a pair of another source document, of nearest length.
+
+    Pairs next to each other in the order of that length exchange their second segments, so that these are the same
+    ones as before. If one source document has more than half of the pairs, those without a partner take a second
+    segment that is used twice. A longer one is cut at its end, so no segment is longer than the one it replaces.
+
+    Raises:
+        ConfigError: all pairs are of one source document.
+    """
+    is_swapped = pairs.label == _SWAPPED
+    start = np.where(is_swapped, pairs.a_start, pairs.b_start)
+    length = np.where(is_swapped, pairs.a_length, pairs.b_length)
+    source = shards.source_of(shards.document_at(start))
+    if len(np.unique(source)) < 2:
+        raise ConfigError(
+            "sop_across_documents exchanges second segments between source documents, but all held-out pairs are of"
+            " one: hold out more text (corpus.dev_share)"
+        )
+    donor = _donors(source, length, generator(Stream.ACROSS, seed, 0).random(len(pairs)))
+    start, length = start[donor], np.minimum(length, length[donor])
+    return replace(
+        pairs,
+        a_start=np.where(is_swapped, start, pairs.a_start),
+        a_length=np.where(is_swapped, length, pairs.a_length),
+        b_start=np.where(is_swapped, pairs.b_start, start),
+        b_length=np.where(is_swapped, pairs.b_length, length),
+    )
+
+
+def _donors(source: np.ndarray, length: np.ndarray, tie: np.ndarray) -> np.ndarray:
+    """The pair from which each pair takes its second segment [pairs]; ties of length are broken by `tie`."""
+    order = np.lexsort((tie, length))
+    donor = np.empty(len(source), dtype=np.int64)
+    waiting: list[int] = []  # pairs without a partner so far, all of one source document
+    for pair in order.tolist():
+        if waiting and source[waiting[-1]] != source[pair]:
+            other = waiting.pop()
+            donor[pair], donor[other] = other, pair
+        else:
+            waiting.append(pair)
+    if waiting:
+        others = order[source[order] != source[waiting[0]]]
+        above = np.searchsorted(length[others], length[waiting]).clip(max=len(others) - 1)
+        below = np.maximum(above - 1, 0)
+        is_above = np.abs(length[others[above]] - length[waiting]) <= np.abs(length[others[below]] - length[waiting])
+        donor[waiting] = others[np.where(is_above, above, below)]
+    return donor
+
+
+MEASURE = PairMeasure(
+    "sop_across_documents",
+    "SOP across documents",
+    in_curves=True,
+    objective=option("sop"),
+    negative="swapped",
+    changed=across_documents,
+    fitted_as="sop_accuracy",
+)

@@ -1,0 +1,92 @@
+"""The fixed sets of examples on which a run is evaluated: one for each held-out measure, and those of probes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from albert_lab.config.schema import RunConfig
+from albert_lab.data.batches import Batch, Vocabulary, masked_set, micro_batches
+from albert_lab.data.pairs import Pairs
+from albert_lab.data.shards import Shards
+from albert_lab.measures.catalog import of_kind
+from albert_lab.measures.measure import HeldOutPairs, PairMeasure
+
+
+@dataclass(frozen=True)
+class EvaluationSets:
+    """Fixed sets of examples, planned at once and masked at their use.
+
+    Attributes:
+        vocabulary: special ids and word starts.
+        config: lengths, masking and sizes.
+        dev, train: the texts of the sets.
+        pairs: the held-out pairs of each measure.
+        probes: pairs of training documents, by measure, on which its linear probe is fitted.
+        floors: whether each segment by itself answers each pair correctly [pairs] bool, by measure (see
+            measures/segments_floor.py); empty if unknown.
+    """
+
+    vocabulary: Vocabulary
+    config: RunConfig
+    dev: Shards
+    train: Shards
+    pairs: Mapping[str, Pairs]
+    probes: Mapping[str, Pairs]
+    floors: Mapping[str, np.ndarray]
+    _kept: dict[str, Batch] = field(default_factory=dict)
+
+    def batch(self, measure: HeldOutPairs, num_pairs: int | None = None) -> Batch:
+        """The masked examples of a measure, all or the first num_pairs."""
+        batch = self._kept.get(measure.name) or self._masked(self.dev, self.pairs[measure.name])
+        if measure.in_curves:  # it is used again and again
+            self._kept[measure.name] = batch
+        return batch if num_pairs is None else next(micro_batches(batch, num_pairs))
+
+    def probe(self, measure: PairMeasure) -> Batch:
+        """The training examples of the linear probe of a measure."""
+        return self._masked(self.train, self.probes[measure.name])
+
+    def sources(self, measure: HeldOutPairs) -> np.ndarray:
+        """The source document of the first segment of each pair of a measure [pairs]."""
+        return self.dev.source_of(self.dev.document_at(self.pairs[measure.name].a_start))
+
+    def _masked(self, shards: Shards, pairs: Pairs) -> Batch:
+        return masked_set(
+            shards,
+            pairs,
+            self.config.masking,
+            self.vocabulary,
+            max_sequence_length=self.config.max_sequence_length,
+            seed=self.config.evaluation.seed,
+        )
+
+
+def make_sets(
+    train: Shards,
+    dev: Shards,
+    vocabulary: Vocabulary,
+    config: RunConfig,
+    floors: Mapping[str, np.ndarray] | None = None,
+) -> EvaluationSets:
+    """The evaluation sets of a run; they do not depend on its seed or its objective.
+
+    Every set is masked like the training batches ("the same procedure", section 4.1).
+
+    Raises:
+        ConfigError: a set cannot be made from the text.
+    """
+    sizes = config.evaluation
+    return EvaluationSets(
+        vocabulary,
+        config,
+        dev,
+        train,
+        pairs={measure.name: measure.pairs(dev, config, sizes.num_pairs) for measure in of_kind(HeldOutPairs)},
+        probes={
+            measure.name: measure.pairs(train, config, sizes.num_probe_pairs)
+            for measure in of_kind(PairMeasure)
+            if measure.probe
+        },
+        floors=floors or {},
+    )

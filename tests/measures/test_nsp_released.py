@@ -1,0 +1,31 @@
+import numpy as np
+from toy import toy_config
+from toy_shards import make_prose
+
+from albert_lab.measures import nsp, nsp_released
+
+
+def drawn(tmp_path):
+    shards = make_prose(300, sentences=6, tokens=8)
+    config = toy_config(tmp_path)
+    return shards, *(measure.MEASURE.pairs(shards, config, 10_000) for measure in (nsp, nsp_released))
+
+
+def test_negatives_are_of_another_source_and_positives_consecutive(tmp_path):
+    shards, _, pairs = drawn(tmp_path)
+    first, second = (shards.source_of(shards.document_at(start)) for start in (pairs.a_start, pairs.b_start))
+    assert np.array_equal(first == second, pairs.label == 0)
+    assert abs(np.mean(pairs.label) - 0.5) < 0.01
+
+
+def test_negatives_begin_a_sentence_anywhere_where_the_balanced_ones_are_second_segments(tmp_path):
+    shards, balanced, released = drawn(tmp_path)
+
+    def starts_of_documents(pairs) -> float:
+        negative = pairs.take((pairs.label == 1) & (pairs.a_length + pairs.b_length < 29))  # not truncated
+        begins = shards.sentence_offsets[shards.document_offsets[shards.document_at(negative.b_start)]]
+        assert np.isin(negative.b_start, shards.sentence_offsets).all()
+        return float(np.mean(negative.b_start == begins))
+
+    assert starts_of_documents(balanced) == 0, "a second segment never begins a document"
+    assert starts_of_documents(released) > 0.1

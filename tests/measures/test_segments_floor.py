@@ -1,0 +1,110 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy import toy_config
+from toy_shards import make_shards
+
+from albert_lab import paths
+from albert_lab.data.prepare import prepare
+from albert_lab.data.shards import open_shards
+from albert_lab.measures import segments_floor, sop
+from albert_lab.measures.catalog import of_kind
+from albert_lab.measures.measure import PairMeasure
+from albert_lab.measures.segments_floor import BIGRAMS, EDGE, features, find_or_fit, fit
+
+
+def silent(_line):
+    pass
+
+
+@pytest.fixture
+def text(corpus):
+    config = toy_config(corpus)
+    folder = prepare(config, silent)
+    return config, open_shards(folder, "train"), open_shards(folder, "dev")
+
+
+def test_features_count_tokens_edges_and_neighbours_of_each_segment(tmp_path):
+    vocab_size = 40
+    shards = make_shards([[3, 4, 2], [5, 6]])
+    pairs = sop.MEASURE.pairs(shards, toy_config(tmp_path), 9)
+    width = (1 + 2 * EDGE) * vocab_size + BIGRAMS
+    found = features(shards, pairs, vocab_size).toarray()
+    assert found.shape == (len(pairs), 2 * width)
+    for row, line in enumerate(found):
+        starts = [(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]
+        for side, (start, length) in enumerate(starts):
+            tokens = shards.tokens[start[row] : start[row] + length[row]]
+            own = line[side * width : (side + 1) * width]
+            assert own[:vocab_size].tolist() == np.bincount(tokens, minlength=vocab_size).tolist()
+            edges = own[vocab_size : (1 + 2 * EDGE) * vocab_size].reshape(2, EDGE, vocab_size)
+            for place in range(min(EDGE, len(tokens))):
+                assert np.flatnonzero(edges[0, place]).tolist() == [tokens[place]]
+                assert np.flatnonzero(edges[1, place]).tolist() == [tokens[-1 - place]]
+            assert own[(1 + 2 * EDGE) * vocab_size :].sum() == len(tokens) - 1
+
+
+def toy_epochs(label):
+    """Pairs of one-sentence documents of 4 tokens whose label is a function of the two segments' first tokens."""
+    shards = make_shards([[4, 4]] * 3000, vocab_size=40)
+    pairs = sop.MEASURE.pairs(shards, toy_config(Path()), 10_000)
+    first, second = (shards.tokens[start].astype(int) for start in (pairs.a_start, pairs.b_start))
+    order = np.random.default_rng(0).permutation(len(pairs))
+    scrambled = replace(pairs, b_start=pairs.b_start[order])
+    second = shards.tokens[scrambled.b_start].astype(int)
+    return shards, replace(scrambled, label=label(first, second).astype(np.int8))
+
+
+def accuracy(label) -> float:
+    shards, pairs = toy_epochs(label)
+    trained, scored = pairs.take(slice(0, 2000)), pairs.take(slice(2000, None))
+
+    def describe(shards, pairs):
+        return features(shards, pairs, vocab_size=40)
+
+    classifier = fit(shards, iter([trained] * 8), describe, seed=0)
+    return float(np.mean(classifier.predict(describe(shards, scored)) == scored.label))
+
+
+def test_a_label_that_one_segment_determines_is_learnt():
+    assert accuracy(lambda first, second: second % 2) > 0.95
+
+
+def test_a_label_that_only_the_relation_of_both_segments_determines_is_not_learnt():
+    assert accuracy(lambda first, second: (first % 2) == (second % 2)) < 0.6
+
+
+def test_the_floor_is_fitted_once_per_text_for_all_seeds_and_objectives(text, monkeypatch):
+    config, train, dev = text
+    found = find_or_fit(config, train, dev, silent)
+    sizes = {
+        measure.name: len(measure.pairs(dev, config, config.evaluation.num_pairs)) for measure in of_kind(PairMeasure)
+    }
+    assert {name: len(right) for name, right in found.items()} == sizes
+    monkeypatch.setattr(segments_floor, "fit", None)
+    for change in ({"seed": 7}, {"batch_size": 4}):
+        again = find_or_fit(config.model_copy(update=change), train, dev, silent)
+        assert all(np.array_equal(again[name], found[name]) for name in found)
+    with pytest.raises(TypeError):
+        find_or_fit(config.model_copy(update={"max_sequence_length": 24}), train, dev, silent)
+
+
+@pytest.mark.parametrize("damage", ["empty", "text", "another measure", "another type"])
+def test_damaged_floors_in_the_cache_are_fitted_again(text, damage, tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
+    config, train, dev = text
+    said = []
+    whole = find_or_fit(config, train, dev, said.append)
+    (file,) = paths.cache().glob("segments-floors/*/right.npz")
+    match damage:
+        case "empty" | "text":
+            file.write_text("" if damage == "empty" else "nothing")
+        case "another measure":
+            np.savez(file, sop_accuracy=whole["sop_accuracy"])
+        case _:
+            np.savez(file, allow_pickle=False, **{name: right.astype(float) for name, right in whole.items()})
+    again = find_or_fit(config, train, dev, said.append)
+    assert all(np.array_equal(again[name], whole[name]) for name in whole)
+    assert "fitted again" in said[-1]

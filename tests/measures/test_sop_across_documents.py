@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from toy import toy_config
+from toy_shards import make_prose, make_shards
+
+from albert_lab.data.pairs import Pairs
+from albert_lab.errors import ConfigError
+from albert_lab.measures import sop, sop_across_documents
+from albert_lab.measures.sop_across_documents import across_documents
+
+
+def both(shards, tmp_path) -> tuple[Pairs, Pairs]:
+    config = toy_config(tmp_path)
+    return tuple(measure.MEASURE.pairs(shards, config, 10_000) for measure in (sop, sop_across_documents))
+
+
+def first_and_second(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    """Start and length of the segment that is first in the text, and of the one that is second [2, pairs]."""
+    a, b = np.stack([pairs.a_start, pairs.a_length]), np.stack([pairs.b_start, pairs.b_length])
+    is_swapped = pairs.label == 1
+    return np.where(is_swapped, b, a), np.where(is_swapped, a, b)
+
+
+def test_first_segments_and_labels_are_those_of_sop_pair_by_pair_and_balanced(tmp_path):
+    shards = make_prose(80, sentences=20, tokens=8)
+    same, across = both(shards, tmp_path)
+    assert np.array_equal(first_and_second(same)[0], first_and_second(across)[0])
+    assert np.array_equal(same.label, across.label)
+    for part in (slice(None), slice(40)):
+        assert abs(np.mean(across.label[part]) - 0.5) <= 1 / len(across.label[part])
+
+
+def test_lengths_are_kept_but_for_single_tokens(tmp_path):
+    same, across = both(make_prose(80, sentences=20, tokens=8), tmp_path)
+    before, after = (first_and_second(pairs)[1][1] for pairs in (same, across))
+    assert np.all(after <= before)
+    assert np.mean(after == before) > 0.9
+    assert np.mean(before - after) < 0.2
+
+
+def test_the_second_segments_are_the_same_ones_as_before(tmp_path):
+    same, across = both(make_prose(80, sentences=20, tokens=8), tmp_path)
+    before, after = (first_and_second(pairs)[1][0] for pairs in (same, across))
+    assert set(after) <= set(before)
+    assert len(set(after)) > 0.95 * len(set(before))
+
+
+SENTENCES = st.lists(st.integers(1, 20), min_size=1, max_size=12)
+SOURCES = st.lists(st.lists(SENTENCES, min_size=1, max_size=4), min_size=2, max_size=8)
+
+
+@given(SOURCES)
+def test_no_pair_has_both_segments_of_one_source_document(sources):
+    documents = [document for source in sources for document in source]
+    shards = make_shards(documents, sources=[len(source) for source in sources])
+    try:
+        pairs = sop.MEASURE.pairs(shards, toy_config(Path()), 1000)
+        across = across_documents(pairs, shards, 0)
+    except ConfigError:  # too small for pairs of both orders, or pairs of one source only
+        reject()
+    first, second = (shards.source_of(shards.document_at(start)) for start in (across.a_start, across.b_start))
+    assert np.all(first != second)
+    assert np.all(across.a_length + across.b_length <= pairs.a_length + pairs.b_length)
+    assert np.all(np.minimum(across.a_length, across.b_length) > 0)
+
+
+def test_pairs_of_one_source_document_only_are_refused(tmp_path):
+    shards = make_shards([[8] * 40, [8] * 40], sources=[2])
+    with pytest.raises(ConfigError, match="all held-out pairs are of one"):
+        sop_across_documents.MEASURE.pairs(shards, toy_config(tmp_path), 100)
