@@ -119,12 +119,13 @@ def losses_table(metric: str, **means: float) -> list[Row]:
     ]
 
 
-def test_with_enough_seeds_for_the_papers_effect_the_measured_one_is_called_smaller():
+def test_an_effect_below_the_papers_is_called_smaller_if_the_seeds_show_it():
     values = {"64": [80.0, 81.0, 82.0], "128": [80.1, 81.0, 82.1]}
     enough, few = (
         section(experiment(CLAIMS[0], paper={"64": "79.0", "128": cell}), table(values)) for cell in ("84.0", "79.1")
     )
-    assert "These 3 seeds were enough for an effect of the paper's size; the measured one is smaller" in enough
+    assert "**Smaller than the paper's**" in enough
+    assert "Smallest effect that 3 seeds would show (power 80 %)" in few
     assert "5 seeds would decide an effect of the paper's size" in few
 
 
@@ -208,4 +209,4 @@ def test_speeds_of_different_machines_are_not_compared():
 def test_the_section_ends_with_the_agreement_with_the_papers_scores():
     rows = losses_table("race", nsp=30.0, sop=35.0)
     last = section(experiments.named("sop-vs-nsp"), rows).split("\n\n")[-1]
-    assert last.startswith("Order of rows: of 1 comparison of two rows by one score, 1 (100 %")
+    assert "by score 1 of 1 (100 %" in last
