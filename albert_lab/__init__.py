@@ -1,17 +1,28 @@
-"""Ablation studies of encoder pre-training: ALBERT's experiments at any scale."""
+"""Ablation studies of encoder pre-training: ALBERT's experiments at any scale.
 
+`report(path)` has the numbers of a report as pandas frames, `load(folder)` a model and its tokenizer.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # it loads torch, which most commands do not need
+if TYPE_CHECKING:  # they load torch and pandas, which most commands do not need
     from albert_lab.interop.loading import load
+    from albert_lab.studies.frames import Report
 
-__all__ = ["__version__", "load"]
+    report = Report
+
+__all__ = ["__version__", "load", "report"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     if name == "load":
-        from albert_lab.interop.loading import load
-
-        return load
+        return import_module("albert_lab.interop.loading").load
+    if name == "report":
+        return import_module("albert_lab.report")  # a package that can be called
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

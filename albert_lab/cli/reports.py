@@ -13,7 +13,11 @@ app = typer.Typer()
 
 @app.command(
     rich_help_panel=START,
-    epilog=examples("albert-lab report lab/reports/laptop-sotu/sop-vs-nsp", "albert-lab report lab/reports"),
+    epilog=examples(
+        "albert-lab report lab/reports/laptop-sotu/sop-vs-nsp",
+        "albert-lab report lab/reports",
+        "albert-lab report lab/reports/laptop-sotu/sop-vs-nsp --latex",
+    ),
 )
 def report(
     folders: Annotated[
@@ -23,18 +27,27 @@ def report(
             help="Report folders. For a folder that contains reports, the page that summarises them is rebuilt.",
         ),
     ],
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Also write every table into report.tex, in the style of booktabs.")
+    ] = False,
 ) -> None:
     """Rebuild reports (Markdown and HTML) and figures from their records."""
+    from albert_lab.errors import ConfigError
     from albert_lab.report import collection, ladder, overview
+    from albert_lab.report import latex as tables
     from albert_lab.report.report import PAGE, rebuild
     from albert_lab.studies import ladder_results
 
     for folder in folders:
         if collection.holds_reports(folder):
+            if latex:
+                raise ConfigError(f"--latex needs the folder of one report, and {folder} contains reports")
             print(overview.write(folder))
         else:
             file = ladder.rebuild(folder) if ladder_results.holds(folder) else rebuild(folder)
             print(file, file.with_name(PAGE), sep="\n")
+            if latex:
+                print(tables.write(folder))
 
 
 @app.command(

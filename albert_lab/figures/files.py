@@ -21,7 +21,7 @@ from albert_lab.score import wilson
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies import study as studies
 from albert_lab.studies.figure import FIGURES
-from albert_lab.studies.spreadsheets import write_layers
+from albert_lab.studies.frames import write_layers
 from albert_lab.studies.table import intrinsic_columns
 
 

@@ -42,13 +42,21 @@ class Opened:
 def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
     """The model of a folder in evaluation mode, and its tokenizer.
 
-    The folder is a run, an export of `albert-lab export`, or an ALBERT or BERT in the Hugging Face layout. A missing
-    part gets random weights, and a warning names it.
+    The folder is a run (also by its name), an export of `albert-lab export`, or an ALBERT or BERT in the Hugging Face
+    layout. A missing part gets random weights, and a warning names it. The model computes hidden states by
+    `model.encoder(input_ids, token_type_ids, attention_mask, output_hidden_states=True)`: `last_hidden_state` [batch,
+    sequence, hidden] and `hidden_states`, the input of the first layer and then the output of each. `model.pooler` and
+    `model.mlm_head` are its heads, and `model.pair_head` is None if it has none.
 
     Example:
-        >>> import albert_lab
-        >>> model, tokenizer = albert_lab.load("exported")
-        >>> tokenizer.encode(["a sentence"])
+        >>> import albert_lab, torch
+        >>> model, tokenizer = albert_lab.load("my-albert")
+        >>> (ids,) = tokenizer.encode(["a sentence"])
+        >>> input_ids = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]])
+        >>> with torch.inference_mode():
+        ...     states = model.encoder(input_ids, torch.zeros_like(input_ids), None, output_hidden_states=True)
+        >>> kept = states.hidden_states
+        >>> cosines = [torch.cosine_similarity(a, b, dim=-1).mean() for a, b in zip(kept, kept[1:])]
 
     Raises:
         ConfigError: the folder does not exist or cannot be used; names the file.

@@ -25,7 +25,7 @@ from albert_lab.report.page import html
 from albert_lab.report.templates import fill
 from albert_lab.score import Floor
 from albert_lab.storage import write_atomically
-from albert_lab.studies import spreadsheets
+from albert_lab.studies import frames
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import (
@@ -74,7 +74,7 @@ def read(folder: Path) -> Analysis:
 
 
 def _write_pages(folder: Path, found: Analysis) -> Path:
-    spreadsheets.write(folder, found.study)
+    frames.write(folder, found.study)
     text = render(found, plots.section(folder, found))
     page = html.page(text, folder, *learning_curves.sections(found), folded=FOLDED)
     write_atomically(folder / REPORT, fold(text, FOLDED))
