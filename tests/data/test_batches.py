@@ -1,14 +1,13 @@
 import itertools
 import json
 import threading
-import time
 from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
 import pytest
-from toy_shards import FIRST_TEXT_ID, make_prose, make_shards
+from toy_shards import make_prose, make_shards
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
@@ -16,7 +15,6 @@ from albert_lab.data import batches as module
 from albert_lab.data.batches import Batch, Batches, fixed_pairs, masked_set, measure, micro_batches
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
-from albert_lab.errors import ConfigError
 
 VOCAB = 20_000
 
@@ -110,21 +108,6 @@ def test_an_example_is_cls_a_sep_b_sep_and_padding(shards, config):
     assert batch.num_tokens == sum(pairs.a_length[:16] + pairs.b_length[:16] + 3)
 
 
-def test_arrays_have_the_types_that_a_model_needs(shards, config):
-    batch = make_batches(shards, config).batch(0)
-    assert batch.attention_mask.dtype == bool
-    for name in ("input_ids", "token_type_ids", "masked_positions", "masked_labels", "pair_labels"):
-        assert getattr(batch, name).dtype == np.int64
-    assert batch.input_ids.shape == batch.token_type_ids.shape == batch.attention_mask.shape == (16, 32)
-
-
-def test_only_text_is_masked(shards, config):
-    batch = make_batches(shards, config).batch(0)
-    assert len(batch.masked_positions) >= 16
-    assert np.all(np.diff(batch.masked_positions) > 0)
-    assert batch.masked_labels.min() >= FIRST_TEXT_ID
-
-
 def test_without_labels_every_pair_label_is_minus_one(shards):
     batch = make_batches(shards, configure("inter_sentence=none")).batch(0)
     assert set(batch.pair_labels.tolist()) == {-1}
@@ -206,27 +189,6 @@ def test_closing_the_generator_ends_its_thread(shards, config):
     assert not threads()
 
 
-def test_an_interrupt_of_the_consumer_ends_the_thread(shards, config):
-    def interrupt() -> None:
-        for _ in make_batches(shards, config).prefetch(0):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupt()
-    wait_for_planning()
-    assert not threads()
-
-
-def test_only_a_few_batches_are_prefetched(shards, config, monkeypatch):
-    batches = make_batches(shards, config)
-    made = []
-    monkeypatch.setattr(batches, "batch", made.append)
-    with closing(batches.prefetch(0)) as stream:
-        next(stream)
-        time.sleep(0.05)
-    assert len(made) == module.PREFETCHED_BATCHES + 1
-
-
 def test_an_error_in_the_thread_is_raised_at_its_batch(shards, config, monkeypatch):
     batches = make_batches(shards, config)
     make = batches.batch
@@ -243,12 +205,6 @@ def test_an_error_in_the_thread_is_raised_at_its_batch(shards, config, monkeypat
         next(stream)
     wait_for_planning()
     assert not threads()
-
-
-def test_text_without_pairs_raises_a_user_error_from_the_generator_too(config):
-    stream = make_batches(make_shards([[40]] * 20, vocab_size=VOCAB), config).prefetch(0)
-    with pytest.raises(ConfigError, match="has two sentences"):
-        next(stream)
 
 
 def test_a_restored_state_avoids_planning_earlier_epochs(shards, config, monkeypatch):
@@ -272,25 +228,6 @@ def test_a_restored_state_avoids_planning_earlier_epochs(shards, config, monkeyp
     others.load_state_dict(state)
     others.batch(step)
     assert min(planned) == 0, "the epochs of other pairs begin elsewhere"
-
-
-def test_the_next_epoch_is_planned_before_it_is_needed(shards, config, monkeypatch):
-    planned = []
-
-    def record(*arguments, epoch: int, **keywords):
-        planned.append(epoch)
-        return make_pairs(*arguments, epoch=epoch, **keywords)
-
-    monkeypatch.setattr(module, "make_pairs", record)
-    batches = make_batches(shards, config)
-    num_steps = batches.stats()["pairs"] // 16
-    batches.batch(num_steps // 4)
-    assert planned == [0]
-    batches.batch(3 * num_steps // 4)
-    wait_for_planning()
-    assert planned == [0, 1]
-    batches.batch(num_steps + 1)
-    assert planned == [0, 1]
 
 
 # ---- micro-batches, and sets for evaluation ----

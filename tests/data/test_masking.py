@@ -179,17 +179,6 @@ def test_a_word_does_not_reach_into_the_next_segment():
     assert seen == {(1, 2, 3), (5, 6, 7)}
 
 
-@pytest.mark.parametrize("ngram", [1, 2, 3, 5])
-def test_ngrams_have_at_most_max_ngram_words(ngram):
-    input_ids = np.full((500, 400), 5)
-    everywhere = np.ones(input_ids.shape, dtype=bool)
-    batch = (input_ids, everywhere, everywhere)
-    _, positions, _ = mask_batch(batch, configure(max_predictions=ngram, max_ngram=ngram), word_starts=everywhere[0])
-    assert len(positions) == 500 * ngram
-    columns = positions.reshape(500, ngram) % 400
-    assert np.any(columns[:, -1] - columns[:, 0] == ngram - 1)
-
-
 @given(
     rows=st.integers(1, 6),
     length=st.integers(6, 40),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from albert_lab import paths
 from albert_lab.config.compose import load
-from albert_lab.config.schema import MAX_TRAINING_SENTENCES, TokenizerConfig
+from albert_lab.config.schema import TokenizerConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.tokenizer import base, cache
@@ -226,16 +226,6 @@ def test_the_splitting_of_source_documents_does_not_change_the_tokenizer(run):
     settings = ("corpus.documents=paragraph", "corpus.document_tokens=30")
     assert {tokenizer_fingerprint(run(setting)) for setting in settings} == {tokenizer_fingerprint(run())}
     assert tokenizer_fingerprint(run("corpus.documents=file")) != tokenizer_fingerprint(run())
-
-
-def test_the_smallest_settings_that_are_allowed_train_a_tokenizer(run):
-    smallest = [f"tokenizer.{key}" for key in ("vocab_size=32", "training_sentences=101", "character_coverage=0.98")]
-    file = find_or_train(run(*smallest), silent)
-    assert load_model(file).vocab_size == 32
-
-
-def test_the_largest_sample_that_is_allowed_can_be_drawn():
-    assert sample(["one", "two"], MAX_TRAINING_SENTENCES) == ["one", "two"]
 
 
 def test_training_needs_text_and_its_settings(run, tmp_path):

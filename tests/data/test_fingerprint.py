@@ -1,0 +1,112 @@
+import gzip
+import json
+import os
+import shutil
+
+import pytest
+from test_corpus import corpus, hub
+
+from albert_lab.data import corpus as texts
+from albert_lab.data import files as text_files
+from albert_lab.data import fingerprint as fingerprints
+from albert_lab.data.fingerprint import fingerprint, fingerprints_taken_once, remember_fingerprints
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A data set of two rows in a format that `datasets` reads."""
+    rows = [{"id": row, "text": f"Row {row}.\n\nIts second paragraph."} for row in range(2)]
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("One.")
+    (folder / "b.txt").write_text("Two.")
+    return folder
+
+
+def test_the_fingerprint_depends_only_on_names_and_contents(files):
+    first = fingerprint(corpus(files))
+    assert len(first) == 12
+    moved = files.rename(files.parent / "moved")
+    os.utime(moved / "a.txt", ns=(1, 1))
+    assert fingerprint(corpus(moved)) == first
+    assert fingerprint(corpus(moved / "*.txt")) == first
+    (moved / "b.txt").rename(moved / "c.txt")
+    renamed = fingerprint(corpus(moved))
+    (moved / "c.txt").write_text("Tow.")
+    assert len({first, renamed, fingerprint(corpus(moved))}) == 3
+
+
+def test_a_remembered_file_is_not_read_again_until_it_changes(files, tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(fingerprints, "_digests", {})
+    first = fingerprint(corpus(files))
+    assert not (tmp_path / "cache").exists()
+    remember_fingerprints()
+
+    opened = []
+    monkeypatch.setattr(fingerprints, "_digests", {})
+    read_file = fingerprints.open_file
+    monkeypatch.setattr(fingerprints, "open_file", lambda file: opened.append(file.name) or read_file(file))
+    assert fingerprint(corpus(files)) == first
+    assert not opened
+    (files / "b.txt").write_text("Six.")
+    assert fingerprint(corpus(files)) != first
+    assert opened == ["b.txt"]
+
+
+def test_a_local_data_set_has_the_fingerprint_of_its_files_and_split(folder):
+    first = fingerprint(hub(folder))
+    assert fingerprint(hub(folder, split="test")) != first
+    with open(folder / "train.jsonl", "a") as file:
+        file.write('{"id": 2, "text": "More."}\n')
+    assert fingerprint(hub(folder)) != first
+
+
+def test_the_revision_is_requested_once_and_the_hub_may_then_be_unreachable(tmp_path, monkeypatch):
+    asked = []
+
+    class Api:
+        def dataset_info(self, path):
+            asked.append(path)
+            return type("Info", (), {"sha": "abc"})
+
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.HfApi", Api)
+    monkeypatch.setattr(fingerprints, "_digests", {})
+    first = fingerprint(hub("someone/texts"))
+    remember_fingerprints()
+    monkeypatch.undo()
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(fingerprints, "_digests", {})
+    assert fingerprint(hub("someone/texts")) == first
+    assert asked == ["someone/texts"]
+
+
+def test_raw_bytes_count_the_uncompressed_text(files, folder):
+    assert texts.raw_bytes(corpus(files)) == 8
+    assert texts.raw_bytes(hub(folder)) == sum(file.stat().st_size for file in folder.glob("*.jsonl"))
+    shutil.rmtree(files)
+    files.mkdir()
+    (files / "a.txt.gz").write_bytes(gzip.compress(b"The same line again.\n" * 100))
+    assert texts.raw_bytes(corpus(files)) > (files / "a.txt.gz").stat().st_size
+
+
+def test_fingerprints_taken_once_walk_a_folder_once_and_see_changes_afterwards(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("one\n")
+    folder = corpus(tmp_path)
+    walks = []
+    walk = text_files.walk
+    monkeypatch.setattr(text_files, "walk", lambda root: walks.append(root) or walk(root))
+    with fingerprints_taken_once():
+        found = {fingerprint(folder) for _ in range(5)}
+    assert (len(found), len(walks)) == (1, 1)
+    (tmp_path / "b.txt").write_text("two\n")
+    assert fingerprint(folder) not in found
