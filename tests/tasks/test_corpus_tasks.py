@@ -120,13 +120,6 @@ def test_the_right_option_begins_the_paragraph_after_the_passage(made):
         assert sum(follows) == 1
 
 
-def test_the_same_text_gives_the_same_files(made, tmp_path):
-    make_tasks(made[0], tmp_path)
-    files = sorted(file.relative_to(tmp_path) for file in tmp_path.rglob("*") if file.is_file())
-    assert files
-    assert all((tmp_path / file).read_bytes() == (made[1] / "tasks" / file).read_bytes() for file in files)
-
-
 def test_names_without_years_yield_no_task_era(tmp_path):
     config = toy_corpus(tmp_path / "text", names="speech-{}.txt")
     assert make_tasks(config, tmp_path / "tasks")["era"] == {}

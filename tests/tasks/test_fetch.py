@@ -165,14 +165,6 @@ def test_without_a_network_the_error_names_alternatives(tmp_path, said):
         fetch.fetch("sst2", tmp_path, said.append)
 
 
-def test_a_split_or_configuration_that_the_data_set_lacks_is_refused(tmp_path, said):
-    hub = publish(tmp_path / "hub", {"default": {"train": [squad_row("a", "The cat.", ("cat", 4))]}})
-    with pytest.raises(ConfigError, match=r"default|validation"):
-        fetch.fetch("squad1", tmp_path, said.append, [f"hub.path={hub}"])
-    with pytest.raises(ConfigError, match=r"cola"):
-        fetch.fetch("cola", tmp_path, said.append, [f"hub.path={hub}"])
-
-
 @pytest.mark.parametrize("name", ["blue", "sotu"])
 def test_the_error_for_an_unknown_name_lists_the_allowed_ones(name, tmp_path, said):
     with pytest.raises(

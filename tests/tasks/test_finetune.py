@@ -1,4 +1,3 @@
-import json
 import math
 from dataclasses import replace
 
@@ -235,14 +234,6 @@ def test_missing_data_leaves_nothing_that_looks_finished(tmp_path):
     with pytest.raises(MissingDataError, match="sst2: no train data"):
         make(start, load_task("sst2"), tmp_path / "nowhere")
     assert read_record(start.folder, "sst2", 0) is None
-
-
-def test_a_file_without_a_record_is_named(tmp_path):
-    file = record_file(tmp_path, "sst2", 0)
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"task": "sst2"}))
-    with pytest.raises(ConfigError, match=r"sst2-seed0\.json: title is missing"):
-        read_record(tmp_path, "sst2", 0)
 
 
 def test_a_kind_without_a_module_or_a_class_is_refused():

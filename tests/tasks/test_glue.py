@@ -49,10 +49,6 @@ def read(name, text, tmp_path, labelled=True):
     return FORMS[name].read(file, labelled)
 
 
-def test_all_nine_tasks_exist():
-    assert sorted(FORMS) == sorted(FILES)
-
-
 @pytest.mark.parametrize("name", FORMS)
 def test_an_official_file_gives_every_example(name, tmp_path):
     examples, issues = read(name, FILES[name], tmp_path)

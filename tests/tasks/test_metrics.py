@@ -35,15 +35,6 @@ def test_scores_of_classes_equal_those_of_scikit_learn(name, pairs):
     assert metrics.OF_CLASSES[name](labels, predictions) == 100 * refer(name, labels, predictions)
 
 
-@pytest.mark.parametrize("name", metrics.OF_CLASSES)
-@pytest.mark.parametrize(
-    ("labels", "predictions"),
-    [([1, 1], [1, 1]), ([0, 0], [0, 0]), ([0, 1], [0, 0]), ([0, 0], [0, 1]), ([0, 1, 1], [1, 1, 1]), ([1], [0])],
-)
-def test_one_class_and_constant_predictions_score_as_in_scikit_learn_without_a_warning(name, labels, predictions):
-    assert metrics.OF_CLASSES[name](labels, predictions) == 100 * refer(name, labels, predictions)
-
-
 @pytest.mark.parametrize("name", metrics.OF_NUMBERS)
 @settings(max_examples=40)
 @given(NUMBERS)

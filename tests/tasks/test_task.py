@@ -1,7 +1,6 @@
 import re
 
 import pytest
-from omegaconf import OmegaConf
 
 from albert_lab import paths
 from albert_lab.config import compose as config
@@ -42,21 +41,12 @@ def test_the_settings_at_paper_scale_are_those_of_the_paper(name):
     )
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_a_task_is_named_after_its_file_and_has_settings_for_every_scale(name):
-    assert TASKS[name].name == name
-    assert sorted(TASKS[name].settings) == config.groups()["scale"]
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_a_task_starts_from_an_existing_task(name):
-    assert TASKS[name].start_from is None or TASKS[name].start_from in TASKS
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_only_splits_of_the_task_are_fetched_from_the_hub(name):
-    hub = TASKS[name].hub
-    assert hub is None or set(hub.splits) <= set(TASKS[name].data)
+def test_the_task_files_fit_each_other_and_the_scales():
+    for name, task in TASKS.items():
+        assert task.name == name
+        assert sorted(task.settings) == config.groups()["scale"]
+        assert task.start_from is None or task.start_from in TASKS
+        assert task.hub is None or set(task.hub.splits) <= set(task.data)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -68,16 +58,6 @@ def test_a_task_is_not_a_setting_of_a_run():
     assert "task" not in config.groups()
     with pytest.raises(ConfigError, match="unknown key task"):
         config.load(["task=sst2"])
-
-
-def test_the_columns_of_the_experiments_are_tasks():
-    shown = {"squad1", "squad2", "mnli", "sst2", "race"}
-    assert shown <= set(TASKS)
-    for file in paths.EXPERIMENTS.glob("*.yaml"):
-        columns = OmegaConf.select(OmegaConf.load(file), "paper.columns") or {}
-        assert {name: columns[name] for name in shown & set(columns)} == {
-            name: TASKS[name].title for name in shown & set(columns)
-        }
 
 
 def test_a_scale_inherits_missing_settings_from_paper():
@@ -95,12 +75,6 @@ def test_a_scale_inherits_missing_settings_from_the_defaults_of_its_kind(tmp_pat
     task = load_task(str(file))
     assert (task.at("paper").dropout, task.at("smoke").dropout, task.at("laptop").dropout) == (0.3, 0.3, 0.0)
     assert (task.at("laptop").steps, task.at("gpu").steps) == (7, TASKS["sst2"].at("gpu").steps)
-
-
-def test_only_the_paper_scale_uses_the_adam_of_the_release():
-    chosen = {(scale, task.at(scale).optimizer) for task in TASKS.values() for scale in task.settings}
-    adamw = {(scale, "adamw") for scale in ("gpu", "overnight", "laptop", "smoke")}
-    assert chosen == {("paper", "adam-release")} | adamw
 
 
 def test_the_learning_rate_falls_with_the_width_unless_it_is_given():
@@ -131,11 +105,6 @@ def test_the_column_of_squad_is_the_mean_of_f1_and_exact_match():
     assert TASKS["mrpc"].main_score({"accuracy": 90.0, "f1": 80.0}) == 90
 
 
-def test_an_override_selects_other_data(tmp_path):
-    task = load_task("squad2", ["data.dev=squad/full-dev-v2.0.json"])
-    assert task.file(tmp_path, "dev") == tmp_path / "squad/full-dev-v2.0.json"
-
-
 def test_a_file_of_the_user_is_a_task(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(COLA.replace("title: CoLA", "title: Mine"))
@@ -164,7 +133,7 @@ def test_a_file_of_the_user_is_a_task(tmp_path):
         (
             "squad1",
             ["settings.paper.stride=null"],
-            r"settings\.gpu\.stride is missing|settings\.paper\.stride must be",
+            r"settings\.paper\.stride must be",
         ),
         (
             "squad1",
