@@ -1,16 +1,14 @@
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 
 import numpy as np
 import pytest
 from planted import EMBEDDING_SIZES, claim, companions, decide, experiment, noisy, row, table
-from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
+from records import scored, toy_run, with_numbers
 
 from albert_lab.analysis import claims
 from albert_lab.analysis.claims import Decision, Verdict
-from albert_lab.analysis.papers_numbers import papers_effect, printed
+from albert_lab.analysis.papers_numbers import printed
 from albert_lab.analysis.statistics import power
 from albert_lab.analysis.table_scores import TableScores
 from albert_lab.runs.reported import AVERAGED
@@ -119,10 +117,6 @@ def test_being_at_chance_is_no_evidence_for_a_row_that_has_not_learnt_its_task(o
     assert ("nsp_accuracy" in found.reason) == (decision == "not learnt")
 
 
-def test_a_row_below_chance_is_no_evidence_if_no_row_is_above_chance():
-    assert verdict(CHANCE, around(40, 50)).decision is Decision.NOT_LEARNT
-
-
 @pytest.mark.parametrize("n", [1, 2])
 def test_nothing_is_decided_with_fewer_than_three_seeds(n):
     found = verdict(GREATER, {"64": [50.0, 50.1][:n], "128": [90.0, 90.1][:n]})
@@ -181,10 +175,11 @@ def test_the_correction_counts_every_claim_of_the_table():
     assert among[0].p == pytest.approx(10 * alone[0].p)
 
 
-def test_claims_that_were_not_run_do_not_count_in_the_family():
-    values = {"64": [80.0, 80.0, 80.0], "128": [80.9, 81.1, 81.0]}
-    absent = claim("greater", row=row("768"), than=row("64"))
-    assert decide(experiment(GREATER, absent), table(values))[0].p == decide(experiment(GREATER), table(values))[0].p
+def test_claims_without_evidence_do_not_count_in_the_family():
+    rows, asked = learnt(around(49, 60, 70)), claim("greater", row=row("256"), than=row("128"))
+    at_the_floor, not_run = GREATER, claim("greater", row=row("768"), than=row("128"))
+    alone, among = decide(experiment(asked), rows), decide(experiment(asked, at_the_floor, not_run), rows)
+    assert among[0].p == alone[0].p is not None
 
 
 def test_identical_accuracies_over_few_answers_are_undecided():
@@ -203,24 +198,6 @@ def test_an_undecided_claim_has_the_number_of_seeds_for_an_effect_of_the_papers_
     assert first.seeds == 13  # at half the level
     assert (second.seeds, second.lack) == (None, "the paper's own numbers do not bear it out")
     assert decide(experiment(GREATER), table(values))[0].lack == "the paper prints no number for it"
-
-
-@pytest.mark.parametrize(
-    ("cell", "value"),
-    [("89.3/82.3", "85.8"), ("12M", "12e6"), ("4.7x", "4.7"), ("80.1", "80.1"), ("125k steps", None), ("", None)],
-)
-def test_a_cell_of_the_paper_as_a_number(cell, value):
-    assert printed(cell) == (None if value is None else Decimal(value))
-
-
-@pytest.mark.parametrize("name", ["sop-vs-nsp", "embedding-size", "sharing"])
-def test_the_papers_cells_support_its_claims(name):
-    found = experiments.named(name)
-    for each in found.claims:
-        for comparison in each.comparisons(found.grid):
-            effect = papers_effect(comparison, each.metric, found)
-            assert (effect is None) == each.metric.endswith("tokens_per_second")
-            assert effect is None or comparison.low < effect < comparison.high, each.quote
 
 
 @pytest.mark.parametrize("name", ["sop-vs-nsp", "embedding-size", "sharing"])
@@ -286,19 +263,6 @@ def test_real_effects_are_found_with_the_stated_power_and_never_denied(n, effect
     assert found["not supported"] == 0
 
 
-def test_only_the_true_claims_of_a_table_are_supported():
-    mixed = experiment(GREATER, PEAK, claim("greater", row=row("256"), than=row("768")), WITHIN)
-    means = {"64": 70.0, "128": 80.0, "256": 75.0, "768": 75.0}
-    rng = np.random.default_rng(1)
-    tables = 100
-    found = [decide(mixed, table(noisy(rng, means, 5, sd=0.5))) for _ in range(tables)]
-    rates = [Counter(str(each[place].decision) for each in found) for place in range(4)]
-    assert rates[0]["supported"] > 0.99 * tables
-    assert rates[1]["supported"] > 0.99 * tables
-    assert rates[2]["supported"] <= 0.05 * tables
-    assert rates[3]["not supported"] > 0.99 * tables
-
-
 def learnt(values, column: str = "average", floor: float = 50.0, n: int = 2_000):
     """Rows of scores over so many answers, with what constant answers score."""
     return table(
@@ -330,10 +294,6 @@ def test_rows_that_learnt_support_a_claim_without_those_at_the_floor(content):
     assert found.comparison is not None
     assert all(labels != row("64") for _, labels in found.comparison.weights)
     assert decide(experiment(content), learnt(around(49, 50, 50, 80)))[0].decision is Decision.NOT_LEARNT
-
-
-def test_a_peak_at_the_floor_is_not_learnt_whatever_the_other_rows_show():
-    assert decide(experiment(PEAK), learnt(around(60, 49, 70, 80)))[0].decision is Decision.NOT_LEARNT
 
 
 @pytest.mark.parametrize("content", [PEAK, claim("ordered", order=[row("128"), row("256"), row("64")])])
@@ -375,14 +335,14 @@ def test_a_level_whose_interval_contains_the_bound_is_said_to_straddle_it():
 
 def test_a_verdict_at_an_early_look_needs_more_and_tells_its_chance_at_the_last_one():
     plan = SeedPlan(seeds=tuple(range(8)), looks=(3, 8))
-    rows = table(around(60, 60.45, 60.1, 60.2))
+    rows = table(around(60, 60.3, 60.1, 60.2))
     alone, looked = (claims.decide(experiment(GREATER), TableScores(rows), each)[0] for each in (None, plan))
     assert looked.level < alone.level == 0.05
     assert looked.p == alone.p
     assert alone.chance is None
-    if looked.decision is Decision.UNDECIDED:
-        assert looked.chance is not None
-        assert looked.is_open == (looked.chance >= 0.1)
+    assert (alone.decision, looked.decision) == (Decision.SUPPORTED, Decision.UNDECIDED)
+    assert looked.chance is not None
+    assert looked.is_open == (looked.chance >= 0.1)
 
 
 @pytest.mark.parametrize(
@@ -391,18 +351,6 @@ def test_a_verdict_at_an_early_look_needs_more_and_tells_its_chance_at_the_last_
 def test_a_level_is_decided_if_some_row_has_learnt_the_metric(means, decision):
     content = claim("greater", row=row("64"), than=55) | {"metric": "sop_accuracy"}
     assert decide(experiment(content), learnt(around(*means), "sop_accuracy"))[0].decision == decision
-
-
-def test_a_level_without_a_floor_is_decided_alone():
-    content = claim("greater", row=row("64"), than=1) | {"metric": "tokens_per_second"}
-    assert verdict(content, {"64": [0.5, 0.51, 0.49]}).decision is Decision.NOT_SUPPORTED
-
-
-def test_a_claim_on_rows_at_the_floor_does_not_count_in_the_family():
-    rows = learnt(around(49, 60, 70, 80))
-    alone = decide(experiment(claim("greater", row=row("256"), than=row("128"))), rows)
-    among = decide(experiment(claim("greater", row=row("256"), than=row("128")), *[GREATER] * 5), rows)
-    assert among[0].p == alone[0].p is not None
 
 
 def with_losses(losses: dict[str, float], means=(80, 82, 83, 84)):
@@ -443,56 +391,3 @@ def test_the_loss_of_a_row_at_the_floor_of_its_accuracy_decides_nothing(mlm, dec
     rows[0].runs[:] = [with_numbers(run, {"mlm_accuracy": scored(mlm + SPREAD[run.seed], 5.0)}) for run in rows[0].runs]
     found = companions(experiment(GREATER), rows)
     assert [str(each.decision) for each in found] == [decision, "supported"]
-
-
-def test_without_losses_there_are_no_companions():
-    assert companions(experiment(GREATER), table(around(80, 82))) == []
-
-
-def example_table(shift: float, seeds: int = 5, n: int = 200, *, known: Callable[[str], bool] = lambda run: True):
-    """Two rows that answer dev examples, each row in its own way, with a seed's noise far smaller than examples'.
-
-    Runs record their examples if they are known.
-    """
-    rng = np.random.default_rng(3)
-    rows = []
-    for label, better in (("64", 0.0), ("128", shift)):
-        own = rng.random(n) < 0.6 + better
-        runs = []
-        for seed in range(seeds):
-            name = f"{label}-{seed}"
-            right = [np.where(rng.random(n) < 0.02, ~own, own).astype(float) for _ in range(2)]
-            tuned = [
-                toy_finetuning(name, "sst2", 100 * each.mean(), seed=number, n=n, floor=0, examples=each.tolist())
-                for number, each in enumerate(right)
-            ]
-            if not known(name):
-                tuned = [each.model_copy(update={"example_scores": None}) for each in tuned]
-            numbers = {"sst2": float(100 * np.mean(right))}
-            runs.append(toy_run(name, seed, numbers, (toy_column("sst2", *tuned),)))
-        rows.append(Row(row(label), row(label), runs, {}))
-    return rows
-
-
-def test_a_small_difference_within_the_noise_of_dev_examples_is_undecided():
-    asked = experiment(GREATER | {"metric": "sst2"})
-    known, alone = decide(asked, example_table(0.05))[0], decide(asked, example_table(0.05, known=lambda run: False))[0]
-    assert known.interval is not None
-    assert alone.interval is not None
-    assert known.effect == alone.effect
-    assert known.interval[1] - known.interval[0] > 3 * (alone.interval[1] - alone.interval[0])
-    assert (known.decision, alone.decision) == ("undecided", "supported")
-    assert decide(asked, example_table(0.3))[0].decision is Decision.SUPPORTED
-
-
-def test_with_missing_or_different_examples_only_seeds_count():
-    asked = experiment(GREATER | {"metric": "sst2"})
-    alone = decide(asked, example_table(0.05, known=lambda run: False))[0]
-    assert decide(asked, example_table(0.05, known=lambda run: run != "64-0"))[0] == alone
-    rows = example_table(0.05)
-    for run in rows[0].runs[:1]:
-        column = run.columns[0]
-        dev = column.finetunings[0].dev.model_copy(update={"fingerprint": "others"})
-        others = tuple(each.model_copy(update={"dev": dev}) for each in column.finetunings)
-        rows[0].runs[0] = toy_run(run.name, run.seed, run.numbers, (replace(column, finetunings=others),))
-    assert decide(asked, rows)[0] == alone

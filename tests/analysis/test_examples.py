@@ -1,7 +1,16 @@
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from planted import claim, decide, experiment, row
+from records import toy_column, toy_finetuning, toy_run
 
+from albert_lab.analysis.claims import Decision
 from albert_lab.analysis.examples import ExampleScores, example_variance
+from albert_lab.studies.table import Row
+
+GREATER = claim("greater", row=row("128"), than=row("64"))
 
 SEEDS = (0, 1, 2, 3)
 
@@ -38,3 +47,52 @@ def test_difficulty_common_to_all_rows_cancels_in_their_difference():
     unpaired, _ = example_variance([a, other], [1, -1])
     assert paired < 1e-4
     assert unpaired == pytest.approx(2 * hard.var() / 300, rel=0.05)
+
+
+def example_table(shift: float, seeds: int = 5, n: int = 200, *, known: Callable[[str], bool] = lambda run: True):
+    """Two rows that answer dev examples, each row in its own way, with a seed's noise far smaller than examples'.
+
+    Runs record their examples if they are known.
+    """
+    rng = np.random.default_rng(3)
+    rows = []
+    for label, better in (("64", 0.0), ("128", shift)):
+        own = rng.random(n) < 0.6 + better
+        runs = []
+        for seed in range(seeds):
+            name = f"{label}-{seed}"
+            right = [np.where(rng.random(n) < 0.02, ~own, own).astype(float) for _ in range(2)]
+            tuned = [
+                toy_finetuning(name, "sst2", 100 * each.mean(), seed=number, n=n, floor=0, examples=each.tolist())
+                for number, each in enumerate(right)
+            ]
+            if not known(name):
+                tuned = [each.model_copy(update={"example_scores": None}) for each in tuned]
+            numbers = {"sst2": float(100 * np.mean(right))}
+            runs.append(toy_run(name, seed, numbers, (toy_column("sst2", *tuned),)))
+        rows.append(Row(row(label), row(label), runs, {}))
+    return rows
+
+
+def test_a_small_difference_within_the_noise_of_dev_examples_is_undecided():
+    asked = experiment(GREATER | {"metric": "sst2"})
+    known, alone = decide(asked, example_table(0.05))[0], decide(asked, example_table(0.05, known=lambda run: False))[0]
+    assert known.interval is not None
+    assert alone.interval is not None
+    assert known.effect == alone.effect
+    assert known.interval[1] - known.interval[0] > 3 * (alone.interval[1] - alone.interval[0])
+    assert (known.decision, alone.decision) == ("undecided", "supported")
+    assert decide(asked, example_table(0.3))[0].decision is Decision.SUPPORTED
+
+
+def test_with_missing_or_different_examples_only_seeds_count():
+    asked = experiment(GREATER | {"metric": "sst2"})
+    alone = decide(asked, example_table(0.05, known=lambda run: False))[0]
+    assert decide(asked, example_table(0.05, known=lambda run: run != "64-0"))[0] == alone
+    rows = example_table(0.05)
+    for run in rows[0].runs[:1]:
+        column = run.columns[0]
+        dev = column.finetunings[0].dev.model_copy(update={"fingerprint": "others"})
+        others = tuple(each.model_copy(update={"dev": dev}) for each in column.finetunings)
+        rows[0].runs[0] = toy_run(run.name, run.seed, run.numbers, (replace(column, finetunings=others),))
+    assert decide(asked, rows)[0] == alone

@@ -68,12 +68,6 @@ def test_for_a_single_seed_the_interval_of_its_answers_decides():
     assert not here.is_at_floor(table[0], "race")
 
 
-def test_of_several_runs_with_one_scored_the_interval_of_its_answers_decides():
-    (row,) = rows(NONE | {"sst2": 2.0})
-    row.runs[1:] = [without(run, "sst2") for run in row.runs[1:]]
-    assert TableScores([row]).is_at_floor(row, "sst2")
-
-
 def test_a_column_without_a_floor_is_never_at_the_floor():
     table = rows(ALL)
     assert not TableScores(table).is_at_floor(table[0], "mlm_loss")

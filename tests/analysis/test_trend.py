@@ -127,13 +127,6 @@ def test_decision_accuracy_compares_signs_at_the_top():
     assert trend.decision_accuracy([ladder(1.0, 1.0)]) is None
 
 
-def test_the_expected_reach_is_that_of_a_regression_with_this_noise():
-    x, sd, seeds = [12.0, 12.5, 13.0, 13.5], 0.3, 3
-    error = sd / seeds**0.5 / (np.std(x) * 2)
-    assert trend.expected_reach(x, [seeds] * 4, sd) == pytest.approx(student.ppf(0.975, 2) * error)
-    assert trend.expected_reach(x[:2], [3, 3], sd) is None
-
-
 @pytest.mark.parametrize(("rungs", "seeds", "tau"), [(3, 3, 0.3), (4, 8, 0.0), (6, 3, 1.0)])
 def test_intervals_hold_in_93_to_97_percent_of_simulated_ladders_and_few_verdicts_are_false(rungs, seeds, tau):
     ladders = 200

@@ -91,11 +91,6 @@ def test_rows_and_sizes_can_be_mixed_and_an_unknown_model_gets_both_kinds_of_nam
         compared.configurations([*SMOKE, "model=BERT-large", "sharing=groups"])
 
 
-@pytest.mark.parametrize(("memory", "number"), [("12GB", 12 * 10**9), ("11GiB", 11 * 2**30), ("512 MiB", 2**29)])
-def test_a_size_is_read_with_its_unit(memory, number):
-    assert benchmark._bytes(memory) == number
-
-
 def test_an_invalid_size_is_refused(monkeypatch):
     with pytest.raises(ConfigError, match="--memory=12 cards is not a size"):
         run(monkeypatch, memory="12 cards")

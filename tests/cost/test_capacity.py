@@ -8,8 +8,6 @@ from albert_lab.errors import ConfigError
 
 OF_THE_MODEL = "model.hidden_size or model.num_layers or model.intermediate_size"
 
-OF_THE_MODEL = "model.hidden_size or model.num_layers or model.intermediate_size"
-
 
 @pytest.mark.parametrize(
     ("asked", "helps"),

@@ -38,32 +38,8 @@ def test_a_step_has_the_counted_flops(bench):
     assert counted.get_total_flops() == pytest.approx(expected, rel=1e-12)
 
 
-def test_rates_are_work_over_seconds(bench, monkeypatch):
-    done = []
-    monkeypatch.setattr(bench, "_timed", lambda work, times: done.append(times) or 2.0)
-    assert bench.training() == done[0] * 4 * 32 / 2
-    assert bench.inference() == done[1] * 6 * 32 / 2
-    assert bench.matrix_products() == done[2] * 2 * len(bench._matrix) ** 3 / 2
-    assert min(done) >= 1
-
-
 def test_measuring_does_not_change_the_weights(bench):
     before = {name: tensor.clone() for name, tensor in bench._model.state_dict().items()}
     assert bench.training() > 0
     assert bench.inference() > 0
     assert all(torch.equal(tensor, before[name]) for name, tensor in bench._model.state_dict().items())
-
-
-def test_training_trains_and_inference_does_not(bench):
-    bench.training()
-    assert bench._model.training
-    bench.inference()
-    assert not bench._model.training
-
-
-@pytest.mark.parametrize("overrides", [["sharing=not-shared", "embedding_size=48"], ["machine.micro_batch_size=2"]])
-def test_every_configuration_has_a_tiny_version(overrides):
-    smallest = throughput._smallest(load([*TOY, *overrides]))
-    model = throughput.PretrainingModel.from_config(smallest)
-    assert sum(parameter.numel() for parameter in model.parameters()) < 10_000
-    assert len(synthetic_batch(smallest, 1)) == 1

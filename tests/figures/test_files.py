@@ -19,7 +19,6 @@ from albert_lab.figures import files as plots
 from albert_lab.figures.data import figure_data
 from albert_lab.report import report
 from albert_lab.studies import experiment, study
-from albert_lab.studies.figure import FIGURES
 
 ARMS = """
 title: "Dropout"
@@ -61,11 +60,6 @@ def places(line):
 def line_of(panel, label):
     (found,) = [line for line in panel.lines if str(line.get_label()).startswith(label)]
     return found
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_that_an_experiment_can_name_has_a_function(name):
-    assert callable(plots._function(name))
 
 
 def test_a_report_shows_its_figures_and_a_rebuilt_copy_has_the_same_bytes(tmp_path):
@@ -274,11 +268,6 @@ def vienot_deuteranope(colour):
     red, green, blue = (channel**2.2 for channel in to_rgb(colour))
     yellow = 0.29275 * red + 0.70725 * green
     return yellow, -0.02234 * red + 0.02234 * green + blue
-
-
-def test_a_folder_that_is_no_report_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="study.json"):
-        plots.draw(tmp_path, "learning-curves")
 
 
 def test_a_folder_that_is_no_report_is_refused_and_leaves_no_folder(tmp_path):

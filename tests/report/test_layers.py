@@ -60,10 +60,6 @@ def test_a_single_layer_has_no_roughness():
     assert found["last_degrees"] == 3
 
 
-def test_runs_without_layers_have_no_layer_numbers():
-    assert layer_numbers([], 16) == {}
-
-
 def test_claims_on_layers_are_decided_from_the_records_of_a_report(tmp_path):
     asked = experiment.named("layer-similarity")
     folder = toy_report(tmp_path / "layer-similarity", asked, seeds=3)

@@ -10,6 +10,8 @@ from albert_lab.report import collection, overview
 from albert_lab.report.markdown import PROBE_NOTE
 from albert_lab.studies import paper
 
+pytestmark = pytest.mark.usefixtures("empty_figures")
+
 
 def put(root: Path, place: str, name: str = "sop-vs-nsp", **changes) -> Path:
     """A toy report at a place under a root."""

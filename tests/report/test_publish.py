@@ -11,6 +11,8 @@ from albert_lab.report.publish import publish
 from albert_lab.runs import reported
 from albert_lab.studies import experiment, side_by_side
 
+pytestmark = pytest.mark.usefixtures("empty_figures")
+
 
 @pytest.fixture
 def folder(tmp_path):

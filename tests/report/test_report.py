@@ -86,17 +86,6 @@ def test_a_report_with_tasks_of_the_corpus_is_the_golden_one(tmp_path):
     assert_golden(written(tmp_path, toy_points(missing=("nsp-1",))), GOLDEN)
 
 
-def test_a_report_is_rebuilt_from_only_its_records_to_the_byte(tmp_path):
-    written(tmp_path, toy_points())
-    folder = tmp_path / "sop-vs-nsp"
-    before = {file: file.read_bytes() for file in folder.rglob("*.*")}
-    for file in before:
-        if file.suffix in (".csv", ".md", ".html"):
-            file.unlink()
-    report.rebuild(folder)
-    assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
-
-
 def test_the_provenance_names_recorded_commits_and_gpus():
     points = toy_points()
     commit = "0123456789abcdef0123456789abcdef01234567-dirty"
@@ -121,24 +110,8 @@ def test_runs_that_left_a_study_are_removed_from_its_folder(tmp_path):
     assert sorted(file.stem for file in (folder / "runs").iterdir()) == ["none-0", "nsp-0", "sop-0"]
 
 
-def test_the_row_called_none_is_not_a_missing_value(tmp_path):
-    assert "\n| none " in written(tmp_path, toy_points())
-
-
-def test_a_mean_comes_with_its_spread_over_seeds(tmp_path):
-    # Seeds at 70 and 72: mean 71.0, standard deviation 2 / sqrt(2) = 1.4.
-    assert "71.0 ± 1.4" in written(tmp_path, toy_points())
-
-
 def test_a_single_seed_shows_the_interval_of_its_answers(tmp_path):
     assert "70.0 [67.0, 73.0]" in written(tmp_path, toy_points(seeds=(0,)))
-
-
-def test_a_failed_run_has_no_row_and_is_named_with_its_reason(tmp_path):
-    text = written(tmp_path, toy_points(seeds=(0,), missing=("nsp-0",)))
-    row = next(line for line in text.splitlines() if line.startswith("| nsp "))
-    assert row.count("—") == 6, "no score of its own in any column"
-    assert "`nsp-0`: the loss is nan at step 3" in text
 
 
 def test_rows_scored_on_different_sets_are_refused(tmp_path):
@@ -186,26 +159,12 @@ def test_a_folder_that_is_no_report_is_refused(tmp_path):
         report.rebuild(tmp_path)
 
 
-def test_a_task_of_the_corpus_has_its_name_and_no_score_of_the_paper(tmp_path):
-    text = written(tmp_path, toy_points(seeds=(0,)))
-    header = next(line for line in text.splitlines() if "Cloze span %" in line)
-    assert "paper SST-2" in header
-    assert "SQuAD" not in header
-    assert " 15.0/5.0 [" in text
-    assert "Cloze span replaces the paper's SQuAD1.1" in text
-    assert "its files have 64 training and 900 dev examples, the official ones 67,349 and 872" in text
-
-
 @pytest.mark.parametrize(("seeds", "heading"), [((0,), "seed"), ((0, 1), "seeds")])
 def test_a_single_fine_tuning_seed_is_not_shown_as_a_number_of_seeds(seeds, heading):
     tuned = [toy_finetuning("run", "sst2", 60.0, seed=seed) for seed in seeds]
     text = finetuning.sections([toy_run("run", 0, {}, (toy_column("sst2", *tuned),))])[-1]
     header = [cell.strip() for cell in text.splitlines()[0].split("|")[1:-1]]
     assert (header[2], header[-1]) == (heading, "remarks")
-
-
-def test_a_fine_tuning_that_failed_is_named_with_its_reason(tmp_path):
-    assert "`sop-0`: race, seed 0: the loss is nan at step 2" in written(tmp_path, toy_points(seeds=(0,)))
 
 
 def test_compared_rows_have_speed_ups_of_training_and_inference(tmp_path):

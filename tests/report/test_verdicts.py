@@ -136,23 +136,6 @@ def test_an_effect_beyond_a_margin_is_not_called_smaller_than_the_papers():
     assert "These 3 seeds were enough for an effect of the paper's size; the measured one is less clear" in text
 
 
-def test_a_replacement_task_is_named_in_the_average():
-    text = section(experiment(CLAIMS[0]), full_table())
-    assert "Tasks of the corpus stand in for official ones: `next-paragraph` for `race`." in text
-
-
-def test_the_papers_noise_is_shown_only_for_downstream_claims():
-    own_noise = "The paper's own noise"
-    assert own_noise in section(experiment(CLAIMS[0]), full_table())
-    assert own_noise not in section(experiment(CLAIMS[7]), full_table())
-
-
-def test_a_verdict_on_speed_notes_that_its_runs_were_not_made_side_by_side():
-    where_to = "`albert-lab speed --report` measures rows side by side"
-    assert where_to in section(experiment(CLAIMS[8]), full_table())
-    assert where_to not in section(experiment(CLAIMS[0]), full_table())
-
-
 def test_companions_are_separate_lines_that_name_their_claim():
     rows = table(VALUES)
     for each in rows:
@@ -204,9 +187,3 @@ def test_speeds_of_different_machines_are_not_compared():
         "undecided",
         "its rows were computed on different devices or machines",
     )
-
-
-def test_the_section_ends_with_the_agreement_with_the_papers_scores():
-    rows = losses_table("race", nsp=30.0, sop=35.0)
-    last = section(experiments.named("sop-vs-nsp"), rows).split("\n\n")[-1]
-    assert "by score 1 of 1 (100 %" in last

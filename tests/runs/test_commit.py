@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-import albert_lab
 from albert_lab import paths
 from albert_lab.runs import commit
 
@@ -60,7 +59,3 @@ def test_a_package_that_is_only_installed_below_a_checkout_has_no_commit(package
 def test_without_git_there_is_no_commit(package, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert commit.of(package) is None
-
-
-def test_the_commit_of_the_code_is_that_of_the_folder_it_is_imported_from():
-    assert commit.of_code.__wrapped__() == commit.of(Path(albert_lab.__file__).parent, paths.CONF, paths.EXPERIMENTS)

@@ -64,8 +64,3 @@ def test_a_run_without_its_checkpoint_is_refused(finished):
     (finished / "checkpoint").rename(finished / "gone")
     with pytest.raises(MissingDataError, match="no checkpoint"):
         layers.of_run(finished, quiet)
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="no run folder"):
-        layers.of_run(tmp_path, quiet)

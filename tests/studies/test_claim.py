@@ -3,7 +3,7 @@ from omegaconf import OmegaConf
 
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment
-from albert_lab.studies.checks import Monotone, PeakAt
+from albert_lab.studies.checks import Monotone
 from albert_lab.studies.experiment import Experiment
 
 GRID = {"sharing": ["all-shared", "not-shared"], "embedding_size": [768, 64, 128]}
@@ -89,11 +89,3 @@ def test_claims_are_written_into_a_report_and_read_back_the_same(tmp_path):
         content = packaged.model_dump(mode="json", exclude={"name"})
         file.write_text(OmegaConf.to_yaml(OmegaConf.create(content)))
         assert experiment.read(file).claims == packaged.claims
-
-
-def test_the_papers_tables_have_their_claims():
-    assert len(experiment.named("sop-vs-nsp").claims) == 8
-    assert len(experiment.named("sharing").claims) == 7
-    peak = experiment.named("embedding-size").claims[1]
-    assert isinstance(peak, PeakAt)
-    assert (peak.at, peak.where) == ("128", {"sharing": "all-shared"})

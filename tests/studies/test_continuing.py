@@ -3,7 +3,6 @@ from command import here, own_signals
 from safetensors.numpy import load_file
 from toy import toy_overrides, write_corpus
 
-from albert_lab.cli import studies
 from albert_lab.errors import ConfigError
 from albert_lab.runs import cleaning, results, states, worker
 from albert_lab.runs import run as runs
@@ -132,9 +131,3 @@ def test_an_import_costs_nothing_to_make(corpus, finished):
     assert [row["state"] for row in costs.rows] == ["imported", "missing"]
     assert "training time" not in costs.rows[0]
     assert costs.notes[0].startswith("1 run.")
-
-
-def test_the_command_takes_the_options_of_all_studies():
-    command = next(each for each in studies.app.registered_commands if each.name == "continue")
-    assert command.callback is not None
-    assert {"run", "overrides", "dry_run", "fail_on"} <= set(command.callback.__annotations__)

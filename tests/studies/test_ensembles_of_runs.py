@@ -79,8 +79,3 @@ def test_every_task_that_a_table_ensembles_can_be_reported(corpus, own_home, mon
     text = "\n".join(section.sections(experiment, lines))
     assert "HasAns f1" in text
     assert "total" not in text
-
-
-def test_an_experiment_without_ensembles_has_no_section():
-    experiment = Experiment.model_validate(CONTENT | {"ensemble": None})
-    assert section.sections(experiment, []) == []

@@ -22,10 +22,6 @@ def points_of(name: str, scale: str, *overrides: str) -> list[grid_points.Point]
     return grid_points.points(experiment.named(name), [f"scale={scale}", "seed=0", *overrides])
 
 
-def rows_and_seeds(points) -> list[tuple[dict[str, str], int]]:
-    return [(point.row, point.config.seed) for point in points]
-
-
 @pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "overnight", "gpu", "paper"])
 def test_every_packaged_experiment_expands_at_every_scale(file, scale):
@@ -40,32 +36,6 @@ def test_every_packaged_experiment_expands_at_every_scale(file, scale):
     assert paper_rows == [row for row in rows if row in paper_rows]
     beyond = {value for more in found.beyond_paper.values() if scale in more.scales for value in more.values}
     assert all(beyond & set(row) for row in rows if row not in paper_rows)
-
-
-def test_there_is_a_file_for_each_experiment():
-    assert {file.stem for file in experiment.files()} >= {
-        "model-sizes",
-        "embedding-size",
-        "sharing",
-        "sop-vs-nsp",
-        "same-wall-clock",
-        "extra-data",
-        "dropout",
-        "depth",
-        "width",
-        "wide-deep",
-        "glue",
-        "squad-race",
-    }
-
-
-def test_every_experiment_says_how_it_departs_from_the_paper_and_has_its_five_tasks():
-    for file in experiment.files():
-        found = experiment.read(file)
-        assert found.notes, file.stem
-        if found.paper is None or "average" not in found.columns:
-            continue
-        assert {"squad1", "squad2", "mnli", "sst2", "race", "average"} <= set(found.paper.columns), file.stem
 
 
 def run_of(name: str, scale: str, *overrides: str, **row: str) -> str:
@@ -295,12 +265,6 @@ def test_a_seed_changes_nothing_else_of_a_configuration():
         )
 
 
-def test_seeds_come_from_the_scale_unless_given():
-    assert len(grid_points.points(toy(grid={"sharing": ["all-shared"]}))) == 1
-    given = grid_points.points(toy(grid={"sharing": ["all-shared"]}), ["seed=3,4"])
-    assert rows_and_seeds(given) == [({"sharing": "all-shared"}, 3), ({"sharing": "all-shared"}, 4)]
-
-
 def test_an_override_replaces_an_axis_or_adds_one():
     sharing = toy(grid={"sharing": ["all-shared", "not-shared"]})
     points = grid_points.points(sharing, ["sharing=groups", "batch_size=8,16"])
@@ -400,9 +364,3 @@ def test_an_invalid_file_is_named_with_its_error(tmp_path, text, message):
     with pytest.raises(ConfigError, match=r"mine\.yaml") as error:
         experiment.read(file)
     assert message in str(error.value)
-
-
-def test_paper_cells_stay_as_printed():
-    found = experiment.named("sop-vs-nsp")
-    assert found.paper is not None
-    assert found.paper.rows[0]["average"] == "79.0"

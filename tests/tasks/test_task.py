@@ -1,5 +1,3 @@
-import re
-
 import pytest
 
 from albert_lab import paths
@@ -9,7 +7,6 @@ from albert_lab.tasks.task import load_task, task_names
 
 TASKS = {name: load_task(name) for name in task_names()}
 COLA = (paths.CONF / "task/cola.yaml").read_text()
-FILES = sorted(paths.CONF.glob("task/*.yaml"))
 # The paper's Table 14: learning rate, batch, dropout, classifier dropout, steps, warm-up, length.
 TABLE_14 = {
     "cola": (1e-5, 16, 0, 0.1, 5336, 320, 512),
@@ -47,11 +44,6 @@ def test_the_task_files_fit_each_other_and_the_scales():
         assert sorted(task.settings) == config.groups()["scale"]
         assert task.start_from is None or task.start_from in TASKS
         assert task.hub is None or set(task.hub.splits) <= set(task.data)
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_task_file_begins_with_a_comment(file):
-    assert re.match(r"# .{20,}\n", file.read_text())
 
 
 def test_a_task_is_not_a_setting_of_a_run():

@@ -95,9 +95,3 @@ def test_work_of_an_asynchronous_device_is_counted_where_it_was_started(
         queued[0] = 6  # a step without waiting
     assert clock.training_seconds == 6
     assert clock.total_seconds == 36
-
-
-def test_the_clock_cannot_be_started_twice(time: FakeTime):
-    clock = Clock(CPU, time)
-    with clock.training(), pytest.raises(AssertionError), clock.training():
-        pass

@@ -25,17 +25,6 @@ def test_three_steps_equal_a_calculation_by_hand():
         assert weight.tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_without_trust_ratio_two_steps_equal_a_calculation_by_hand():
-    # The same m and v; the weight moves by lr * ((1/2, 1/5) + w/10).
-    # (3, 4) - ((0.5, 0.2) + (0.3, 0.4)) = (2.2, 3.4); then - ((0.5, 0.2) + (0.22, 0.34)) = (1.48, 2.86)
-    weight = nn.Parameter(torch.tensor([3.0, 4.0]))
-    optimizer = Lamb([weight], lr=1.0, betas=(0.5, 0.75), eps=1.0, weight_decay=0.1, trust_ratio=False)
-    for gradient, expected in [([2.0, 0.5], [2.2, 3.4]), ([1.0, 0.25], [1.48, 2.86])]:
-        weight.grad = torch.tensor(gradient)
-        optimizer.step()
-        assert weight.tolist() == pytest.approx(expected, rel=1e-6)
-
-
 class Released:
     """The released rule in numpy and float64, with exclusions by name; adapted=False is its AdamW."""
 

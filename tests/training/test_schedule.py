@@ -29,17 +29,11 @@ def test_the_schedule_of_the_paper_peaks_just_before_the_end_of_its_warm_up_and_
     assert factor(125_000) == 0
 
 
-def test_without_warm_up_the_first_step_has_the_full_rate():
-    assert learning_rate_factor(0.0, 0.0) == 1.0
-
-
-def test_past_the_end_of_a_budget_the_rate_stays_zero():
-    assert learning_rate_factor(1.25, 0.1) == 0.0
-
-
-def test_a_warm_up_of_the_whole_budget_only_rises():
-    assert learning_rate_factor(0.75, 1.0) == 0.75
-    assert learning_rate_factor(1.0, 1.0) == 0.0
+@pytest.mark.parametrize(
+    ("share", "warmup", "factor"), [(0.0, 0.0, 1.0), (1.25, 0.1, 0.0), (0.75, 1.0, 0.75), (1.0, 1.0, 0.0)]
+)
+def test_a_budget_without_warm_up_starts_at_the_peak_and_ends_at_zero(share, warmup, factor):
+    assert learning_rate_factor(share, warmup) == factor
 
 
 @given(share=SHARES, warmup=SHARES)

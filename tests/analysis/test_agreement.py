@@ -128,10 +128,6 @@ def test_the_line_has_shares_with_wilson_intervals_beside_the_baseline_and_the_c
     assert as_text(Agreement()) == ""
 
 
-def test_an_experiment_without_a_table_of_the_paper_has_no_pairs():
-    assert agreement(experiment.named("layer-similarity"), TableScores([])) == Agreement()
-
-
 @pytest.mark.parametrize("name", ["sop-vs-nsp", "sharing"])
 def test_the_papers_own_scores_agree_with_it(name):
     own = experiment.named(name)
