@@ -2,18 +2,14 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from damage import as_json, damaged, edited
+from damage import as_json, damaged, edited, lines, refused_at_most
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from records import toy_finetuning
 from toy_tasks import toy_task
 
-from albert_lab.errors import FIXABLE
-from albert_lab.tasks import records
 from albert_lab.tasks.score import score
 from albert_lab.tasks.task import load_task
 
@@ -29,21 +25,6 @@ OWN_ROWS = {
     "classification": ("text_a: text, label: label", {"text": "good", "label": "1"}),
     "multiple_choice": ("passage: text, options: [a, b], label: label", {"text": "x", "a": "y", "b": "z", "label": 1}),
 }
-
-
-def lines(*rows: dict) -> bytes:
-    return b"".join(as_json(row) + b"\n" for row in rows)
-
-
-def refused_at_most(name: str, read: Callable[[], object]) -> None:
-    """Reading succeeds, or raises one of our errors with the name of the file."""
-    said = name
-    try:
-        read()
-    except FIXABLE as error:
-        said = str(error)
-    assert name in said
-    assert "pydantic" not in said
 
 
 @EXAMPLES
@@ -97,16 +78,3 @@ def test_predictions_are_scored_or_named(tmp_path_factory, toy_data, data, name,
     file.write_bytes(data.draw(edited(json.loads(before)).map(as_json) if is_edited else damaged(before)))
     refused_at_most(file.name, lambda: score(load_task(name), file, toy_data, lambda _line: None))
     shutil.rmtree(file.parent)
-
-
-@EXAMPLES
-@given(data=st.data(), by_bytes=st.booleans())
-def test_the_record_of_a_fine_tuning_is_read_or_named(tmp_path_factory, data, by_bytes):
-    folder = tmp_path_factory.mktemp("run")
-    records.record_file(folder, "sst2", 0).parent.mkdir()
-    records.write_record(folder, toy_finetuning("x", "sst2", 70.0))
-    file = records.record_file(folder, "sst2", 0)
-    before = file.read_bytes()
-    file.write_bytes(data.draw(damaged(before) if by_bytes else edited(json.loads(before)).map(as_json)))
-    refused_at_most(file.name, lambda: records.read_record(folder, "sst2", 0))
-    shutil.rmtree(folder)

@@ -8,7 +8,7 @@ import time
 import pytest
 from filelock import Timeout
 
-from albert_lab import in_use, locks, machine, paths
+from albert_lab import in_use, locks, paths
 from albert_lab.errors import STOPPED
 from albert_lab.runs import cleaning
 
@@ -128,13 +128,3 @@ def test_a_checkpoint_whose_removal_was_killed_is_removed_by_the_next_cleaning(o
     assert found.name.startswith(".checkpoint.partial-")
     cleaning.free([found])
     assert not list((paths.runs() / "run").iterdir())
-
-
-def test_a_process_uses_the_cores_of_its_slurm_job(monkeypatch):
-    there = machine.cores()
-    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "1")
-    assert machine.cores() == there
-    monkeypatch.setenv("SLURM_JOB_ID", "12")
-    assert machine.cores() == 1
-    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "10000")
-    assert machine.cores() == there

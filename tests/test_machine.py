@@ -46,3 +46,13 @@ def test_a_process_has_the_memory_of_its_slurm_job(monkeypatch):
     assert machine.memory_bytes() == 100 << 20
     monkeypatch.setenv("SLURM_MEM_PER_NODE", "0")
     assert machine.memory_bytes() == whole
+
+
+def test_a_process_uses_the_cores_of_its_slurm_job(monkeypatch):
+    there = machine.cores()
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "1")
+    assert machine.cores() == there
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    assert machine.cores() == 1
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "10000")
+    assert machine.cores() == there

@@ -70,11 +70,6 @@ def test_an_installed_wheel_prints_its_version_and_lists_its_experiments(run_ins
     assert all(file.stem in printed for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
-def test_a_checkout_has_no_second_copy_of_configuration_and_experiments():
-    assert paths.CONF == CHECKOUT / "conf"
-    assert paths.EXPERIMENTS == CHECKOUT / "experiments"
-
-
 def test_the_citation_names_this_version():
     assert f"\nversion: {albert_lab.__version__}\n" in (CHECKOUT / "CITATION.cff").read_text()
 

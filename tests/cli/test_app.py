@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command import here, there
+from command import here
 from parity import BERT, make_bert
 from records import toy_record
 from toy import toy_overrides, write_corpus
@@ -20,7 +20,6 @@ from albert_lab import __version__, paths
 from albert_lab.cost import rounds
 from albert_lab.runs import results
 from albert_lab.studies import experiment, planning
-from albert_lab.studies.figure import FIGURES
 
 COMMANDS = ["sweep", "run", "params", "speed", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "data make-tasks", "tokenizer train", "config show"]
@@ -29,7 +28,7 @@ EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
 def test_it_prints_its_version():
-    done = there("--version")
+    done = here("--version")
     assert (done.returncode, done.stdout) == (0, f"albert-lab {__version__}\n")
 
 
@@ -133,7 +132,7 @@ def test_a_mistake_is_one_line_with_exit_code_2_and_nothing_is_written(arguments
 
 
 def test_missing_text_is_exit_code_4_and_names_its_expected_path(own_home):
-    done = there("sop-vs-nsp", "corpus=files", "corpus.path=/nowhere/texts")
+    done = here("sop-vs-nsp", "corpus=files", "corpus.path=/nowhere/texts")
     assert done.returncode == 4
     assert "/nowhere/texts" in done.stderr
     assert not list(own_home.iterdir())
@@ -147,22 +146,6 @@ def test_a_folder_that_the_system_refuses_is_exit_code_2_and_names_its_variable(
     done = here("tokenizer", "train", *toy_overrides(corpus), ALBERT_LAB_CACHE="/nowhere")
     assert done.returncode == 2
     assert "ALBERT_LAB_CACHE=/nowhere: /nowhere/tokenizers cannot be used: Permission denied" in done.stderr
-
-
-def test_text_that_is_not_utf8_is_named_with_its_line(own_home, tmp_path):
-    folder = tmp_path / "bad"
-    folder.mkdir()
-    (folder / "a.txt").write_bytes(b"good line\nbad \xff line\n")
-    done = here("data", "prepare", "scale=smoke", "corpus=files", f"corpus.path={folder}")
-    assert done.returncode == 2
-    assert re.search(r"a\.txt.*2", done.stderr)
-
-
-def test_a_vocabulary_too_large_for_the_corpus_is_refused_with_the_largest_that_works(corpus, own_home):
-    done = here("sop-vs-nsp", *toy_overrides(corpus, "tokenizer.vocab_size=5000"))
-    assert done.returncode == 2
-    assert re.search(r"tokenizer\.vocab_size=5000 .* largest that works is \d+", done.stderr)
-    assert not (own_home / "runs").exists()
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -200,13 +183,6 @@ def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home, runs
     assert [row["state"] for row in states] == ["done"] * 3
 
 
-def test_a_sweep_in_the_papers_terms_writes_its_table(corpus, own_home, runs_here, empty_figures):
-    done = here("sweep", "embedding_size=64,128", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
-    assert done.returncode == 0, done.stderr
-    assert (own_home / "reports" / "smoke-files" / "sweep-embedding_size" / "report.md").is_file()
-    assert first_cells(done.stdout) == ["64", "128"]
-
-
 def test_a_study_is_finished_without_the_tasks_that_its_corpus_cannot_provide(
     corpus, own_home, tmp_path, runs_here, empty_figures
 ):
@@ -237,14 +213,6 @@ def test_the_list_of_a_study_has_each_run_of_its_dry_run(study, own_home):
     others = [row for row in rows if row["point"].endswith("(no row: others start from it)")]
     assert [row["is_row"] for row in in_json].count(False) == len(others) > 0
     assert not list(own_home.iterdir())
-
-
-def test_a_users_experiment_file_runs(corpus, own_home, tmp_path, runs_here, empty_figures):
-    file = tmp_path / "mine.yaml"
-    file.write_text("title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy]\n")
-    done = here("run", str(file), *toy_overrides(corpus, "budget.value=1"), "--tasks", "none")
-    assert done.returncode == 0, done.stderr
-    assert "groups" in done.stdout
 
 
 def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_home, tmp_path, empty_figures):
@@ -353,44 +321,6 @@ def test_data_status_lists_missing_data_and_its_expected_paths(tmp_path):
     assert f"looked for in {tmp_path}" in shown
 
 
-def test_plot_has_a_command_with_two_examples_for_each_figure():
-    shown = here("plot", "-h").stdout
-    assert all(name in shown for name in FIGURES)
-    for name in ("layer-similarity", "speed"):
-        examples = here("plot", name, "-h").stdout.split("Examples", 1)[1]
-        assert len(re.findall(rf"albert-lab plot {name}", examples)) >= 2
-
-
-def test_layers_are_drawn_from_existing_results_and_a_study_is_run_only_on_request(
-    corpus, own_home, runs_here, empty_figures
-):
-    overrides = toy_overrides(corpus, "budget.value=2")
-    drawn = own_home / "figures"
-    files = [str(drawn / f"layer-similarity.{kind}") for kind in ("png", "svg")]
-    assert here("pretrain", *overrides).returncode == 0
-    of_runs = here("plot", "layer-similarity")
-    assert of_runs.stdout.split() == [str(drawn / "layers.csv"), *files], of_runs.stderr
-    done = here("plot", "layer-similarity", "--make", *overrides)
-    assert done.returncode == 0, done.stderr
-    folder = own_home / "reports" / "smoke-files" / "layer-similarity"
-    header, *lines = (folder / "layers.csv").read_text().splitlines()
-    assert header.startswith("model,paper_model,seed,run,corpus,layer,token,l2_distance,")
-    assert len(lines) == 2 * 2 * 4  # runs, token choices, layers
-    assert "![layer-similarity](layer-similarity.svg)" in (folder / "report.md").read_text()
-    of_report = here("plot", "layer-similarity", "scale=smoke", "corpus=files", f"corpus.path={corpus}")
-    assert f"layers of the report {folder}" in of_report.stderr
-    assert of_report.stdout.split() == files
-    runs = sorted(path.name for path in (own_home / "runs").iterdir())
-    both = here("plot", "layer-similarity", runs[0], str(own_home / "runs" / runs[1]), str(folder), "--out", str(drawn))
-    assert both.returncode == 0, both.stderr
-    assert "measuring" not in both.stderr
-    text = here("plot", "layer-similarity", runs[0], "corpus=files", f"corpus.path={corpus}")
-    assert text.returncode == 2
-    assert "runs and reports have their own" in text.stderr
-    newest = here("plot", "learning-curves", str(folder))
-    assert newest.stdout.split() == [str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")]
-
-
 def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, own_home, runs_here, empty_figures):
     done = here("pretrain", *toy_overrides(corpus, "budget.value=2"))
     assert done.returncode == 0, done.stderr
@@ -425,49 +355,11 @@ def test_a_published_report_is_a_copy_that_later_studies_only_read(
     assert "0 finished before, 2 to make" in remade.stderr
 
 
-def test_a_report_without_layers_has_no_figure_of_layers(tmp_path):
-    report = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
-    refused = here("plot", "layer-similarity", str(report))
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "has no data for the figure layer-similarity: its layers were not measured" in refused.stderr
-
-
 def test_several_reports_are_published_together_or_not_at_all(tmp_path):
     report = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
     (tmp_path / "other").mkdir()
     assert here("publish", str(report), str(tmp_path / "other"), "--to", str(tmp_path / "published")).returncode == 2
     assert not (tmp_path / "published").exists()
-
-
-def test_publishing_removes_published_runs_only_on_request(corpus, own_home, runs_here, empty_figures):
-    study = ["sweep", "embedding_size=8", *toy_overrides(corpus, "budget.value=1"), "--tasks", "none"]
-    report, to = str(own_home / "reports" / "smoke-files" / "sweep"), ["--to", str(own_home / "published")]
-    assert here(*study, "seed=0,1").returncode == 0
-    assert here("publish", report, *to).returncode == 0
-    assert here(*study, "seed=0").returncode == 0
-    refused = here("publish", report, *to)
-    assert (refused.returncode, "has 1 runs and 0 fine-tunings that" in refused.stderr) == (2, True), refused.stderr
-    assert here("publish", report, *to, "--replace").returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["plot", "sharing-tradeoff"], 4, "`albert-lab sharing`"),
-        (["plot", "speed", "absent"], 2, "absent"),
-        (["plot", "layer-similarity", "nobody"], 2, "nobody is neither a folder nor a run"),
-        (["plot", "layer-similarity", str(Path(__file__).parent)], 2, "config.json"),
-        (["plot", "layer-similarity", str(Path(__file__).parent), "corpus=files"], 2, "corpus.path must be given"),
-        (["plot", "layer-similarity", "scale=smoke"], 4, "`albert-lab layer-similarity scale=smoke` makes"),
-    ],
-)
-def test_a_figure_that_cannot_be_drawn_is_an_error_and_nothing_is_written(arguments, code, said, own_home):
-    done = here(*arguments)
-    assert done.returncode == code, done.stderr
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    assert not list(own_home.iterdir())
 
 
 def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):

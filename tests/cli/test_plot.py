@@ -1,0 +1,75 @@
+import re
+from pathlib import Path
+
+import pytest
+from command import here
+from toy import toy_overrides
+from toy_reports import toy_report
+
+from albert_lab.studies import experiment
+from albert_lab.studies.figure import FIGURES
+
+
+def test_plot_has_a_command_with_two_examples_for_each_figure():
+    shown = here("plot", "-h").stdout
+    assert all(name in shown for name in FIGURES)
+    for name in ("layer-similarity", "speed"):
+        examples = here("plot", name, "-h").stdout.split("Examples", 1)[1]
+        assert len(re.findall(rf"albert-lab plot {name}", examples)) >= 2
+
+
+def test_layers_are_drawn_from_existing_results_and_a_study_is_run_only_on_request(
+    corpus, own_home, runs_here, empty_figures
+):
+    overrides = toy_overrides(corpus, "budget.value=2")
+    drawn = own_home / "figures"
+    files = [str(drawn / f"layer-similarity.{kind}") for kind in ("png", "svg")]
+    assert here("pretrain", *overrides).returncode == 0
+    of_runs = here("plot", "layer-similarity")
+    assert of_runs.stdout.split() == [str(drawn / "layers.csv"), *files], of_runs.stderr
+    done = here("plot", "layer-similarity", "--make", *overrides)
+    assert done.returncode == 0, done.stderr
+    folder = own_home / "reports" / "smoke-files" / "layer-similarity"
+    header, *lines = (folder / "layers.csv").read_text().splitlines()
+    assert header.startswith("model,paper_model,seed,run,corpus,layer,token,l2_distance,")
+    assert len(lines) == 2 * 2 * 4  # runs, token choices, layers
+    assert "![layer-similarity](layer-similarity.svg)" in (folder / "report.md").read_text()
+    of_report = here("plot", "layer-similarity", "scale=smoke", "corpus=files", f"corpus.path={corpus}")
+    assert f"layers of the report {folder}" in of_report.stderr
+    assert of_report.stdout.split() == files
+    runs = sorted(path.name for path in (own_home / "runs").iterdir())
+    both = here("plot", "layer-similarity", runs[0], str(own_home / "runs" / runs[1]), str(folder), "--out", str(drawn))
+    assert both.returncode == 0, both.stderr
+    assert "measuring" not in both.stderr
+    text = here("plot", "layer-similarity", runs[0], "corpus=files", f"corpus.path={corpus}")
+    assert text.returncode == 2
+    assert "runs and reports have their own" in text.stderr
+    newest = here("plot", "learning-curves", str(folder))
+    assert newest.stdout.split() == [str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")]
+
+
+def test_a_report_without_layers_has_no_figure_of_layers(tmp_path):
+    report = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
+    refused = here("plot", "layer-similarity", str(report))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "has no data for the figure layer-similarity: its layers were not measured" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["plot", "sharing-tradeoff"], 4, "`albert-lab sharing`"),
+        (["plot", "speed", "absent"], 2, "absent"),
+        (["plot", "layer-similarity", "nobody"], 2, "nobody is neither a folder nor a run"),
+        (["plot", "layer-similarity", str(Path(__file__).parent)], 2, "config.json"),
+        (["plot", "layer-similarity", str(Path(__file__).parent), "corpus=files"], 2, "corpus.path must be given"),
+        (["plot", "layer-similarity", "scale=smoke"], 4, "`albert-lab layer-similarity scale=smoke` makes"),
+    ],
+)
+def test_a_figure_that_cannot_be_drawn_is_an_error_and_nothing_is_written(arguments, code, said, own_home):
+    done = here(*arguments)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not list(own_home.iterdir())
