@@ -231,7 +231,7 @@ def _train_transformers(trainer: Pretrainer, is_best: bool) -> None:
             with _timed(device) as took:
                 for step in range(first, end):
                     for group in optimizer.param_groups:
-                        factor = learning_rate_factor(step / steps, config.optimizer.warmup)
+                        factor = learning_rate_factor(step / steps, config.optimizer.warmup, config.optimizer.decay)
                         group["lr"] = config.learning_rate * factor
                     losses(next(stream)).backward()
                     torch.nn.utils.clip_grad_norm_(model.parameters(), config.optimizer.max_grad_norm)

@@ -243,7 +243,9 @@ _Optional = Field(default=None, exclude_if=_is_none)
 
 
 class OptimizerConfig(Section):
-    """Optimizer and schedule. warmup is a share of the budget.
+    """Optimizer and schedule. warmup is the share of the budget in which the rate rises.
+
+    decay is the share at its end in which the rate falls to zero; without it, it falls from the warm-up on.
 
     Rates of groups of parameters, over the learning rate: muon_ratio, of the attention and FFN matrices;
     embedding_ratio, of the embeddings and other matrices outside of the blocks.
@@ -260,6 +262,7 @@ class OptimizerConfig(Section):
     momentum: _Decay | None = _Optional
     newton_schulz_steps: Annotated[int, Field(gt=0, lt=100)] | None = _Optional
     embedding_ratio: Annotated[float, Field(gt=0)] | None = _Optional
+    decay: Annotated[float, Field(gt=0, le=1)] | None = _Optional
 
     @model_validator(mode="after")
     def _options_of_muon(self) -> "OptimizerConfig":

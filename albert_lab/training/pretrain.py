@@ -315,7 +315,7 @@ class Pretrainer:
 
     def _step(self, forward: Callable[..., PretrainingOutput], batch: Batch) -> dict[str, torch.Tensor]:
         config = self.config
-        factor = learning_rate_factor(self.share, config.optimizer.warmup)
+        factor = learning_rate_factor(self.share, config.optimizer.warmup, config.optimizer.decay)
         set_learning_rate(self.optimizer, config.learning_rate * factor)
         return self.step.take(forward, batch, self.steps)
 

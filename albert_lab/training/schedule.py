@@ -20,14 +20,17 @@ class Budget:
         return used[self._unit] / self._value
 
 
-def learning_rate_factor(share: float, warmup: float) -> float:
+def learning_rate_factor(share: float, warmup: float, decay: float | None = None) -> float:
     """Learning rate relative to its peak, for the step that starts at this used share of the budget.
 
-    It rises linearly from 0 until `warmup`, and then falls linearly to 0. As released, the decay is computed over the
-    whole budget: it starts at 1 - warmup, below the peak, and the first step of a warm-up changes no weight.
+    It rises linearly from 0 until `warmup`, and then falls linearly to 0: with `decay`, in this share at the end of the
+    budget, and otherwise as released. There the decay is computed over the whole budget: it starts at 1 - warmup, below
+    the peak, and the first step of a warm-up changes no weight.
 
-    Source: optimization.py of google-research/albert.
+    Source: optimization.py of google-research/albert; with decay, Hägele et al. 2024, arXiv 2405.18392.
     """
-    if share < warmup:
-        return share / warmup
-    return max(0.0, 1.0 - share)
+    rise = share / warmup if share < warmup else 1.0
+    if decay is not None:
+        # Differs from the paper: the rate stays at its peak between warm-up and decay.
+        return max(0.0, min(rise, (1.0 - share) / decay))
+    return rise if share < warmup else max(0.0, 1.0 - share)

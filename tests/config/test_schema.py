@@ -85,13 +85,12 @@ def test_a_run_with_another_value_of_any_key_has_another_name(key):
     assert run_id(with_other_value(LAPTOP, key)) != run_id(LAPTOP)
 
 
-@pytest.mark.parametrize("key", ["muon_ratio", "momentum", "newton_schulz_steps", "embedding_ratio"])
+@pytest.mark.parametrize("key", ["muon_ratio", "momentum", "newton_schulz_steps", "embedding_ratio", "decay"])
 def test_a_run_with_another_value_of_an_option_of_muon_has_another_name(key):
-    muon = config.load(["optimizer=muon", "optimizer.embedding_ratio=1"])
-    value = {"momentum": 0.9}.get(key, 2)
-    assert run_id(config.load(["optimizer=muon", "optimizer.embedding_ratio=1", f"optimizer.{key}={value}"])) != run_id(
-        muon
-    )
+    muon = config.load(["optimizer=muon", "optimizer.embedding_ratio=1", "optimizer.decay=0.5"])
+    value = {"momentum": 0.9, "decay": 0.4}.get(key, 2)
+    settings = ["optimizer=muon", "optimizer.embedding_ratio=1", "optimizer.decay=0.5", f"optimizer.{key}={value}"]
+    assert run_id(config.load(settings)) != run_id(muon)
 
 
 @pytest.mark.parametrize("key", OF_THE_MACHINE)

@@ -36,6 +36,11 @@ def test_a_budget_without_warm_up_starts_at_the_peak_and_ends_at_zero(share, war
     assert learning_rate_factor(share, warmup) == factor
 
 
+@pytest.mark.parametrize(("share", "factor"), [(0.0, 0.0), (0.05, 0.5), (0.1, 1.0), (0.6, 1.0), (0.8, 0.5), (1.0, 0.0)])
+def test_with_a_decay_the_rate_stays_at_its_peak_until_that_share_is_left(share, factor):
+    assert learning_rate_factor(share, warmup=0.1, decay=0.4) == pytest.approx(factor)
+
+
 @given(share=SHARES, warmup=SHARES)
 def test_the_rate_is_between_zero_and_its_peak(share: float, warmup: float):
     assert 0 <= learning_rate_factor(share, warmup) <= 1
