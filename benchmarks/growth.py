@@ -20,7 +20,7 @@ from tabulate import tabulate
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.cost import parameters, rounds
+from albert_lab.cost import counts, rounds
 from albert_lab.machine import cores, cpu_model
 
 # Each size with the multiples of its configured value at which a step is measured.
@@ -44,7 +44,7 @@ def steps(overrides: list[str]) -> None:
         values = _values(base, size)
         configs = [load([*overrides, f"{size}={value}"]) for value in values]
         measured = rounds.measure(configs, rounds=ROUNDS, seconds=SECONDS, say=_note)
-        work = [parameters.count_flops(config).training * _tokens(config) for config in configs]
+        work = [counts.count_flops(config).training * _tokens(config) for config in configs]
         for value, config, found, flops in zip(values, configs, measured, work, strict=True):
             if found.failure or measured[0].failure:
                 lines.append([size, value, found.failure or "its first value was not measured"])

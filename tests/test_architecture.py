@@ -9,7 +9,7 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["errors", "naming", "distinct", "machine", "allocator", "score", "answers", "messages", "squeue"],
+    ["errors", "naming", "distinct", "machine", "allocator", "score", "answers", "messages", "squeue", "units"],
     ["paths", "rank", "locks"],
     ["signals", "storage"],
     ["in_use", "files"],

@@ -2,11 +2,13 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.studies import planning
+from albert_lab.studies.execute import Options, Outcome, execute, reset
 from albert_lab.studies.experiment import from_overrides
+from albert_lab.studies.plan import Plan, plan_study
 
 WORDS = [first + last for first in "bcdfghjklmnp" for last in ("a", "e", "ido", "oru", "ust", "ane")]
 
@@ -49,7 +51,17 @@ def toy_config(folder: Path, *overrides: str) -> RunConfig:
     return load(toy_overrides(folder, *overrides))
 
 
-def toy_points(folder: Path, *overrides: str) -> list[planning.PlannedPoint]:
-    """The points of a sweep on the toy corpus, of runs of two steps without downstream tasks."""
+def toy_plan(folder: Path, *overrides: str) -> Plan:
+    """The plan of a sweep on the toy corpus, of runs of two steps without downstream tasks."""
     experiment, rest = from_overrides(toy_overrides(folder, "budget.value=2", *overrides))
-    return planning.plan(experiment, rest, tasks=[])
+    return plan_study(experiment, rest, tasks=[])
+
+
+def train(plan: Plan, **options: Any) -> Outcome:
+    """The outcome of training a plan as a command does, with its runs as they are now."""
+    return execute(reset(plan), Options(**options))
+
+
+def states_of(plan: Plan) -> list[str]:
+    """The state of each point now."""
+    return [item.state for item in plan.updated().points]

@@ -2,8 +2,6 @@
 
 import json
 import math
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,32 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.making import repeatable
 from albert_lab.cli.options import (
     STUDIES,
-    Detach,
-    DryRun,
-    FailFast,
-    Fresh,
-    Jobs,
-    Json,
-    On,
-    RetryFailed,
-    Slurm,
     StudyOverrides,
-    Tasks,
-    check_views,
+    TrainingOptions,
     examples,
     note,
     task_names,
+    with_options,
 )
+from albert_lab.cli.train import this_command
 from albert_lab.errors import ConfigError
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
+    from albert_lab.cost.rates import Rates
     from albert_lab.studies.experiment import Experiment
     from albert_lab.studies.ladder import Ladder, PlannedRung
     from albert_lab.studies.ladder_results import LadderFile
-    from albert_lab.studies.rates import Rates
 
 app = typer.Typer()
 
@@ -51,6 +40,7 @@ app = typer.Typer()
         "albert-lab ladder sweep dropout=0,0.1 --along my-ladder.yaml",
     ),
 )
+@with_options(TrainingOptions, tasks="none")
 def ladder(
     experiment: Annotated[
         str,
@@ -79,80 +69,72 @@ def ladder(
             show_default=False,
         ),
     ] = None,
-    tasks: Tasks = "none",
-    jobs: Jobs = 1,
-    slurm: Slurm = None,
-    detach: Detach = False,
-    fail_fast: FailFast = False,
-    fresh: Fresh = False,
-    retry_failed: RetryFailed = False,
-    dry_run: DryRun = False,
-    on: On = None,
-    as_json: Json = False,
+    *,
+    options: TrainingOptions,
 ) -> None:
     """Train an experiment at several sizes or budgets, and report whether its effects grow or shrink with compute.
 
     Each rung is an ordinary study: its runs count in other studies, and the same command, given again, resumes what was
     interrupted. The report, with figures, goes to lab/reports/SCALE-CORPUS/ladder-EXPERIMENT-LADDER/.
     """
-    from albert_lab.config.launcher import take
     from albert_lab.machine import jobs_at_once
     from albert_lab.report import ladder as report
+    from albert_lab.runs.speeds import choose_rates
     from albert_lab.studies import ladder as ladders
-    from albert_lab.studies import ladder_cost, ladder_results, planning, rates, recorded, sweep
+    from albert_lab.studies import ladder_cost, ladder_results
+    from albert_lab.studies.execute import Outcome, execute
+    from albert_lab.studies.plan import report_place
+    from albert_lab.studies.recorded import set_aside
 
-    check_views(dry_run=dry_run, list_folders=False, on=on)
-    launcher, rest = take(overrides or [], slurm, detach=detach)
+    how, rest = options.take_launcher(overrides)
     rungs_of = ladders.read(along)
     study, rest = _experiment(experiment, rest)
-    all_rungs = ladders.plan(study, rungs_of, rest, task_names(tasks))
-    first = all_rungs[0].points[0].point.config
-    known = rates.choose(on, first)
-    folder = paths.reports() / planning.report_place(first) / f"ladder-{study.name}-{rungs_of.name}"
-    at_once = 1 if dry_run and on else jobs_at_once(jobs, first.machine.processes)
+    all_rungs = ladders.plan_rungs(study, rungs_of, rest, task_names(options.tasks))
+    config = all_rungs[0].plan.config
+    known = choose_rates(options.on, config)
+    folder = paths.reports() / report_place(config) / f"ladder-{study.name}-{rungs_of.name}"
+    at_once = 1 if options.dry_run and options.on else jobs_at_once(options.jobs, config.machine.processes)
     rungs = all_rungs if hours is None else ladder_cost.within(all_rungs, hours, at_once, known)
-    if not rungs and (hours or dry_run):
+    if not rungs and (hours or options.dry_run):
         raise ConfigError(f"--hours {hours:g}: not even one seed of the lowest rung fits")
     expected = _expected(rungs, known, folder)
-    if dry_run:
+    if options.dry_run:
         found = ladder_cost.costs(rungs, known)
         found = replace(found, notes=[*found.notes, *([expected] if expected else [])])
-        print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+        print(json.dumps(found.as_dict(), indent=2) if options.as_json else found.as_text())
         return
     if hours:
         note("; ".join(f"{rung.name}: seeds {', '.join(map(str, rung.seeds))}" for rung in rungs))
         if expected:
             note(expected)
     kept = {rung.name: rung.seeds for rung in rungs}
-    order = [(rung, seed) for rung, seed in ladders.in_order(all_rungs) if seed in kept.get(rung.name, ())]
-    made = [item for rung, seed in order for item in rung.of_seed(seed)]
-    made = planning.forget(made, fresh=fresh, retry_failed=retry_failed)
+    order = [rung.of_seed(seed) for rung, seed in ladders.in_order(all_rungs) if seed in kept.get(rung.name, ())]
     file = _file(study, rungs_of, all_rungs, known)
-    outcome = sweep.Outcome()
-    if made and hours != 0:
-        options = sweep.Options(jobs, fail_fast, launcher, detach)
-        prepare = planning.with_available_tasks if options.prepares_here else planning.with_known_tasks
-        outcome = sweep.execute(prepare(made), options)
-        if outcome.is_left:
+    outcome = Outcome()
+    if order:
+        plan = options.reset(replace(all_rungs[0].plan, points=sum(order, ())))
+        if hours != 0:
+            outcome = execute(plan.with_tasks_made(note) if how.prepares_here else plan, how)
+        if outcome.is_detached:
             raise typer.Exit(outcome.code)
-    results = ladder_results.gather(file, all_rungs, outcome.failures, folder, note)
+    results = ladder_results.gather(file, [rung.updated() for rung in all_rungs], outcome.failures, folder, note)
     if not results.runs:
         note("no run is finished: no report")
         raise typer.Exit(outcome.code)
-    recorded.set_aside(folder, list(results.runs.values()), note)
+    set_aside(folder, list(results.runs.values()), note)
     written = report.write(folder, results)
-    print(report.as_json(results) if as_json else report.as_text(results))
+    print(report.as_json(results) if options.as_json else report.as_text(results))
     note(f"report: {written}")
     raise typer.Exit(outcome.code)
 
 
 def _experiment(name: str, overrides: Sequence[str]) -> "tuple[Experiment, Sequence[str]]":
-    from albert_lab.studies import continuing, experiment
+    from albert_lab.studies import experiment
 
     if name == "sweep":
         return experiment.from_overrides(overrides)
     if name.endswith(".yaml"):
-        return continuing.read(Path(name)), overrides
+        return experiment.read(Path(name)), overrides
     known = [file.stem for file in experiment.files()]
     if name not in known:
         raise ConfigError(f"{name}: no such experiment (allowed: {', '.join(known)}, sweep, or a .yaml file)")
@@ -184,9 +166,9 @@ def _expected(rungs: "Sequence[PlannedRung]", known: "Rates", folder: Path) -> s
 
 
 def _file(experiment: "Experiment", ladder: "Ladder", rungs: "Sequence[PlannedRung]", known: "Rates") -> "LadderFile":
-    from albert_lab.studies import dry_run
     from albert_lab.studies.ladder import looks_of, place_of_prediction
     from albert_lab.studies.ladder_results import LadderFile, LadderPoint
+    from albert_lab.studies.prices import price
 
     points = [
         LadderPoint(
@@ -194,17 +176,16 @@ def _file(experiment: "Experiment", ladder: "Ladder", rungs: "Sequence[PlannedRu
             row=item.point.row,
             seed=item.point.config.seed,
             run=item.run.name,
-            estimated_seconds=dry_run.price(item, known).seconds if item.lacks_pretraining else None,
+            estimated_seconds=price(item, known).seconds if item.lacks_pretraining else None,
         )
         for rung in rungs
         for item in rung.points
     ]
-    command = shlex.join(["albert-lab", *repeatable(sys.argv[1:])])
     return LadderFile(
         experiment=experiment,
         ladder=ladder,
         predicted_flops=place_of_prediction(ladder),
-        command=command,
+        command=this_command(),
         looks=looks_of(rungs),
         points=tuple(points),
     )

@@ -25,9 +25,9 @@ def params(
     as_json: Json = False,
 ) -> None:
     """Show parameters, FLOPs and memory of a configuration without building it."""
-    from albert_lab.cost import estimate
+    from albert_lab.cost import counts
 
-    found = estimate.paper_counts() if paper else estimate.sizes(overrides or [])
+    found = counts.paper_counts() if paper else counts.sizes(overrides or [])
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
 
 
@@ -66,8 +66,8 @@ def speed(
     rounds are kept in the report, which is rebuilt.
     """
     from albert_lab.cost import benchmark
-    from albert_lab.studies import sweep
     from albert_lab.studies.compared import configurations
+    from albert_lab.studies.execute import SOME_FAILED
 
     if report:
         if overrides or as_json:
@@ -83,7 +83,7 @@ def speed(
     )
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
     if found.num_failed:
-        raise typer.Exit(sweep.SOME_FAILED if found.num_failed < len(found.lines) else 1)
+        raise typer.Exit(SOME_FAILED if found.num_failed < len(found.lines) else 1)
 
 
 def _measure_report(folder: Path, number: int, seconds: float) -> None:

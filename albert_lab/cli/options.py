@@ -1,13 +1,20 @@
 """Options and output that several commands share."""
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from albert_lab.errors import ConfigError
 from albert_lab.machine import AUTO_JOBS
+
+if TYPE_CHECKING:  # they load Hydra, which the help does not need
+    from albert_lab.studies.execute import Options
+    from albert_lab.studies.plan import Plan
 
 # The groups of the help, in its order.
 START, TABLES, STUDIES, MODELS, DOWNSTREAM, HOUSEKEEPING = PANELS = (
@@ -27,7 +34,7 @@ def _complete_override(incomplete: str) -> list[str]:
 
 
 # The groups of the options of a study.
-_WHERE, _AGAIN, _BEFORE = "How runs are made", "Runs that were made before", "To look before anything is made"
+_WHERE, _AGAIN, _BEFORE = "How runs are trained", "Runs that were trained before", "To look before anything is trained"
 _ALL_KEYS = "`albert-lab config show` prints every key, `albert-lab config list` the options of each group."
 
 
@@ -215,12 +222,83 @@ def task_names(given: str | None) -> list[str] | None:
     return names
 
 
-def check_views(*, dry_run: bool, list_folders: bool, on: str | None = None) -> None:
-    """Raise ConfigError if --dry-run and --list are both given, or --on without --dry-run."""
-    if on is not None and not dry_run:
-        raise ConfigError(f"--on {on}: give it with --dry-run; machine.device sets where runs are made")
-    if dry_run and list_folders:
-        raise ConfigError("--dry-run and --list: give one of them")
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """The options of every command that trains a study."""
+
+    tasks: Tasks = None
+    jobs: Jobs = 1
+    slurm: Slurm = None
+    detach: Detach = False
+    fail_fast: FailFast = False
+    fresh: Fresh = False
+    retry_failed: RetryFailed = False
+    dry_run: DryRun = False
+    on: On = None
+    as_json: Json = False
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for --on without --dry-run."""
+        if self.on is not None and not self.dry_run:
+            raise ConfigError(f"--on {self.on}: give it with --dry-run; machine.device sets where runs are trained")
+
+    def take_launcher(self, overrides: list[str] | None) -> "tuple[Options, list[str]]":
+        """How runs are trained, and the overrides without those of the launcher."""
+        from albert_lab.config.launcher import take
+        from albert_lab.studies.execute import Options
+
+        launcher, rest = take(overrides or [], self.slurm, detach=self.detach)
+        return Options(self.jobs, self.fail_fast, launcher, self.detach), rest
+
+    def reset(self, plan: "Plan", *, retrain_recorded: bool = False) -> "Plan":
+        """The plan after the runs that are to be trained again were reset."""
+        from albert_lab.studies.execute import reset
+
+        return reset(plan, fresh=self.fresh, retry_failed=self.retry_failed, retrain_recorded=retrain_recorded)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions(TrainingOptions):
+    """The options of every command that trains a study and judges its claims."""
+
+    remake_recorded: RemakeRecorded = False
+    list_folders: ListFolders = False
+    looks: Looks = None
+    fail_on: FailOn = None
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for options that exclude each other."""
+        super().__post_init__()
+        if self.dry_run and self.list_folders:
+            raise ConfigError("--dry-run and --list: give one of them")
+
+
+def with_options(kind: type[TrainingOptions], **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator: the fields of `kind` become options of the command, which receives them together as `options`.
+
+    defaults replace some of theirs.
+    """
+    shared = [
+        Parameter(
+            item.name, Parameter.KEYWORD_ONLY, default=defaults.get(item.name, item.default), annotation=item.type
+        )
+        for item in fields(kind)
+    ]
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        own = [item for item in signature(command).parameters.values() if item.name != "options"]
+
+        def parsed(*arguments: Any, **given: Any) -> None:
+            values = {item.name: given.pop(item.name, item.default) for item in shared}
+            command(*arguments, **given, options=kind(**values))
+
+        # Typer reads the options of a command from its signature.
+        parsed.__signature__ = Signature([*own, *shared])  # pyright: ignore[reportFunctionMemberAccess]
+        parsed.__annotations__ = {item.name: item.annotation for item in [*own, *shared]}
+        parsed.__name__, parsed.__doc__ = command.__name__, command.__doc__
+        return parsed
+
+    return decorated
 
 
 def note(line: str) -> None:

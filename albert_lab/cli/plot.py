@@ -62,10 +62,11 @@ def layer_similarity(
     sources = [word for word in words or [] if "=" not in word]
     settings = [word for word in words or [] if "=" in word]
     if make:
-        from albert_lab.cli.studies import execute
+        from albert_lab.cli.options import StudyOptions
+        from albert_lab.cli.studies import run_study
         from albert_lab.studies import experiment
 
-        execute(lambda overrides: (experiment.named(LAYERS), overrides), settings, jobs=jobs)
+        run_study(lambda overrides: (experiment.named(LAYERS), overrides), settings, StudyOptions(jobs=jobs))
     for file in _compare(sources, [] if make else settings, out) if sources else _newest_layers(settings, out):
         print(file)
 
@@ -116,9 +117,9 @@ def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
     from albert_lab.errors import MissingDataError
     from albert_lab.figures import files
     from albert_lab.runs import layers
-    from albert_lab.studies import planning
+    from albert_lab.studies.plan import report_place
 
-    place = planning.report_place(load(settings)) if settings else "*"
+    place = report_place(load(settings)) if settings else "*"
     if folder := files.newest_with_layers(place):
         note(f"layers of the report {folder}")
         return files.draw(folder, LAYERS, out or paths.figures())
@@ -134,12 +135,15 @@ def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
 
 
 def _price(settings: Sequence[str]) -> str:
-    from albert_lab.cost.estimate import duration
-    from albert_lab.studies import experiment, paper, planning, rates
+    from albert_lab.runs.speeds import choose_rates
+    from albert_lab.studies.experiment import named
+    from albert_lab.studies.plan import plan_study
+    from albert_lab.studies.prices import cost_of
+    from albert_lab.units import duration
 
-    planned = planning.plan(experiment.named(LAYERS), settings)
-    cost = paper.cost_of(planned, set(), rates.choose(None, planned[0].point.config))
-    return f"{cost.runs} runs, about {duration(cost.seconds + cost.finetuning_seconds)} (see --dry-run)"
+    plan = plan_study(named(LAYERS), settings)
+    cost = cost_of(plan.points, choose_rates(None, plan.config))
+    return f"{cost.runs} runs, about {duration(cost.all_seconds)} (see --dry-run)"
 
 
 def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:

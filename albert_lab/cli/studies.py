@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from inspect import Parameter, Signature, signature
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,32 +15,21 @@ from albert_lab.cli.options import (
     START,
     STUDIES,
     TABLES,
-    Detach,
-    DryRun,
-    FailFast,
-    FailOn,
-    Fresh,
-    Jobs,
-    Json,
-    ListFolders,
-    Looks,
-    On,
     Overrides,
-    RemakeRecorded,
-    RetryFailed,
-    Slurm,
+    StudyOptions,
     StudyOverrides,
     SweepOverrides,
-    Tasks,
-    check_views,
     examples,
     note,
     task_names,
+    with_options,
 )
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.experiment import Experiment
-    from albert_lab.studies.planning import PlannedPoint
+    from albert_lab.studies.plan import Plan
+
+    Choice = tuple[Experiment, Sequence[str]]
 
 NOT_SUPPORTED = 5
 # Shown below the first line of each study's help.
@@ -53,96 +42,77 @@ _WRITES = (
 app = typer.Typer()
 
 
-def _study(choose: "Callable[..., tuple[Experiment, Sequence[str]]]") -> Callable[..., None]:
-    """A command with the parameters of `choose` and the options of all studies."""
-    own = list(signature(choose).parameters.values())
+def _study(choose: "Callable[..., Choice]") -> Callable[..., None]:
+    """A command with the parameters of `choose`, which returns the experiment and its overrides, and all options."""
 
-    def command(**given: Any) -> None:
-        chosen = {parameter.name: given.pop(parameter.name) for parameter in own}
-        overrides = chosen.pop("overrides") or []
-        execute(partial(choose, **chosen), overrides, **given)
+    def command(*, options: StudyOptions, overrides: list[str] | None = None, **given: Any) -> None:
+        run_study(partial(choose, **given), overrides, options)
 
-    shared = [item for item in signature(execute).parameters.values() if item.kind is Parameter.KEYWORD_ONLY]
-    parameters = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in [*own, *shared]]
-    # Typer reads the options of a command from its signature.
-    command.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
-    command.__annotations__ = {item.name: item.annotation for item in parameters}
+    command.__signature__ = signature(choose)  # pyright: ignore[reportFunctionMemberAccess]
     command.__doc__ = choose.__doc__
-    return command
+    return with_options(StudyOptions)(command)
 
 
-def execute(
-    choose: "Callable[..., tuple[Experiment, Sequence[str]]]",
-    overrides: Sequence[str],
-    *,
-    tasks: Tasks = None,
-    jobs: Jobs = 1,
-    slurm: Slurm = None,
-    detach: Detach = False,
-    fail_fast: FailFast = False,
-    fresh: Fresh = False,
-    retry_failed: RetryFailed = False,
-    remake_recorded: RemakeRecorded = False,
-    dry_run: DryRun = False,
-    on: On = None,
-    list_folders: ListFolders = False,
-    looks: Looks = None,
-    as_json: Json = False,
-    fail_on: FailOn = None,
-) -> None:
-    """Train the missing runs of an experiment, write its report and print the results; exit with its code.
+def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, options: StudyOptions) -> None:
+    """Plan an experiment, train the runs that are missing, write its report and print the results; exit with its code.
 
     choose receives the overrides except the launcher's, and returns the experiment and the overrides of its runs.
     """
-    from albert_lab.cli.making import make
-    from albert_lab.config.launcher import take
-    from albert_lab.studies import planning, sweep
+    from albert_lab.cli.train import train_study
+    from albert_lab.studies.plan import plan_study
 
-    check_views(dry_run=dry_run, list_folders=list_folders, on=on)
-    launcher, rest = take(overrides, slurm, detach=detach)
-    experiment, overrides = choose(overrides=rest)
-    planned = planning.plan(experiment, overrides, task_names(tasks))
-    plan = planning.seed_plan(planned, overrides)
-    if dry_run or list_folders:
-        planned = planning.at_look(planned, plan, plan.last(looks))
-        planned = planning.with_known_tasks(planned)
-    if dry_run:
-        from albert_lab.studies import dry_run as dry
-
-        found, regime = dry.costs(planned, on), dry.regime_of(planned)
-        found.notes.extend(plan.notes(looks))
-        both = json.dumps(found.as_dict() | {"regime": regime.as_dict()}, indent=2)
-        print(both if as_json else f"{found.as_text()}\n\n{regime.as_text()}")
+    how, rest = options.take_launcher(overrides)
+    experiment, rest = choose(overrides=rest)
+    plan = plan_study(experiment, rest, task_names(options.tasks))
+    if options.dry_run:
+        _print_price(plan, options)
         return
-    if list_folders:
-        print_folders(planned, as_json=as_json)
+    if options.list_folders:
+        print_folders([plan.at_look(plan.seed_plan.last(options.looks))], as_json=options.as_json)
         return
-    planned = planning.forget(planned, fresh=fresh, retry_failed=retry_failed, remake_recorded=remake_recorded)
-    options = sweep.Options(jobs, fail_fast, launcher, detach)
-    code, folder, found = make(experiment, planned, options, plan, looks)
+    plan = options.reset(plan, retrain_recorded=options.remake_recorded)
+    code, found = train_study(plan, how, options.looks)
     if found:
         from albert_lab.report import closing, report
 
-        print(report.as_json(folder.name, found) if as_json else closing.text(folder, found))
-        exit_on(fail_on, {verdict.decision for verdict in found.verdicts}, code)
+        folder = plan.report_folder
+        print(report.as_json(folder.name, found) if options.as_json else closing.text(folder, found))
+        exit_on(options.fail_on, {verdict.decision for verdict in found.verdicts}, code)
     raise typer.Exit(code)
 
 
-def print_folders(planned: "Sequence[PlannedPoint]", *, as_json: bool) -> None:
+def _print_price(plan: "Plan", options: StudyOptions) -> None:
+    from albert_lab.studies import prices
+
+    seen = plan.at_look(plan.seed_plan.last(options.looks))
+    costs, regime = prices.costs(seen, options.on), prices.regime_of(seen)
+    costs.notes.extend(plan.seed_plan.notes(options.looks))
+    both = json.dumps(costs.as_dict() | {"regime": regime.as_dict()}, indent=2)
+    print(both if options.as_json else f"{costs.as_text()}\n\n{regime.as_text()}")
+
+
+def print_folders(plans: "Sequence[Plan]", *, as_json: bool) -> None:
     """Print the folder and the state of each run, after those of the runs that others start from.
 
     As JSON with the row of each point as in points.csv; is_row is false for a run that is not in the table.
     """
-    from albert_lab.runs import job
-    from albert_lab.studies import planning
+    from albert_lab.runs import job, states
+    from albert_lab.studies.plan import family
 
-    folders = {item.run.folder for item in planned}
-    others = [item for folder, item in planning.family(planned).items() if folder not in folders]
+    points = [item for plan in plans for item in plan.points]
+    if len(plans) > 1:  # a run of several tables is listed once
+        points = list({item.run.name: item for item in points}.values())
+    names = {item.run.name for item in points}
+    others = [item for name, item in family(points).items() if name not in names]
     rows = [
-        {"folder": str(item.run.folder), "state": item.shown_state, "is_row": item.run.folder in folders}
+        {
+            "folder": str(item.run.folder),
+            "state": "damaged" if states.is_damaged(item.run.folder) else item.state,
+            "is_row": item.run.name in names,
+        }
         | job.as_columns(item.run.folder)
         | item.point.as_columns()
-        for item in (*others, *planned)
+        for item in (*others, *points)
     ]
     lines = [f"{row['state']:<8} {row['folder']}" + (f"  {row['place']}" if row["place"] else "") for row in rows]
     print(json.dumps(rows, indent=2) if as_json else "\n".join(dict.fromkeys(lines)))
@@ -155,14 +125,14 @@ def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
         raise typer.Exit(NOT_SUPPORTED)
 
 
-def _pretrain(overrides: Overrides = None) -> "tuple[Experiment, Sequence[str]]":
+def _pretrain(overrides: Overrides = None) -> "Choice":
     """Pre-train one model and score it on held-out text."""
-    from albert_lab.studies.pretraining import one_model
+    from albert_lab.studies.plan import one_model
 
     return one_model(overrides or [])
 
 
-def _sweep(overrides: SweepOverrides = None) -> "tuple[Experiment, Sequence[str]]":
+def _sweep(overrides: SweepOverrides = None) -> "Choice":
     """Train a model for each combination of the given values and report all of them in one table."""
     from albert_lab.studies.experiment import from_overrides
 
@@ -177,9 +147,9 @@ def _run(
         ),
     ],
     overrides: StudyOverrides = None,
-) -> "tuple[Experiment, Sequence[str]]":
+) -> "Choice":
     """Run the study of an experiment file of your own."""
-    from albert_lab.studies.continuing import read
+    from albert_lab.studies.experiment import read
 
     return read(file), overrides or []
 
@@ -187,15 +157,15 @@ def _run(
 def _continue(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A finished or imported run, by name or folder.")],
     overrides: SweepOverrides = None,
-) -> "tuple[Experiment, Sequence[str]]":
+) -> "Choice":
     """Continue the pre-training of a run or an imported model, with a fresh optimizer state, at its scale."""
-    from albert_lab.studies.continuing import experiment
+    from albert_lab.studies.starts import continue_run
 
-    return experiment(run, overrides or []), overrides or []
+    return continue_run(run, overrides or []), overrides or []
 
 
-def _named(name: str) -> "Callable[..., tuple[Experiment, Sequence[str]]]":
-    def choose(overrides: StudyOverrides = None) -> "tuple[Experiment, Sequence[str]]":
+def _named(name: str) -> "Callable[..., Choice]":
+    def choose(overrides: StudyOverrides = None) -> "Choice":
         from albert_lab.studies.experiment import named
 
         return named(name), overrides or []
@@ -229,7 +199,7 @@ def _place(file: Path) -> tuple[bool, int]:
 
 def _add(
     name: str,
-    choose: "Callable[..., tuple[Experiment, Sequence[str]]]",
+    choose: "Callable[..., Choice]",
     *lines: str,
     panel: str = STUDIES,
     listed: str | None = None,

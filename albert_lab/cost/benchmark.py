@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.cost import parameters, rounds
+from albert_lab.cost import counts, rounds
 from albert_lab.cost.listing import Listing
 from albert_lab.cost.rounds import Measured
 from albert_lab.errors import ConfigError
@@ -151,17 +151,17 @@ def _line(label: str, config: RunConfig, found: Measured, first: Measured, memor
             "micro_batch_size": found.micro_batch_size,
         }
         config = config.model_copy(update={"machine": config.machine.model_copy(update=measured)})
-    flops, turns = parameters.count_flops(config), found.turns
+    flops, turns = counts.count_flops(config), found.turns
     pairs = list(zip(turns, first.turns, strict=True)) if turns and first.turns else []
     return BenchmarkRow(
         configuration=label,
-        parameters=parameters.count_parameters(config).total,
+        parameters=counts.count_parameters(config).total,
         train_flops_per_token=flops.training,
         inference_flops_per_token=flops.inference,
-        estimated_memory_bytes=parameters.estimate_training_memory(config).total,
+        estimated_memory_bytes=counts.estimate_training_memory(config).total,
         measured_memory_bytes=found.peak_memory_bytes,
         memory_bytes=memory_bytes,
-        largest_batch=parameters.largest_batch(config, memory_bytes),
+        largest_batch=counts.largest_batch(config, memory_bytes),
         device=found.device,
         precision=found.precision,
         threads=found.threads,

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.cost.parameters import FLOAT32_BYTES, count_parameters, estimate_training_memory, largest_batch
+from albert_lab.cost.counts import FLOAT32_BYTES, count_parameters, estimate_training_memory, largest_batch
 from albert_lab.data.batches import even_size
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, memory_bytes
+from albert_lab.units import size
 
 # Bytes per token of a batch before it is on the device: ids, mask, segments and labels from the loader.
 _LOADED_BYTES_PER_TOKEN = 26
@@ -35,7 +36,7 @@ def check_training(config: RunConfig) -> None:
     """
     if config.machine.memory_check:
         model, data = _training(config)
-        what = f"training ({_bytes(model)} for the model, {_bytes(data)} for its data)"
+        what = f"training ({size(model)} for the model, {size(data)} for its data)"
         check(model + data, what, lambda: _keys_that_help(config))
 
 
@@ -96,8 +97,4 @@ def check(needed: int, what: str, keys: Callable[[], Sequence[str]] | None = Non
     there = memory_bytes()
     if needed > there:
         remedy = f": lower {' or '.join(keys())}; or give machine.memory_check=false" if keys else ""
-        raise ConfigError(f"{what} needs about {_bytes(needed)}, and this machine has {_bytes(there)}{remedy}")
-
-
-def _bytes(number: int) -> str:
-    return f"{number / 2**30:,.1f} GiB"
+        raise ConfigError(f"{what} needs about {size(needed)}, and this machine has {size(there)}{remedy}")

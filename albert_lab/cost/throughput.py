@@ -9,7 +9,7 @@ import torch
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
-from albert_lab.cost.parameters import masked_per_sequence
+from albert_lab.cost.counts import masked_per_sequence
 from albert_lab.data.batches import Batch
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training.clock import synchronize

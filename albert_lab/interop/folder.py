@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError
 
 from albert_lab.cost.capacity import check_weights
-from albert_lab.cost.parameters import count_encoder
+from albert_lab.cost.counts import count_encoder
 from albert_lab.errors import ConfigError
 from albert_lab.interop.architecture import Architecture, read
 from albert_lab.interop.tokenizer_files import read_json

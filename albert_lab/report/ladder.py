@@ -8,13 +8,13 @@ from pathlib import Path
 
 from albert_lab.analysis.ladder import ContrastTrend, LadderAnalysis, Measure, analyse
 from albert_lab.analysis.trend import Interval, Share
-from albert_lab.cost.estimate import duration
 from albert_lab.figures import ladder as figures
 from albert_lab.report.markdown import MISSING, as_table, escape_tags
 from albert_lab.report.page import html
 from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
 from albert_lab.studies.ladder_results import LadderResults
+from albert_lab.units import duration
 
 REPORT, PAGE = "report.md", "report.html"
 NOTES = (

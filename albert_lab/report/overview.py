@@ -6,7 +6,6 @@ from pathlib import Path
 
 from albert_lab.analysis.agreement import total
 from albert_lab.analysis.claims import Decision
-from albert_lab.cost.estimate import duration
 from albert_lab.report import agreement, alarms, verdicts
 from albert_lab.report.collection import Collection, Entry, read
 from albert_lab.report.markdown import MISSING, as_table, escape_tags, number, scores_table
@@ -14,6 +13,7 @@ from albert_lab.report.report import REPORT
 from albert_lab.report.templates import fill
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import AVERAGE
+from albert_lab.units import duration
 
 PAGE = "README.md"
 

@@ -51,14 +51,18 @@ def _record(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:
     return record if is_current else None
 
 
-def failures(run: Run, tasks: Iterable[str], seeds: Seeds = None) -> dict[str, str]:
-    """The reasons of failed fine-tunings, by task and seed."""
-    found = {}
-    for task, seed in missing(run, tasks, seeds):
-        file = _failure_file(run.folder, task.name, seed)
-        if file.exists():
-            found[f"{task.name}, seed {seed}"] = _read_failure(file).error
-    return found
+def has_failed(run: Run, task: TaskConfig, seed: int) -> bool:
+    """Whether a fine-tuning failed."""
+    return _failure_file(run.folder, task.name, seed).exists()
+
+
+def failures(run: Run, missing: Iterable[tuple[TaskConfig, int]]) -> dict[str, str]:
+    """The reasons of those of the missing fine-tunings that failed, by task and seed."""
+    return {
+        f"{task.name}, seed {seed}": _read_failure(_failure_file(run.folder, task.name, seed)).error
+        for task, seed in missing
+        if has_failed(run, task, seed)
+    }
 
 
 def forget_failures(folder: Path, *, fixable_only: bool = False) -> None:
@@ -108,11 +112,7 @@ def make(
     If one fails, its reason is recorded and the others are made. Before each, show is called with its title, the number
     of finished fine-tunings and their total.
     """
-    todo = [
-        (task, seed)
-        for task, seed in missing(run, tasks, seeds)
-        if not _failure_file(run.folder, task.name, seed).exists()
-    ]
+    todo = [(task, seed) for task, seed in missing(run, tasks, seeds) if not has_failed(run, task, seed)]
     if not todo:
         return True
     from albert_lab.tasks.finetune import finetune

@@ -17,7 +17,7 @@ PLAIN_SECONDS = 10
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """The place of a run in a study: its number, the number of runs, and work in units of the run's whole budget.
 
     finetuning is the work of the run's fine-tunings, later that of the study after the run.
@@ -29,16 +29,16 @@ class Place:
     later: float
 
     @classmethod
-    def read(cls, text: str | None) -> "Place":
-        """A place from the argument of the process, NUMBER/OF:FINETUNING:LATER; None: a single run."""
+    def read(cls, text: str | None) -> "Position":
+        """A position from the argument of the process, NUMBER/OF:FINETUNING:LATER; None: a single run."""
         if text is None:
             return cls(1, 1, 0.0, 0.0)
-        place, finetuning, later = text.split(":")
-        number, of = place.split("/")
+        numbers, finetuning, later = text.split(":")
+        number, of = numbers.split("/")
         return cls(int(number), int(of), float(finetuning), float(later))
 
     @property
-    def words(self) -> str:
+    def prefix(self) -> str:
         """The prefix of the run's name; empty for a single run."""
         return f"[{self.number}/{self.of}] " if self.of > 1 else ""
 
@@ -46,9 +46,9 @@ class Place:
 class RunProgress:
     """One bar per run: the current work, its progress, and the time left for the run and for the whole study."""
 
-    def __init__(self, name: str, place: Place, clock: Callable[[], float] = time.monotonic):
-        self._name = f"{place.words}{name}"
-        self._place = place
+    def __init__(self, name: str, position: Position, clock: Callable[[], float] = time.monotonic):
+        self._name = f"{position.prefix}{name}"
+        self._position = position
         self._clock = clock
         self._console = Console(stderr=True)
         self._last_plain = -math.inf
@@ -73,7 +73,7 @@ class RunProgress:
             return
         if line["share"]:
             self._budget_seconds = line["training_seconds"] / line["share"]
-        after = self._seconds(self._place.finetuning)
+        after = self._seconds(self._position.finetuning)
         text = f"step {line['step']:,}  loss {line['loss']:.3f}  {_words(line)}"
         text += f"  {line['tokens_per_second']:,.0f} tokens/s  {self._left(line['seconds_left'] + after)}"
         self._update(line["share"], text)
@@ -82,13 +82,13 @@ class RunProgress:
         """Show the fine-tuning that starts, the number done and the total."""
         if self._finetuning_since is None:
             self._finetuning_since = self._clock()
-        own = self._seconds(self._place.finetuning)
+        own = self._seconds(self._position.finetuning)
         if done:
             taken = self._clock() - self._finetuning_since
             own = taken / done * (total - done)
-            if self._budget_seconds is None and self._place.finetuning:
+            if self._budget_seconds is None and self._position.finetuning:
                 # The run was pre-trained earlier: its fine-tunings give the speed.
-                self._budget_seconds = taken / done * total / self._place.finetuning
+                self._budget_seconds = taken / done * total / self._position.finetuning
         left = f"  {self._left(own)}" if done or self._budget_seconds else ""
         self._update(done / total, f"fine-tuning {done + 1} of {total}: {title}{left}")
 
@@ -98,7 +98,9 @@ class RunProgress:
     def _left(self, own: float) -> str:
         """The time left for the run and, if there are several runs, for the whole study."""
         text = f"{_duration(own)} left"
-        return f"{text}, study {_duration(own + self._seconds(self._place.later))}" if self._place.of > 1 else text
+        return (
+            f"{text}, study {_duration(own + self._seconds(self._position.later))}" if self._position.of > 1 else text
+        )
 
     def _update(self, share: float, text: str) -> None:
         if self._bar:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from albert_lab import __version__
 from albert_lab.config.schema import RESULTS_VERSION
-from albert_lab.cost.parameters import count_parameters, count_training_flops
+from albert_lab.cost.counts import count_parameters, count_training_flops
 from albert_lab.data.shards import Shards
 from albert_lab.data.stages import StageData
 from albert_lab.machine import cores, cpu_model

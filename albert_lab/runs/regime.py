@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from albert_lab.config.schema import RunConfig
+from albert_lab.cost.counts import count_parameters, masked_per_sequence
 from albert_lab.cost.listing import Listing
-from albert_lab.cost.parameters import count_parameters, masked_per_sequence
 from albert_lab.runs.results import RunRecord
 
 UNKNOWN = "—"

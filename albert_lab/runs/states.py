@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Literal
 
 from albert_lab import files
-from albert_lab.errors import ConfigError
+from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.runs import finetunings, job, results
 from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, Run, is_locked, read
+from albert_lab.tasks.task import TaskConfig
 
 State = Literal["done", "recorded", "imported", "failed", "running", "queued", "stopped", "missing"]
 # States in which the weights are final.
 PRETRAINED = ("done", "imported")
 # States in which all numbers exist: in the run's folder, or only in reports.
 FINISHED = ("done", "recorded")
-# States in which a process makes the run, or will make it.
+# States in which a process trains the run, or will train it.
 TAKEN = ("running", "queued")
 
 
@@ -43,14 +44,22 @@ def _taken(folder: Path) -> Literal["running", "queued"] | None:
     return None if found is None else "queued" if found.is_waiting else "running"
 
 
-def state_with(run: Run, tasks: Sequence[str], seeds: finetunings.Seeds = None) -> State:
-    """The state of a run with its fine-tunings."""
-    pretrained = state(run.folder)
-    if pretrained != "done" or not (missing := finetunings.missing(run, tasks, seeds)):
-        return pretrained
+def with_finetunings(run: Run, pretraining: State, missing: Sequence[tuple[TaskConfig, int]]) -> State:
+    """The state of a run with its fine-tunings: from that of its pre-training, and the fine-tunings that it lacks."""
+    if pretraining != "done" or not missing:
+        return pretraining
     if taken := _taken(run.folder):
         return taken
-    return "failed" if len(finetunings.failures(run, tasks, seeds)) == len(missing) else "stopped"
+    return "failed" if all(finetunings.has_failed(run, task, seed) for task, seed in missing) else "stopped"
+
+
+def is_damaged(folder: Path) -> bool:
+    """Whether the record of a run cannot be used."""
+    try:
+        results.check(folder)
+    except DamagedFileError:
+        return True
+    return False
 
 
 def check_finished(folder: Path) -> None:

@@ -16,7 +16,7 @@ from albert_lab.rank import Rank
 from albert_lab.rank import read as read_rank
 from albert_lab.runs import commit, finetunings, results
 from albert_lab.runs.followers import meet, together
-from albert_lab.runs.progress import Place, RunProgress
+from albert_lab.runs.progress import Position, RunProgress
 from albert_lab.runs.recording import make_record, provenance
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, is_trained, locked, read, use_threads
 from albert_lab.storage import write_atomically
@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # it loads torch, and the thread count must be set before tha
     from albert_lab.training.start import Inherited
 
 
-def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = None, place: str | None = None) -> int:
-    """Make or resume one run and its fine-tunings on tasks, and return the exit code; place is that in a study.
+def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = None, position: str | None = None) -> int:
+    """Make or resume one run and its fine-tunings on tasks, and return the exit code; position is that in a study.
 
     If RANK is not that of the run's first process, this process only helps to pre-train.
 
@@ -34,7 +34,7 @@ def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = Non
     by SIGTERM, or another process of the run was lost, resumable; 130 stopped by Ctrl-C, resumable.
     """
     with signals.deferred() as stopped_by:
-        progress = RunProgress(folder.name.rpartition("_")[0] or folder.name, Place.read(place))
+        progress = RunProgress(folder.name.rpartition("_")[0] or folder.name, Position.read(position))
 
         def is_stopped() -> bool:
             return bool(stopped_by)
@@ -219,7 +219,7 @@ def command(words: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("tasks", nargs="*")
     parser.add_argument("--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given")
-    parser.add_argument("--place", help="in a study: see runs/progress.py")
+    parser.add_argument("--position", help="in a study: see runs/progress.py")
     return main(**vars(parser.parse_args(words)))
 
 

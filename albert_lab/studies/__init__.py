@@ -1,1 +1,1 @@
-"""Many runs: experiments, their points and their graph, sweeps, and tables of results."""
+"""Many runs: experiments, their points, the plan of a study, its execution, and tables of results."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from albert_lab.config.compose import axes, groups
 from albert_lab.config.schema import RunConfig
-from albert_lab.cost import estimate
+from albert_lab.cost import counts
 from albert_lab.errors import ConfigError
 from albert_lab.studies.experiment import named
 from albert_lab.studies.points import points
@@ -25,7 +25,7 @@ def configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
     if unknown := [model for model in models if model not in allowed]:
         raise ConfigError(f"model={unknown[0]} is unknown (allowed: {', '.join(allowed)})")
     if not set(rows) & set(models):
-        return estimate.configurations(overrides)
+        return counts.configurations(overrides)
     asked = [*overrides]
     asked += [] if "model" in given else ["model=" + ",".join(PAIR)]
     asked += [] if "seed" in given else ["seed=0"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
-from albert_lab.studies.planning import PlannedPoint
+from albert_lab.studies.plan import PlannedPoint
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import TaskConfig, load_task

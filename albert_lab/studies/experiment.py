@@ -1,4 +1,4 @@
-"""Experiments: a grid of runs with the paper's numbers for it, read from a YAML file or made from a sweep."""
+"""Experiments: a grid of runs with the paper's numbers for it, read from a YAML file or given as a sweep."""
 
 import itertools
 import re

@@ -1,7 +1,7 @@
 """Ladders: an experiment along rungs of size or budget, each a plan of ordinary runs, read from conf/ladder/."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,14 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from albert_lab import paths
 from albert_lab.config.compose import axes, describe, load
 from albert_lab.config.schema import RunConfig
-from albert_lab.cost import parameters
-from albert_lab.cost.estimate import price
+from albert_lab.cost import counts
+from albert_lab.cost.rates import price
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
 from albert_lab.naming import Name
-from albert_lab.studies import planning
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.planning import PlannedPoint
+from albert_lab.studies.plan import Plan, PlannedPoint, plan_study
 
 _BUDGET = "budget.value"
 
@@ -67,19 +66,28 @@ class Ladder(_LadderPart):
 
 @dataclass(frozen=True)
 class PlannedRung:
-    """A rung with its points: all rows of the experiment, with each seed."""
+    """A rung with its plan: all rows of the experiment, with each seed."""
 
     name: str
-    points: tuple[PlannedPoint, ...]
+    plan: Plan
+
+    @property
+    def points(self) -> tuple[PlannedPoint, ...]:
+        """Its points."""
+        return self.plan.points
+
+    def updated(self) -> "PlannedRung":
+        """The rung with its runs as they are now."""
+        return replace(self, plan=self.plan.updated())
 
     @property
     def seeds(self) -> list[int]:
         """The seeds of its points, as they were given."""
         return list(dict.fromkeys(item.point.config.seed for item in self.points))
 
-    def of_seed(self, seed: int) -> list[PlannedPoint]:
+    def of_seed(self, seed: int) -> tuple[PlannedPoint, ...]:
         """Its points with a seed."""
-        return [item for item in self.points if item.point.config.seed == seed]
+        return tuple(item for item in self.points if item.point.config.seed == seed)
 
 
 def known() -> list[str]:
@@ -102,7 +110,7 @@ def read(name: str) -> Ladder:
         raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors()))}") from error
 
 
-def plan(
+def plan_rungs(
     experiment: Experiment, ladder: Ladder, overrides: Sequence[str], tasks: Sequence[str] | None = None
 ) -> list[PlannedRung]:
     """The rungs of an experiment, in the order of the ladder; writes nothing.
@@ -111,11 +119,11 @@ def plan(
         experiment: with two rows or more.
         ladder: the rungs.
         overrides: `key=value` texts that win over the experiment.
-        tasks: see planning.plan().
+        tasks: see plan_study().
 
     Raises:
         ConfigError: an override of what the rungs set, or rungs without two different rows.
-        MissingDataError: see planning.plan().
+        MissingDataError: see plan_study().
     """
     given = axes(overrides)
     own_values = {axis: values for axis, values in ladder.values.items() if axis in experiment.grid}
@@ -130,13 +138,13 @@ def plan(
         texts = [text for text in overrides if text.split("=")[0] not in settings]
         texts += [f"{key}={value}" for key, value in settings.items()]
         try:
-            points = planning.plan(experiment, texts, tasks)
+            found = plan_study(experiment, texts, tasks)
         except ConfigError as error:
             raise ConfigError(f"rung {name}: {error}") from error
-        kept = [item for item in points if _is_large_enough(item.point.config, ladder.at_least)]
+        kept = tuple(item for item in found.points if _is_large_enough(item.point.config, ladder.at_least))
         if kept:
             _check_rows(name, kept)
-            rungs.append(PlannedRung(name, tuple(kept)))
+            rungs.append(PlannedRung(name, replace(found, points=kept)))
     if not rungs:
         raise ConfigError(f"the ladder {ladder.name} leaves out every row: all are below {dict(ladder.at_least)}")
     return rungs
@@ -144,7 +152,7 @@ def plan(
 
 def looks_of(rungs: Sequence[PlannedRung]) -> tuple[int, ...]:
     """The numbers of seeds at which the ladder is judged: those of the scale, if it has its seeds, else all of them."""
-    scale, seeds = rungs[0].points[0].point.config.scale, rungs[0].seeds
+    scale, seeds = rungs[0].plan.config.scale, rungs[0].seeds
     return scale.looks if tuple(seeds) == tuple(scale.seeds) else (len(seeds),)
 
 
@@ -172,7 +180,7 @@ def _settings(experiment: Experiment, ladder: Ladder, rung: Rung, given: Mapping
     common = {key: values[0] for key, values in given.items() if len(values) == 1 and key not in experiment.grid}
     if ladder.tokens_per_parameter:
         counted = common | own | dict(text.split("=", 1) for text in ladder.parameters_of)
-        tokens = ladder.tokens_per_parameter * parameters.count_parameters(_load(counted)).total
+        tokens = ladder.tokens_per_parameter * counts.count_parameters(_load(counted)).total
         settings |= {"budget": "tokens", _BUDGET: str(round(tokens * rung.budget))}
     elif rung.budget != 1:
         value = _load(common | own).budget.value * rung.budget

@@ -23,7 +23,7 @@ FILE = "ladder.json"
 class LadderPoint(BaseModel):
     """A run that was asked for: its rung, its row as labels of the axes, its seed, and why it is missing.
 
-    estimated_seconds is the training time that was estimated before it was made; None if it was finished by then.
+    estimated_seconds is the training time that was estimated before; None if it was finished by then.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -86,7 +86,7 @@ def gather(
     )
     points = []
     for point in file.points:
-        reason = "" if point.run in found else failures.get(point.run, "not made yet")
+        reason = "" if point.run in found else failures.get(point.run, "not trained yet")
         estimate = point.estimated_seconds if point.estimated_seconds is not None else estimates.get(point.run)
         points.append(point.model_copy(update={"reason": reason, "estimated_seconds": estimate}))
     return LadderResults(file.model_copy(update={"points": tuple(points)}), found)

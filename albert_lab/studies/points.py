@@ -47,11 +47,11 @@ class Point:
         return {axis: self.value(axis) for axis in self.row} | {f"paper_{axis}": self.row[axis] for axis in self.row}
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The row in one line; a number that replaces one of the paper is followed by the paper's number."""
-        return " ".join(f"{axis}={self._word(axis)}" for axis in self.row)
+        return " ".join(f"{axis}={self._labelled(axis)}" for axis in self.row)
 
-    def _word(self, axis: str) -> str:
+    def _labelled(self, axis: str) -> str:
         here, label = self.value(axis), self.row[axis]
         try:
             return label if float(here) == float(label) else f"{here} (paper: {label})"
@@ -78,7 +78,7 @@ class _Points:
         self._say = say
         self._links = experiment.start_from
         self._made: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several points is composed once
-        self._being_made: list[tuple[tuple[str, str], ...]] = []  # a row, its parent, its grandparent
+        self._open: list[tuple[tuple[str, str], ...]] = []  # a row, its parent, its grandparent
         axes(experiment.fixed)  # only a check: its result has the braces of interpolations escaped
         fixed = dict(text.split("=", 1) for text in experiment.fixed)
         fixed |= {key: values[0] for key, values in given.items() if len(values) == 1 and key != "seed"}
@@ -177,14 +177,14 @@ class _Points:
 
     def _point(self, row: dict[str, str], seed: str, trunk: Mapping[str, str] | None = None) -> Point:
         key = (*row.items(), *(trunk or {}).items(), ("seed", seed))
-        if key in self._being_made:
-            circle = [*self._being_made[self._being_made.index(key) :], key]
-            words = (" ".join(f"{axis}={label}" for axis, label in each if axis != "seed") for each in circle)
-            raise ConfigError(f"start_from has a cycle: {' starts from '.join(words)}")
+        if key in self._open:
+            circle = [*self._open[self._open.index(key) :], key]
+            labels = (" ".join(f"{axis}={label}" for axis, label in each if axis != "seed") for each in circle)
+            raise ConfigError(f"start_from has a cycle: {' starts from '.join(labels)}")
         if key not in self._made:
-            self._being_made.append(key)
+            self._open.append(key)
             self._made[key] = self._make(row, seed, trunk or {})
-            self._being_made.pop()
+            self._open.pop()
         return self._made[key]
 
     def _make(self, row: dict[str, str], seed: str, trunk: Mapping[str, str]) -> Point:
@@ -249,7 +249,7 @@ def _number(text: str) -> float | None:
 def _in_role(value: str, scale: ScaleConfig) -> str:
     """An override's value, with each value of the paper in it replaced by that of the scale."""
 
-    def stand_in(match: re.Match[str]) -> str:
+    def value_of_scale(match: re.Match[str]) -> str:
         key, paper = match.groups()
         roles = scale.roles.get(key, {})
         if paper not in roles:
@@ -257,4 +257,4 @@ def _in_role(value: str, scale: ScaleConfig) -> str:
             raise ConfigError(f"scale={scale.name} has no value for the paper's {key}={paper} (it has: {known})")
         return str(roles[paper])
 
-    return re.sub(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}", stand_in, value)
+    return re.sub(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}", value_of_scale, value)

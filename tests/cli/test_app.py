@@ -19,7 +19,8 @@ from toy_tasks import toy_task
 from albert_lab import __version__, paths
 from albert_lab.cost import rounds
 from albert_lab.runs import results
-from albert_lab.studies import experiment, planning
+from albert_lab.studies import experiment
+from albert_lab.studies.plan import plan_study
 
 COMMANDS = ["sweep", "run", "params", "speed", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "data make-tasks", "tokenizer train", "config show"]
@@ -66,7 +67,7 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "batch_size"], "KEY=VALUE"),
         (["sop-vs-nsp", "model.num_attention_heads=7"], "does not divide"),
         (["sop-vs-nsp", "corpus=files"], "corpus.path must be given"),
-        (["pretrain", "seed=0,1"], "seed=0,1: pretrain makes one model"),
+        (["pretrain", "seed=0,1"], "seed=0,1: pretrain trains one model"),
         (["speed", "scale=smoke", "--memory=12cards"], "--memory=12cards is not a size"),
         (["speed", "scale=smoke", "--report", "."], "--report takes neither settings nor"),
         (["speed", "--report", "."], "is no report"),
@@ -176,7 +177,7 @@ def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home, runs
     assert here("report", str(folder)).stdout.split() == [str(file) for file in forms]
     assert [file.read_bytes() for file in forms] == written
     again = here("sop-vs-nsp", *overrides, "--tasks", "none", "--json")
-    assert "3 finished before, 0 to make" in again.stderr
+    assert "3 finished before, 0 to train" in again.stderr
     rows = json.loads(again.stdout)["rows"]
     assert [row["mlm_accuracy"]["n"] for row in rows] == [1, 1, 1]
     states = json.loads(here("status", "--json").stdout)
@@ -192,11 +193,11 @@ def test_a_study_is_finished_without_the_tasks_that_its_corpus_cannot_provide(
     done = here(*study)
     assert done.returncode == 0, done.stderr
     assert "its column stays empty" in done.stderr
-    assert "1 finished before, 0 to make" in here(*study).stderr
+    assert "1 finished before, 0 to train" in here(*study).stderr
     in_jobs = here(*study, "launcher=slurm", "launcher.preparation=job")
-    assert "1 finished before, 0 to make" in in_jobs.stderr
+    assert "1 finished before, 0 to train" in in_jobs.stderr
     assert here(*study, "--list").stdout.startswith("done")
-    assert "Fine-tuning: 0 to make" in here(*study, "--dry-run").stdout
+    assert "Fine-tunings to train: 0" in here(*study, "--dry-run").stdout
     next(own_home.glob("runs/*/results.json")).write_text("{")
     assert here(*study, "--list").stdout.startswith("damaged")
     assert here(*study, "--dry-run").returncode == 2
@@ -223,7 +224,7 @@ def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_hom
         " row: {sharing: all-shared}, than: 1.0e+12}]\n"
     )
     overrides = toy_overrides(corpus, "seed=0,1,2")
-    for planned in planning.plan(experiment.read(file), overrides):
+    for planned in plan_study(experiment.read(file), overrides).points:
         planned.run.folder.mkdir(parents=True)
         results.write(planned.run.folder, toy_record(planned.run.config, name=planned.run.name))
     command = ["run", str(file), *overrides]
@@ -330,7 +331,7 @@ def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, ow
     assert re.search(r"^- MLM|^- NSP .* SOP ", done.stdout, re.MULTILINE), done.stdout
     swept = here("sweep", *toy_overrides(corpus, "budget.value=2", "seed=0"), "--tasks", "none")
     assert swept.returncode == 0, swept.stderr
-    assert "1 run: 1 finished before, 0 to make" in swept.stderr
+    assert "1 run: 1 finished before, 0 to train" in swept.stderr
 
 
 def test_a_published_report_is_a_copy_that_later_studies_only_read(
@@ -347,12 +348,12 @@ def test_a_published_report_is_a_copy_that_later_studies_only_read(
         shutil.rmtree(own_home / folder)
     before = {file: file.read_bytes() for file in published.rglob("*.*")}
     again = here(*study)
-    assert "2 finished before, 0 to make" in again.stderr
+    assert "2 finished before, 0 to train" in again.stderr
     assert (report / "results.csv").read_bytes() == (copy / "results.csv").read_bytes()
     assert here("plot", "learning-curves").returncode == 0
     assert {file: file.read_bytes() for file in published.rglob("*.*")} == before
     remade = here(*study, "--remake-recorded")
-    assert "0 finished before, 2 to make" in remade.stderr
+    assert "0 finished before, 2 to train" in remade.stderr
 
 
 def test_several_reports_are_published_together_or_not_at_all(tmp_path):

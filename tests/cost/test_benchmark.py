@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from albert_lab.config.compose import load
-from albert_lab.cost import benchmark, parameters, rounds
+from albert_lab.cost import benchmark, counts, rounds
 from albert_lab.cost.rounds import Measured, Measurement
 from albert_lab.errors import ConfigError
 from albert_lab.studies import compared
@@ -31,7 +31,7 @@ def test_medians_have_quartiles_and_ratios_are_taken_within_rounds(monkeypatch):
     assert second["speedup"]["values"] == (3, 3, 3, 3)
     assert (second["inference_speedup"]["low"], second["inference_speedup"]["high"]) == (3, 3)
     assert first["speedup"]["values"] == (1, 1, 1, 1)
-    flops = parameters.count_flops(load([*SMOKE, "embedding_size=8"])).training
+    flops = counts.count_flops(load([*SMOKE, "embedding_size=8"])).training
     assert second["utilisation"]["median"] == pytest.approx(300 * flops / 1e9)
 
 
@@ -57,8 +57,8 @@ def test_the_estimate_is_for_the_measured_device_and_precision(monkeypatch):
     (line,) = run(monkeypatch, one, overrides=dropped).lines
     (halved,) = run(monkeypatch, replace(one, precision="bf16"), overrides=dropped).lines
     cpu = load([*dropped, "machine.device=cpu", "machine.precision=fp32"])
-    assert line.estimated_memory_bytes == parameters.estimate_training_memory(cpu).total
-    assert line.largest_batch == parameters.largest_batch(cpu, 12 * 10**9)
+    assert line.estimated_memory_bytes == counts.estimate_training_memory(cpu).total
+    assert line.largest_batch == counts.largest_batch(cpu, 12 * 10**9)
     assert halved.estimated_memory_bytes != line.estimated_memory_bytes
 
 

@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from albert_lab.config.compose import load
 from albert_lab.cost import throughput
-from albert_lab.cost.parameters import count_flops
+from albert_lab.cost.counts import count_flops
 from albert_lab.cost.throughput import Bench, synthetic_batch
 
 TOY = ["scale=smoke", "batch_size=4", "evaluation.batch_size=6", "machine.device=cpu", "machine.precision=fp32"]

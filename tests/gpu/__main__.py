@@ -12,11 +12,12 @@ import tempfile
 from pathlib import Path
 
 import torch
+from shares import with_share
 
 from albert_lab import paths
 from albert_lab.config.compose import load
-from albert_lab.cost import devices
-from albert_lab.cost.parameters import count_flops
+from albert_lab.cost.counts import count_flops
+from albert_lab.cost.rates import DEVICES, devices
 from albert_lab.cost.throughput import Bench
 
 ROOT = Path(__file__).parents[2]
@@ -52,16 +53,16 @@ def measure() -> None:
     bench = Bench(config, SECONDS)
     rate = bench.training() * count_flops(config).training
     name = torch.cuda.get_device_name()
-    known = [key for key, gpu in devices.table().devices.items() if gpu.is_called(name)]
+    known = [key for key, gpu in devices().devices.items() if gpu.is_called(name)]
     shown = f"Training at scale=gpu: {rate / 1e12:,.1f} TFLOP/s in {bench.precision} on {name}"
     if not known:
-        print(f"{shown}, which is not in {devices.FILE.relative_to(paths.PACKAGE.parent)}.")
+        print(f"{shown}, which is not in {DEVICES.relative_to(paths.PACKAGE.parent)}.")
         return
-    share = rate / devices.table().devices[known[0]].peak(bench.precision)
+    share = rate / devices().devices[known[0]].peak(bench.precision)
     print(f"{shown}: {share:.1%} of its peak.")
     print(json.dumps({known[0]: {"measured": {bench.precision: round(share, 3)}}}))
-    if sys.stdin.isatty() and input(f"Write it into {devices.FILE.name}? [y/N] ").strip().lower() == "y":
-        devices.FILE.write_text(devices.with_share(devices.FILE.read_text(), known[0], bench.precision, share))
+    if sys.stdin.isatty() and input(f"Write it into {DEVICES.name}? [y/N] ").strip().lower() == "y":
+        DEVICES.write_text(with_share(DEVICES.read_text(), known[0], bench.precision, share))
 
 
 def _works(command: list[str]) -> bool:

@@ -1,7 +1,8 @@
 import json
+from dataclasses import replace
 
 import pytest
-from toy import toy_overrides
+from toy import states_of, toy_overrides, train
 from toy_tasks import toy_task
 
 from albert_lab.errors import ConfigError, MissingDataError
@@ -9,8 +10,10 @@ from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import results, tuning
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import AVERAGE
-from albert_lab.studies import collect, planning, sweep
+from albert_lab.studies import collect
+from albert_lab.studies.execute import reset
 from albert_lab.studies.experiment import from_overrides
+from albert_lab.studies.plan import plan_study
 from albert_lab.tasks.records import output_folder, read_record, record_file
 from albert_lab.training.evaluate import DivergedError
 
@@ -23,26 +26,26 @@ def planned(corpus, own_home, monkeypatch, runs_here):
         toy_task(name, own_home / "data")
     overrides = toy_overrides(corpus, "budget.value=1", "inter_sentence=none,sop")
     experiment, rest = from_overrides(overrides)
-    points = planning.plan(experiment, rest, ["mnli", "squad1"])
-    return planning.with_available_tasks(points[1:])
+    plan = plan_study(experiment, rest, ["mnli", "squad1"])
+    return replace(plan, points=plan.points[1:])
 
 
-def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(planned, own_home):
-    item = planned[0]
+def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planned, own_home):
+    (item,) = planned.points
     squad = own_home / "data" / "squad" / "train-v1.1.json"
     whole = squad.read_text()
     squad.write_text(whole[: len(whole) // 2])
-    outcome = sweep.execute(planned, sweep.Options())
+    outcome = train(planned)
     failure = f"{item.run.name}, squad1, seed 0"
     assert outcome.code == 1
     assert "train-v1.1.json" in outcome.failures[failure]
-    assert item.state == "failed"
+    assert states_of(planned) == ["failed"]
     record = item.run.folder / results.RECORD
     written = record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns
-    (point,) = collect.study_points(planned, outcome, "albert-lab sweep")
+    (point,) = collect.study_points(planned.updated(), outcome.failures, "albert-lab sweep")
     assert "squad1, seed 0" in point.failed_tasks
     assert point.state == "done"
-    (run,) = collect.runs(planned, print)
+    (run,) = collect.runs(planned.updated().points, print)
     score = run.scores["mnli"]
     assert score.low is not None
     assert score.high is not None
@@ -52,13 +55,11 @@ def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(p
     assert "squad1" not in run.scores
 
     squad.write_text(whole)
-    assert sweep.execute(planned, sweep.Options()).code == 0, (
-        "errors that the user can fix are retried without an option"
-    )
-    assert item.state == "done"
+    assert train(planned).code == 0, "errors that the user can fix are retried without an option"
+    assert states_of(planned) == ["done"]
     assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
 
-    (run,) = collect.runs(planned, print)
+    (run,) = collect.runs(planned.updated().points, print)
     row = run.numbers
     assert row["squad1"] == pytest.approx((row["squad1_f1"] + row["squad1_exact_match"]) / 2)
     assert {column.task for column in run.columns} == {"mnli", "squad1"}
@@ -71,7 +72,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(p
     assert random.weights == "random"
     (other,) = tuning.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.smoke.steps=2"]), print)
     assert other.settings.steps == 2
-    assert item.state == "done", "fine-tunings with other settings are kept separately"
+    assert states_of(planned) == ["done"], "fine-tunings with other settings are kept separately"
     with pytest.raises(ConfigError, match=r"settings\.laptop\.steps: the run has scale=smoke, so this changes nothing"):
         tuning.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.laptop.steps=2"]), print)
 
@@ -104,23 +105,22 @@ def test_failures_of_tasks_are_recorded_and_only_missing_fine_tunings_are_made(p
     ],
 )
 def test_an_ensemble_without_scores_names_the_command_that_makes_them(planned, monkeypatch, split, error, says):
-    (item,) = planned
+    (item,) = planned.points
     monkeypatch.setattr(tuning, "find_run", lambda name: item.run)
     with pytest.raises(error, match=says):
         tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split=split, best=None, output=None)
 
 
 def test_a_fine_tuning_that_the_user_cannot_fix_is_repeated_only_on_request(planned, monkeypatch):
-    (item,) = planned
-    assert sweep.execute(planned, sweep.Options()).code == 0
+    (item,) = planned.points
+    assert train(planned).code == 0
     record_file(item.run.folder, "mnli", 0).unlink()
     with monkeypatch.context() as patch:
         patch.setattr("albert_lab.tasks.finetune.finetune", diverge)
         assert downstream.make(item.run, ["mnli"], print, lambda: False)
-    assert "the loss is nan" in sweep.execute(planned, sweep.Options()).failures[f"{item.run.name}, mnli, seed 0"]
-    again = planning.forget(planned, fresh=False, retry_failed=True)
-    assert sweep.execute(again, sweep.Options()).code == 0
-    assert item.state == "done"
+    assert "the loss is nan" in train(planned).failures[f"{item.run.name}, mnli, seed 0"]
+    assert train(reset(planned.updated(), retry_failed=True)).code == 0
+    assert states_of(planned) == ["done"]
 
 
 def diverge(*_, **__):
@@ -134,16 +134,16 @@ def wanted(tasks, seeds=None, overrides=(), *, is_random=False):
 def test_an_unknown_or_unfinished_run_is_not_fine_tuned(planned):
     with pytest.raises(ConfigError, match="neither a folder nor a run"):
         tuning.find_run("nowhere")
-    runs.create(planned[0].run)
-    with pytest.raises(ConfigError, match=f"did you mean {planned[0].run.name}"):
-        tuning.find_run(planned[0].run.name[:-3])
+    runs.create(planned.points[0].run)
+    with pytest.raises(ConfigError, match=f"did you mean {planned.points[0].run.name}"):
+        tuning.find_run(planned.points[0].run.name[:-3])
     with pytest.raises(ConfigError, match="is not finished"):
-        tuning.find_run(planned[0].run.name)
+        tuning.find_run(planned.points[0].run.name)
 
 
 def test_a_run_is_fine_tuned_by_one_process_at_a_time(planned, monkeypatch):
-    assert sweep.execute(planned, sweep.Options()).code == 0
-    run = planned[0].run
+    assert train(planned).code == 0
+    run = planned.points[0].run
     monkeypatch.setattr(tuning, "_finetune", lambda *_: [runs.is_locked(run.folder)])
     assert tuning.finetune_run(run.name, wanted(["mnli"]), print) == [True]
     assert not runs.is_locked(run.folder)

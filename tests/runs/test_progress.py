@@ -1,6 +1,6 @@
 import pytest
 
-from albert_lab.runs.progress import Place, RunProgress
+from albert_lab.runs.progress import Position, RunProgress
 
 
 class FakeClock:
@@ -23,16 +23,16 @@ def last(capfd) -> str:
 
 def test_the_time_left_is_that_of_the_run_with_its_fine_tunings_and_of_the_study(capfd):
     # Fine-tunings take half of a budget, later runs three budgets.
-    progress = RunProgress("sop", Place.read("2/4:0.5:3"), FakeClock())
+    progress = RunProgress("sop", Position.read("2/4:0.5:3"), FakeClock())
     progress.show(line(share=0.25, training_seconds=30))
     shown = last(capfd)
     assert shown.startswith("[2/4] sop:  25%  step 10  loss 2.500  MLM 12.5 %  1,000 tokens/s")
     assert shown.endswith("2:30 left, study 8:30"), "90 s of training, 60 s of fine-tuning, 360 s of later runs"
 
 
-@pytest.mark.parametrize("place", [None, "1/1:0.5:0"])
-def test_a_single_run_shows_only_its_own_time(capfd, place):
-    RunProgress("sop", Place.read(place), FakeClock()).show(line(share=0.5, training_seconds=30))
+@pytest.mark.parametrize("position", [None, "1/1:0.5:0"])
+def test_a_single_run_shows_only_its_own_time(capfd, position):
+    RunProgress("sop", Position.read(position), FakeClock()).show(line(share=0.5, training_seconds=30))
     shown = last(capfd)
     assert shown.startswith("sop: ")
     assert "study" not in shown
@@ -40,7 +40,7 @@ def test_a_single_run_shows_only_its_own_time(capfd, place):
 
 def test_fine_tunings_continue_the_bar_at_their_own_speed(capfd):
     clock = FakeClock()
-    progress = RunProgress("sop", Place.read("1/2:0.5:1"), clock)
+    progress = RunProgress("sop", Position.read("1/2:0.5:1"), clock)
     progress.show(line(share=1.0, training_seconds=100))
     clock.now = 20
     progress.show_finetuning("SST-2, seed 0", 0, 4)
@@ -52,7 +52,7 @@ def test_fine_tunings_continue_the_bar_at_their_own_speed(capfd):
 
 def test_a_run_that_was_trained_before_takes_the_speed_from_its_fine_tunings(capfd):
     clock = FakeClock()
-    progress = RunProgress("sop", Place.read("1/2:0.5:1"), clock)
+    progress = RunProgress("sop", Position.read("1/2:0.5:1"), clock)
     progress.show_finetuning("SST-2, seed 0", 0, 2)
     assert "left" not in last(capfd)
     clock.now = 30
@@ -62,7 +62,7 @@ def test_a_run_that_was_trained_before_takes_the_speed_from_its_fine_tunings(cap
 
 def test_plain_lines_are_printed_rarely_and_once_at_the_end(capfd):
     clock = FakeClock()
-    progress = RunProgress("sop", Place.read(None), clock)
+    progress = RunProgress("sop", Position.read(None), clock)
     for second in range(1, 21):
         clock.now = second
         progress.show(line(share=second / 20, training_seconds=second))

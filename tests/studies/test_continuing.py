@@ -1,13 +1,15 @@
 import pytest
 from command import here, own_signals
 from safetensors.numpy import load_file
-from toy import toy_overrides, write_corpus
+from toy import toy_overrides, train, write_corpus
 
 from albert_lab.errors import ConfigError
 from albert_lab.runs import cleaning, results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import continuing, dry_run, graph, planning, sweep
+from albert_lab.studies import execute, prices
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.plan import Plan, plan_study
+from albert_lab.studies.starts import continue_run
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +22,7 @@ def signals():
 def finished(corpus, own_home) -> runs.Run:
     """A run that ended under a budget of its own."""
     toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}})
-    run = planning.plan(toy, toy_overrides(corpus, "budget.value=2"), [])[0].run
+    run = plan_study(toy, toy_overrides(corpus, "budget.value=2"), []).points[0].run
     assert worker.main(runs.create(run)) == 0
     return run
 
@@ -33,16 +35,16 @@ def imported(run: runs.Run) -> runs.Run:
     return run
 
 
-def planned(run, corpus, *overrides):
+def planned(run, corpus, *overrides) -> Plan:
     given = [text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")]
-    return planning.plan(continuing.experiment(run.name, given), given, [])
+    return plan_study(continue_run(run.name, given), given, [])
 
 
 def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):
     before = load_file(max((imported(finished).folder / "checkpoint").glob("step-*")) / "model.safetensors")
-    (item,) = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9")
+    (item,) = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").points
     assert item.lineage[0] == finished
-    assert graph.needed([item.lineage]) == {item.run.name}
+    assert planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").to_pretrain == {item.run.name}
     assert worker.main(runs.create(item.run)) == 0
     record = results.read(item.run.folder)
     assert record is not None
@@ -54,7 +56,7 @@ def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corp
 
 
 def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, finished):
-    (item,) = planned(finished, corpus, "batch_size=2", "seed=3")
+    (item,) = planned(finished, corpus, "batch_size=2", "seed=3").points
     config = item.run.config
     assert (config.model, config.sharing, config.embedding_size) == (
         finished.config.model,
@@ -70,13 +72,13 @@ def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, f
 def test_a_run_is_continued_at_its_scale_unless_another_is_given(finished, corpus):
     for asked, scale in (([], "smoke"), (["scale=laptop"], "laptop")):
         overrides = [*asked, "corpus=files", f"corpus.path={corpus}"]
-        points = planning.plan(continuing.experiment(finished.name, overrides), [*overrides, "seed=0"], [])
-        assert [item.point.config.scale.name for item in points] == [scale]
+        plan = plan_study(continue_run(finished.name, overrides), [*overrides, "seed=0"], [])
+        assert [item.point.config.scale.name for item in plan.points] == [scale]
 
 
 def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
     other = write_corpus(tmp_path / "other", seed=5)
-    (item,) = planned(finished, other)
+    (item,) = planned(finished, other).points
     file = item.run.config.tokenizer.model_file
     assert file is not None
     assert item.run.config.tokenizer.vocab_size == finished.config.tokenizer.vocab_size
@@ -87,20 +89,20 @@ def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
 @pytest.mark.parametrize("override", ["embedding_size=8", "model.num_layers=4", "tokenizer.vocab_size=64"])
 def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, override):
     with pytest.raises(ConfigError, match=rf"{override.split('=')[0]} cannot be set: the weights of {finished.name}"):
-        continuing.experiment(finished.name, [override])
+        continue_run(finished.name, [override])
 
 
 def test_a_run_that_has_no_weights_yet_cannot_be_continued(corpus, own_home):
     with pytest.raises(ConfigError, match="is neither a folder nor a run"):
-        continuing.experiment("nothing", [])
+        continue_run("nothing", [])
 
 
-def test_an_unknown_run_that_an_experiment_continues_is_named_with_file_and_key(own_home):
+def test_an_unknown_run_that_an_experiment_continues_is_named_with_its_key(own_home):
     file = own_home / "own.yaml"
     file.write_text("{title: Own, source: none, grid: {dropout: [0]}, continues: nosuch}")
     done = here("run", str(file), "scale=smoke")
     assert done.returncode == 2
-    assert "own.yaml: continues=nosuch: nosuch is neither a folder nor a run in" in done.stderr
+    assert "continues=nosuch: nosuch is neither a folder nor a run in" in done.stderr
 
 
 def test_a_row_starts_from_one_run():
@@ -110,24 +112,24 @@ def test_a_row_starts_from_one_run():
         Experiment.model_validate(content | {"start_from": [link]})
 
 
-def test_a_fresh_start_remakes_the_new_run_but_not_the_one_it_continues(corpus, finished, monkeypatch):
-    items = planned(finished, corpus)
+def test_a_fresh_start_trains_the_new_run_again_but_not_the_one_it_continues(corpus, finished, monkeypatch):
+    plan = planned(finished, corpus)
     forgotten = []
     monkeypatch.setattr(states, "forget", lambda folder: forgotten.append(folder.name))
-    monkeypatch.setattr(sweep, "_launch", lambda *_: None)
-    sweep.execute(planning.forget(items, fresh=True, retry_failed=False), sweep.Options())
-    assert forgotten == [items[0].run.name]
+    monkeypatch.setattr(execute, "_launch", lambda *_: None)
+    train(execute.reset(plan, fresh=True))
+    assert forgotten == [plan.points[0].run.name]
 
 
 def test_cleaning_spares_the_weights_that_an_unfinished_run_starts_from(corpus, finished):
     weights = finished.folder / "checkpoint"
     assert weights in cleaning.garbage(cache=False, checkpoints=True)
-    runs.create(planned(finished, corpus)[0].run)
+    runs.create(planned(finished, corpus).points[0].run)
     assert weights not in cleaning.garbage(cache=False, checkpoints=True)
 
 
-def test_an_import_costs_nothing_to_make(corpus, finished):
-    costs = dry_run.costs(planned(imported(finished), corpus))
+def test_an_import_costs_nothing(corpus, finished):
+    costs = prices.costs(planned(imported(finished), corpus))
     assert [row["state"] for row in costs.rows] == ["imported", "missing"]
     assert "training time" not in costs.rows[0]
     assert costs.notes[0].startswith("1 run.")

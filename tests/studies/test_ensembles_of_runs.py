@@ -1,13 +1,14 @@
 import json
 
 import pytest
-from toy import toy_overrides
+from toy import toy_overrides, train
 from toy_tasks import toy_task
 
 from albert_lab.errors import MissingDataError
 from albert_lab.report import ensembles as section
-from albert_lab.studies import collect, ensembles, planning, sweep
+from albert_lab.studies import collect, ensembles
 from albert_lab.studies.experiment import Experiment, files, read
+from albert_lab.studies.plan import plan_study
 from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.records import output_folder, read_record
 from albert_lab.tasks.task import task_names
@@ -24,26 +25,24 @@ CONTENT = {
 
 
 @pytest.fixture
-def made(corpus, own_home, monkeypatch, runs_here):
-    """An experiment that asks for three fine-tunings, and its points, made."""
+def trained(corpus, own_home, monkeypatch, runs_here):
+    """The plan of an experiment that asks for three fine-tunings, trained."""
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     toy_task("mnli", own_home / "data")
     experiment = Experiment.model_validate(CONTENT)
-    planned = planning.plan(experiment, toy_overrides(corpus, "budget.value=1"))
-    planned = planning.with_available_tasks(planned)
-    assert sweep.execute(planned, sweep.Options()).code == 0
-    return experiment, planned
+    plan = plan_study(experiment, toy_overrides(corpus, "budget.value=1"))
+    assert train(plan).code == 0
+    return plan.updated()
 
 
-def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study(made, own_home):
-    experiment, planned = made
-    (item,) = planned
+def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study(trained):
+    (item,) = trained.points
     assert item.tasks == {"mnli": "mnli"}, "no data of QNLI, and no task replaces it"
     assert item.state == "done"
-    (run,) = collect.runs(planned, print)
+    (run,) = collect.runs(trained.points, print)
     seeds = [record.seed for record in run.columns[0].finetunings]
     assert seeds == [0, 1, 2], "the experiment's own fine-tuning seeds"
-    (line,) = collect.collect(experiment, planned, sweep.Outcome(), "a command", own_home / "report", print).ensembles
+    (line,) = collect.collect(trained, {}, "a command", print).ensembles
     records = [read_record(item.run.folder, "mnli", seed) for seed in (0, 1, 2)]
     singles = [record.best.main.value for record in records if record]
     assert line["single"] == sorted(singles)[1]
@@ -52,13 +51,13 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     scores = [load_scores(output_folder(item.run.folder, "mnli", seed) / "best.npz") for seed in best]
     assert all(len(each["ids"]) == line["n"] for each in scores)
 
-    text = "\n".join(section.sections(experiment, [line]))
+    text = "\n".join(section.sections(trained.experiment, [line]))
     assert "2 of 3" in text
     assert text.splitlines()[-1].endswith("91.3 |")
 
     (output_folder(item.run.folder, "mnli", best[0]) / "best.npz").unlink()
     with pytest.raises(MissingDataError, match=r"best\.npz does not exist"):
-        ensembles.table(planned, 2, print)
+        ensembles.table(trained.points, 2, print)
 
 
 def test_every_task_that_a_table_ensembles_can_be_reported(corpus, own_home, monkeypatch, runs_here):
@@ -69,9 +68,9 @@ def test_every_task_that_a_table_ensembles_can_be_reported(corpus, own_home, mon
         toy_task(task, own_home / "data")
     content = CONTENT | {"columns": tasks, "finetuning_seeds": ["0"]}
     experiment = Experiment.model_validate(content)
-    planned = planning.with_available_tasks(planning.plan(experiment, toy_overrides(corpus, "budget.value=1")))
-    assert sweep.execute(planned, sweep.Options()).code == 0
-    lines = ensembles.table(planned, 2, print)
+    plan = plan_study(experiment, toy_overrides(corpus, "budget.value=1"))
+    assert train(plan).code == 0
+    lines = ensembles.table(plan.points, 2, print)
     assert [line["task"] for line in lines] == tasks
     for line in lines:
         single, together = json.loads(line["single_scores"]), json.loads(line["ensemble_scores"])

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
-from albert_lab.studies import experiment, graph
+from albert_lab.studies import experiment, starts
 from albert_lab.studies import points as grid_points
 from albert_lab.studies.experiment import Experiment
 
@@ -28,7 +28,7 @@ def test_every_packaged_experiment_expands_at_every_scale(file, scale):
     found = experiment.read(file)
     points = points_of(file.stem, scale)
     assert len(points) == len({tuple(point.row.items()) for point in points})
-    assert graph.lineage(points[-1])[-1][0] == points[-1]
+    assert starts.lineage(points[-1])[-1][0] == points[-1]
     if found.paper is None:  # a figure
         return
     paper_rows = [tuple(row[axis] for axis in found.axes) for row in found.paper.rows]
@@ -42,7 +42,7 @@ def run_of(name: str, scale: str, *overrides: str, **row: str) -> str:
     """Name of the run that fills a row."""
     points = points_of(name, scale, *overrides)
     (point,) = (point for point in points if row.items() <= {k.split(".")[-1]: v for k, v in point.row.items()}.items())
-    return graph.lineage(point)[-1][1].name
+    return starts.lineage(point)[-1][1].name
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "overnight", "gpu", "paper"])
@@ -209,19 +209,19 @@ def test_embedding_sizes_are_those_that_the_scale_names_and_the_hidden_size():
 def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
     table = experiment.named("embedding-size")
     (point, *_) = grid_points.points(table, ["scale=smoke", "sharing=all-shared"])
-    assert point.words == "sharing=all-shared embedding_size=4 (paper: 64)"
+    assert point.label == "sharing=all-shared embedding_size=4 (paper: 64)"
     assert point.as_columns()["embedding_size"] == "4"
     assert point.as_columns()["paper_embedding_size"] == "64"
     (given,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
-    assert given.words == "sharing=all-shared embedding_size=64"
+    assert given.label == "sharing=all-shared embedding_size=64"
     (same,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=4"])
     assert same == point, "a given value fills the row that has this value at this scale"
     (deep,) = points_of("depth", "laptop", "model.num_layers=6")
     assert deep.row["model.num_layers"] == "24", "six layers replace the paper's 24 here, not its six"
     several = points_of("depth", "laptop", "model.num_layers=3,6")
     assert [each.row["model.num_layers"] for each in several] == ["6", "24"]
-    assert [each.words for each in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
-    assert points_of("model-sizes", "smoke", "model=BERT-base")[0].words == "model=BERT-base"
+    assert [each.label for each in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
+    assert points_of("model-sizes", "smoke", "model=BERT-base")[0].label == "model=BERT-base"
 
 
 @pytest.mark.parametrize("layers", ["1,2,3,4,6", "6,4,3,2,1"])
@@ -240,7 +240,7 @@ def test_values_that_are_equal_though_written_differently_are_refused():
 
 def test_a_number_that_is_written_differently_is_the_row_of_the_table():
     table = toy(grid={"dropout": ["0", "0.1"]})
-    assert [point.words for point in grid_points.points(table, ["scale=smoke", "seed=0", "dropout=0.0,0.10"])] == [
+    assert [point.label for point in grid_points.points(table, ["scale=smoke", "seed=0", "dropout=0.0,0.10"])] == [
         "dropout=0",
         "dropout=0.1",
     ]

@@ -5,11 +5,12 @@ from command import here
 from toy import toy_overrides
 
 from albert_lab import paths
-from albert_lab.cost.parameters import count_parameters
+from albert_lab.cost.counts import count_parameters
+from albert_lab.cost.rates import Rates
 from albert_lab.errors import ConfigError
 from albert_lab.studies import ladder, ladder_cost
 from albert_lab.studies.experiment import named
-from albert_lab.studies.rates import Rates
+from albert_lab.studies.prices import cost_of
 
 
 def toy_file(tmp_path, **more):
@@ -20,7 +21,7 @@ def toy_file(tmp_path, **more):
 
 
 def planned(corpus, found, *overrides, experiment="sop-vs-nsp"):
-    return ladder.plan(named(experiment), found, toy_overrides(corpus, *overrides), [])
+    return ladder.plan_rungs(named(experiment), found, toy_overrides(corpus, *overrides), [])
 
 
 @pytest.mark.parametrize("name", ladder.known())
@@ -95,7 +96,7 @@ def test_seeds_of_the_users_own_are_a_single_look(corpus):
 def test_hours_take_the_lower_rungs_first(corpus):
     rungs = planned(corpus, ladder.read("smoke"), "seed=0,1,2")
     known = Rates("rtx4090")
-    each = {rung.name: ladder_cost.seconds_of(rung.of_seed(0), known) for rung in rungs}
+    each = {rung.name: cost_of(rung.of_seed(0), known).all_seconds for rung in rungs}
     hours = 1.001 * (3 * each["h24"] + 3 * each["h36"] + each["h48"]) / 3600
     chosen = {rung.name: rung.seeds for rung in ladder_cost.within(rungs, hours, 1, known)}
     assert chosen == {"h24": [0, 1, 2], "h36": [0, 1, 2], "h48": [0]}

@@ -36,7 +36,7 @@ def test_experiments_come_in_the_papers_order_and_figures_last():
 
 def test_an_override_that_a_table_refuses_is_reported_with_its_name_before_any_run(own_home):
     with pytest.raises(ConfigError, match="model-sizes: sharing=groups: the rows of the table set this key"):
-        paper.plan(["scale=smoke", "sharing=groups"], [])
+        paper.plan_paper(["scale=smoke", "sharing=groups"], [])
     assert not list(own_home.iterdir())
 
 
@@ -70,7 +70,7 @@ def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
         command(overrides, tasks="none")
     assert ended.value.exit_code == 3
     out, err = capsys.readouterr()
-    assert "1 run: 1 finished before, 0 to make" in err, "the second table's run is the first's"
+    assert "1 run: 1 finished before, 0 to train" in err, "the second table's run is the first's"
     assert "broken" in out
     reports = own_home / "reports"
     page = (reports / "README.md").read_text()

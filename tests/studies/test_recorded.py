@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 from records import toy_column, toy_curve_point, toy_finetuning, toy_record
-from toy import toy_overrides
+from toy import states_of, toy_overrides, train
 from toy_tasks import toy_task
 
 from albert_lab import paths
@@ -13,11 +13,12 @@ from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import reported, results, states
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.run import create
-from albert_lab.studies import planning, recorded, study, sweep
+from albert_lab.studies import recorded, study
 from albert_lab.studies.collect import collect, runs, study_points
-from albert_lab.studies.dry_run import costs, finetuning_seconds
+from albert_lab.studies.execute import reset
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.rates import Rates
+from albert_lab.studies.plan import Plan, look_again, plan_study
+from albert_lab.studies.prices import costs, finetuning_flops
 from albert_lab.studies.study import Study
 from albert_lab.tasks.records import FOLDER as FINETUNINGS
 from albert_lab.tasks.records import identity_of, write_record
@@ -31,74 +32,78 @@ def toy(grid, **content) -> Experiment:
     return Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": grid} | content)
 
 
-def planned(experiment, corpus, *overrides, tasks=()):
-    return planning.plan(experiment, toy_overrides(corpus, "budget.value=2", *overrides), list(tasks))
+def planned(experiment, corpus, *overrides, tasks=()) -> Plan:
+    return plan_study(experiment, toy_overrides(corpus, "budget.value=2", *overrides), list(tasks))
 
 
-def written(experiment, items) -> dict[str, str]:
+def report_folder(experiment, corpus):
+    return planned(experiment, corpus).report_folder
+
+
+def written(plan: Plan) -> dict[str, str]:
     """The files of the report on finished runs."""
-    assert sweep.execute(items, sweep.Options()).code == 0
-    folder = paths.reports() / planning.report_place(items[0].point.config) / experiment.name
-    study = collect(experiment, items, sweep.Outcome(), "albert-lab toy", folder, lambda _line: None)
-    report.write(folder, analyse(study))
-    return {file.name: file.read_text() for file in folder.rglob("*.*") if file.suffix in (".csv", ".md", ".json")}
+    assert train(plan).code == 0
+    study = collect(plan.updated(), {}, "albert-lab toy", lambda _line: None)
+    report.write(plan.report_folder, analyse(study))
+    files = plan.report_folder.rglob("*.*")
+    return {file.name: file.read_text() for file in files if file.suffix in (".csv", ".md", ".json")}
 
 
 def test_runs_recorded_in_a_report_count_as_finished_and_give_the_same_report(corpus, own_home, runs_here, capfd):
     experiment = toy(ROWS, figures=["learning-curves", "layer-similarity"])
-    before = written(experiment, planned(experiment, corpus))
+    before = written(planned(experiment, corpus))
     shutil.rmtree(paths.runs())
-    items = planned(experiment, corpus)
-    assert [item.state for item in items] == ["recorded"] * 2
-    assert written(experiment, items) == before
+    plan = planned(experiment, corpus)
+    assert states_of(plan) == ["recorded"] * 2
+    assert written(plan) == before
     assert not paths.runs().exists()
-    assert "2 finished before, 0 to make" in capfd.readouterr().err
+    assert "2 finished before, 0 to train" in capfd.readouterr().err
 
 
-def test_another_seed_of_recorded_runs_is_made(corpus, own_home, runs_here):
+def test_another_seed_of_recorded_runs_is_trained(corpus, own_home, runs_here):
     experiment = toy(ROWS)
-    before = written(experiment, planned(experiment, corpus, "seed=0"))
+    before = written(planned(experiment, corpus, "seed=0"))
     shutil.rmtree(paths.runs())
-    items = planned(experiment, corpus, "seed=0,1")
-    assert [item.state for item in items] == ["recorded", "missing"] * 2
-    after = written(experiment, items)
-    assert {item.point.config.seed for item in items if item.run.folder.exists()} == {1}
+    plan = planned(experiment, corpus, "seed=0,1")
+    assert states_of(plan) == ["recorded", "missing"] * 2
+    after = written(plan)
+    assert {item.point.config.seed for item in plan.points if item.run.folder.exists()} == {1}
     old, new = (set(files["results.csv"].splitlines()) for files in (before, after))
     assert old < new
     assert len(new) == 5
 
 
-def test_a_fresh_start_remakes_recorded_runs(corpus, own_home, runs_here):
+def test_a_fresh_start_trains_recorded_runs_again(corpus, own_home, runs_here):
     experiment = toy(ROWS)
-    written(experiment, planned(experiment, corpus))
+    written(planned(experiment, corpus))
     shutil.rmtree(paths.runs())
-    items = planned(experiment, corpus)
-    assert sweep.execute(planning.forget(items, fresh=True, retry_failed=False), sweep.Options()).code == 0
-    assert [item.state for item in items] == ["done"] * 2
+    plan = reset(planned(experiment, corpus), fresh=True)
+    assert train(plan).code == 0
+    assert states_of(plan) == ["done"] * 2
 
 
 def test_numbers_that_are_only_in_a_report_survive_its_replacement(corpus, own_home, runs_here):
     experiment = toy(ROWS)
-    before = written(experiment, planned(experiment, corpus))
-    folder = paths.reports() / planning.report_place(planned(experiment, corpus)[0].point.config) / experiment.name
+    before = written(planned(experiment, corpus))
+    folder = report_folder(experiment, corpus)
 
-    def said_before_a_report_of(items) -> list[str]:
+    def said_before_a_report_of(points) -> list[str]:
         said: list[str] = []
-        recorded.set_aside(folder, list(runs(items, said.append)), said.append)
+        recorded.set_aside(folder, list(runs(points, said.append)), said.append)
         return said
 
-    (line,) = said_before_a_report_of(planned(experiment, corpus)[:1])
+    (line,) = said_before_a_report_of(planned(experiment, corpus).points[:1])
     assert line == f"the report replaces one with 1 other run, still in {paths.runs()}"
     assert not folder.with_name("toy-before-1").exists()
     shutil.rmtree(paths.runs())
-    items = planned(experiment, corpus)
-    assert not said_before_a_report_of(items), "the new report has the numbers"
+    points = planned(experiment, corpus).points
+    assert not said_before_a_report_of(points), "the new report has the numbers"
     copy = folder.with_name("toy-before-1")
-    (line,) = said_before_a_report_of(items[:1])
+    (line,) = said_before_a_report_of(points[:1])
     assert line == f"1 run of the previous report has numbers that exist nowhere else: the report is kept as {copy}"
     assert {file.name: file.read_text() for file in copy.rglob("*.*") if file.name in before} == before
     shutil.rmtree(folder)
-    assert [item.state for item in planned(experiment, corpus)] == ["recorded"] * 2
+    assert states_of(planned(experiment, corpus)) == ["recorded"] * 2
 
 
 def test_fine_tunings_that_are_only_in_a_report_survive_its_replacement(own_home, monkeypatch):
@@ -127,27 +132,27 @@ def fail(folder):
 
 def test_a_recorded_run_whose_folder_failed_here_is_no_failure(corpus, own_home, runs_here):
     experiment = toy(ROWS)
-    written(experiment, planned(experiment, corpus))
+    written(planned(experiment, corpus))
     shutil.rmtree(paths.runs())
-    items = planned(experiment, corpus)
-    fail(items[0].run.folder)
-    outcome = sweep.execute(items, sweep.Options())
+    plan = planned(experiment, corpus)
+    fail(plan.points[0].run.folder)
+    outcome = train(plan)
     assert (outcome.code, outcome.failures) == (0, {})
-    assert [item.state for item in items] == ["recorded"] * 2
-    found = study_points(items, outcome, "albert-lab toy")
+    assert states_of(plan) == ["recorded"] * 2
+    found = study_points(plan.updated(), outcome.failures, "albert-lab toy")
     assert [(point.state, point.failed_tasks) for point in found] == [("done", "")] * 2
 
 
 def test_a_recorded_child_does_not_need_its_failed_parent(corpus, own_home, runs_here):
     experiment = toy({"model.num_layers": ["1", "2"]}, start_from=[CHAIN])
-    written(experiment, planned(experiment, corpus))
+    written(planned(experiment, corpus))
     shutil.rmtree(paths.runs())
     for file in paths.reports().rglob("runs/*L1*.json"):
         file.unlink()
-    (child,) = planned(experiment, corpus, "model.num_layers=2")
-    fail(child.ancestors[0].run.folder)
-    outcome = sweep.execute([child], sweep.Options())
-    assert (outcome.code, outcome.failures, child.state) == (0, {}, "recorded")
+    plan = planned(experiment, corpus, "model.num_layers=2")
+    fail(plan.points[0].ancestors[0].run.folder)
+    outcome = train(plan)
+    assert (outcome.code, outcome.failures, states_of(plan)) == (0, {}, ["recorded"])
 
 
 def test_a_finished_run_without_its_fine_tunings_says_which_are_missing(
@@ -156,47 +161,45 @@ def test_a_finished_run_without_its_fine_tunings_says_which_are_missing(
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
     toy_task("sst2", tmp_path / "tasks")
     experiment = toy({"dropout": ["0"]})
-    assert sweep.execute(planned(experiment, corpus), sweep.Options()).code == 0
-    items = planned(experiment, corpus, tasks=["sst2"])
-    (point,) = study_points(items, sweep.Outcome(), "albert-lab toy")
-    assert point.failed_tasks == "sst2, seed 0: not made"
+    assert train(planned(experiment, corpus)).code == 0
+    (point,) = study_points(planned(experiment, corpus, tasks=["sst2"]), {}, "albert-lab toy")
+    assert point.failed_tasks == "sst2, seed 0: not trained"
 
 
 def test_a_dry_run_prices_no_pre_training_of_runs_that_only_lack_fine_tunings(corpus, own_home, tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
     toy_task("sst2", tmp_path / "tasks")
-    (item,) = planning.plan(toy({"dropout": ["0"]}), toy_overrides(corpus, "budget.value=1000000"), ["sst2"])
-    nothing = "To make: 0 s of training"
-    assert nothing not in costs([item]).notes[0]
-    results.write(create(item.run), toy_record(name=item.run.name))
-    assert item.state == "stopped"
-    found = costs([item])
+    plan = plan_study(toy({"dropout": ["0"]}), toy_overrides(corpus, "budget.value=1000000"), ["sst2"])
+    nothing = "To train: 0 s, one after another"
+    assert nothing not in costs(plan).notes[0]
+    run = plan.points[0].run
+    results.write(create(run), toy_record(name=run.name))
+    assert states_of(plan) == ["stopped"]
+    found = costs(plan.updated())
     assert nothing in found.notes[0]
-    assert found.notes[1].startswith("Fine-tuning: 1 to make")
+    assert found.notes[1].startswith("Fine-tunings to train: 1,")
 
 
 def test_ensembles_of_recorded_runs_come_from_the_published_report(corpus, own_home, runs_here, monkeypatch, tmp_path):
     experiment = toy(ROWS, ensemble={"members": 2})
-    written(experiment, planned(experiment, corpus))
+    written(planned(experiment, corpus))
     monkeypatch.setattr(paths, "published", lambda: tmp_path / "published")
-    place = planning.report_place(planned(experiment, corpus)[0].point.config)
-    published = paths.published() / place / experiment.name
-    shutil.copytree(paths.reports() / place / experiment.name, published)
+    folder = report_folder(experiment, corpus)
+    published = paths.published() / folder.parent.name / folder.name
+    shutil.copytree(folder, published)
     found = study.read(published)
     line = {"task": "sst2", "title": "SST-2", "run": found.runs[0].name}
     of_another_row = line | {"task": "mnli", "run": "not-in-this-table"}
     study.write(published, Study(found.experiment, found.points, found.runs, [line, of_another_row]))
     shutil.rmtree(paths.runs())
     shutil.rmtree(paths.reports())
-    items = planned(experiment, corpus)
-    folder = paths.reports() / place / experiment.name
-    assert collect(experiment, items, sweep.Outcome(), "albert-lab toy", folder, print).ensembles == [line]
+    assert collect(planned(experiment, corpus), {}, "albert-lab toy", print).ensembles == [line]
 
 
-def test_a_run_without_a_requested_fine_tuning_is_made(corpus, own_home, tmp_path, monkeypatch):
+def test_a_run_without_a_requested_fine_tuning_is_trained(corpus, own_home, tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
     toy_task("sst2", tmp_path / "tasks")
-    (item,) = planned(toy({"dropout": ["0"]}), corpus, tasks=["sst2"])
+    (item,) = planned(toy({"dropout": ["0"]}), corpus, tasks=["sst2"]).points
     ((task, seed),) = downstream.wanted(item.run.config, ["sst2"])
     tuned = toy_finetuning(item.run.name, "sst2", 60.0)
     of_others = ReportedRun(record=toy_record(name=item.run.name), columns=(toy_column("sst2", tuned),))
@@ -208,19 +211,18 @@ def test_a_run_without_a_requested_fine_tuning_is_made(corpus, own_home, tmp_pat
     found = recorded.complete([as_asked], item.run, item.tasks)
     assert found is not None
     assert found.identities == {identity}
-    known = Rates("cpu")
-    assert list(finetuning_seconds([item], known)) == [(item.run.name, task.name, seed)]
-    assert finetuning_seconds([replace(item, records=(as_asked,))], known) == {}
+    assert list(finetuning_flops(item)) == [(task.name, seed)]
+    assert finetuning_flops(look_again(replace(item, records=(as_asked,)))) == {}
 
 
-def test_a_parent_that_is_only_recorded_is_made_again_for_its_child(corpus, own_home, runs_here):
+def test_a_parent_that_is_only_recorded_is_trained_again_for_its_child(corpus, own_home, runs_here):
     experiment = toy({"model.num_layers": ["1", "2"]}, start_from=[CHAIN])
-    written(experiment, planned(experiment, corpus, "model.num_layers=1"))
+    written(planned(experiment, corpus, "model.num_layers=1"))
     shutil.rmtree(paths.runs())
-    parent, child = planned(experiment, corpus)
-    assert (parent.state, child.state) == ("recorded", "missing")
-    assert sweep.execute([parent, child], sweep.Options()).code == 0
-    assert (states.state(parent.run.folder), states.state(child.run.folder)) == ("done", "done")
+    plan = planned(experiment, corpus)
+    assert states_of(plan) == ["recorded", "missing"]
+    assert train(plan).code == 0
+    assert [states.state(item.run.folder) for item in plan.points] == ["done", "done"]
 
 
 def put(report, run):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from albert_lab.config.compose import load
-from albert_lab.cost.parameters import estimate_training_memory
+from albert_lab.cost.counts import estimate_training_memory
 from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import muon

@@ -1,75 +1,67 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from command import here
 from records import toy_record
-from toy import toy_overrides
+from toy import toy_overrides, toy_plan
 
-from albert_lab.cli import making
+from albert_lab.cli import train
 from albert_lab.runs import results
-from albert_lab.studies import experiment, planning
+from albert_lab.studies import experiment
+from albert_lab.studies.execute import Options
+from albert_lab.studies.plan import plan_study
 from albert_lab.studies.seed_plan import SeedPlan
 
 PLAN = SeedPlan(seeds=tuple(range(8)), looks=(3, 5, 8))
 
 
 @pytest.fixture
-def seen(monkeypatch, tmp_path):
-    """The looks that a command makes, and how many claims are open after each."""
+def seen(monkeypatch, corpus, own_home):
+    """The looks that a command trains, and how many claims are open after each."""
     found = SimpleNamespace(looks=[], open=[], start=1, code=0, is_done=True)
+    found.plan = replace(toy_plan(corpus), seed_plan=PLAN)
 
-    def make_look(_experiment, planned, *_others):
-        found.looks.append(planned)
+    def train_look(plan, look, _options):
+        found.looks.append(PLAN.looks[look - 1])
         verdicts = [SimpleNamespace(is_open=True)] * found.open.pop(0)
-        return found.code, SimpleNamespace(verdicts=verdicts) if found.is_done else None
+        return found.code, plan, SimpleNamespace(verdicts=verdicts) if found.is_done else None
 
-    monkeypatch.setattr(making, "_make_look", make_look)
+    monkeypatch.setattr(train, "_train_look", train_look)
     monkeypatch.setattr("albert_lab.studies.study.announce", lambda _folder, _points, plan: (plan, found.start))
-    monkeypatch.setattr("albert_lab.studies.collect.study_points", lambda *_: None)
-    for name in ("with_available_tasks", "with_known_tasks"):
-        monkeypatch.setattr(f"albert_lab.studies.planning.{name}", lambda planned: planned)
-    monkeypatch.setattr("albert_lab.studies.planning.report_place", lambda _config: "smoke-sotu")
-    monkeypatch.setattr("albert_lab.studies.planning.at_look", lambda _planned, plan, look: plan.looks[look - 1])
-    monkeypatch.setattr("albert_lab.paths.reports", lambda: tmp_path)
     return found
 
 
-def make(most=None):
-    point = SimpleNamespace(point=SimpleNamespace(config=None))
-    options = SimpleNamespace(prepares_here=True)
-    return making.make(SimpleNamespace(name="toy"), [point], options, PLAN, most)  # pyright: ignore[reportArgumentType]
-
-
-def test_a_study_ends_at_the_look_where_no_claim_is_open(seen, tmp_path):
+def test_a_study_ends_at_the_look_where_no_claim_is_open(seen):
     seen.open = [2, 0]
-    code, folder, found = make()
-    assert (code, folder) == (0, tmp_path / "smoke-sotu" / "toy")
+    code, found = train.train_study(seen.plan, Options())
+    assert code == 0
     assert found is not None
     assert seen.looks == [3, 5]
 
 
 def test_a_study_ends_at_its_last_look_whatever_is_open(seen):
     seen.open = [1, 1, 1]
-    make()
+    train.train_study(seen.plan, Options())
     assert seen.looks == [3, 5, 8]
 
 
 def test_looks_ends_a_study_earlier(seen):
     seen.open = [1]
-    make(most=1)
+    train.train_study(seen.plan, Options(), most=1)
     assert seen.looks == [3]
 
 
 def test_a_study_does_not_go_back_to_an_earlier_look(seen):
     seen.start, seen.open = 2, [1]
-    make(most=1)
+    train.train_study(seen.plan, Options(), most=1)
     assert seen.looks == [5]
 
 
 @pytest.mark.parametrize(("code", "is_done"), [(3, True), (130, True), (0, False)])
 def test_a_look_that_failed_or_was_left_is_the_last(seen, code, is_done):
     seen.code, seen.is_done, seen.open = code, is_done, [1]
-    assert make()[0] == code
+    assert train.train_study(seen.plan, Options())[0] == code
     assert seen.looks == [3]
 
 
@@ -84,7 +76,8 @@ def test_a_command_adds_seeds_while_they_can_decide_a_claim_and_says_at_which_lo
     )
     overrides = toy_overrides(corpus, "scale.seeds=[0,1,2,3,4]", "scale.looks=[3,5]")
     accuracies = [33.2, 36.0, 40.0, 39.0, 37.0]
-    for planned, mlm in zip(planning.plan(experiment.read(file), overrides), accuracies, strict=True):
+    plan = plan_study(experiment.read(file), overrides)
+    for planned, mlm in zip(plan.points, accuracies, strict=True):
         planned.run.folder.mkdir(parents=True)
         results.write(planned.run.folder, toy_record(planned.run.config, name=planned.run.name, mlm=mlm))
     command = ["run", str(file), *overrides]

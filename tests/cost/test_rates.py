@@ -1,14 +1,16 @@
 import numpy as np
 import pytest
+from gpu.shares import with_share
 from omegaconf import OmegaConf
 from records import toy_record
 
 from albert_lab.config.compose import load
-from albert_lab.cost import devices, estimate
+from albert_lab.cost import rates
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
-from albert_lab.studies import dry_run, rates
+from albert_lab.runs.speeds import choose_rates
+from albert_lab.studies.prices import price
 
 
 def keep(record, name, speed, **provenance):
@@ -23,7 +25,7 @@ def test_a_rate_is_that_of_the_fastest_run_of_similar_size_with_padding(own_home
     record = toy_record()
     for name, speed in (("busy", 10.0), ("idle", 30.0), ("busy-again", 20.0)):
         keep(record, name, speed)
-    found = rates.choose("cpu", record.config)
+    found = choose_rates("cpu", record.config)
     padding = record.data.padding_share
     assert found.of(record.config) == pytest.approx(30.0 * record.train_flops_per_token / (1 - padding))
     assert found.fill(record.config) == 1 - padding
@@ -36,57 +38,57 @@ def test_a_record_of_an_earlier_version_is_skipped(own_home):
         keep(record, name, 10.0)
     file = runs.paths.runs() / "of-an-earlier-version" / results.RECORD
     file.write_text(file.read_text().replace('"seed"', '"sed"'))
-    assert [found.name for found in rates.choose("cpu", record.config).records] == ["readable"]
+    assert len(choose_rates("cpu", record.config).speeds) == 1
 
 
 def test_without_a_record_a_rate_comes_from_the_fastest_product_not_from_the_mean(own_home, monkeypatch):
     times = iter([0.0, 0.0, 1e-3, 1e-3, 1e-3 + 1e-5, 2e-3, 4e-3, 1.0])
-    monkeypatch.setattr(estimate.time, "perf_counter", lambda: next(times))
+    monkeypatch.setattr(rates.time, "perf_counter", lambda: next(times))
     monkeypatch.setattr(np, "matmul", lambda *_, **__: None)
     config = load(["scale=smoke"])
-    found = rates.choose("cpu", config)
-    assert found.of(config) == pytest.approx(2 * estimate.MATRIX_SIZE**3 / 1e-5 * estimate.MEASURED_UTILISATION)
-    assert "no run was made here yet" in found.source([config])
+    found = choose_rates("cpu", config)
+    assert found.of(config) == pytest.approx(2 * rates.MATRIX_SIZE**3 / 1e-5 * rates.MEASURED_UTILISATION)
+    assert "no run was trained here yet" in found.source([config])
 
 
 def test_a_gpu_is_priced_by_its_peak_until_a_run_on_one_is_recorded(own_home):
     record = toy_record()
     keep(record, "on-a-cpu", 1e9)
     config = load(["scale=gpu"])
-    assert rates.choose("h100", config).of(config) == pytest.approx(0.3 * 989e12)
-    assert rates.choose("h100", load(["scale=gpu", "machine.precision=fp32"])).of(
+    assert choose_rates("h100", config).of(config) == pytest.approx(0.3 * 989e12)
+    assert choose_rates("h100", load(["scale=gpu", "machine.precision=fp32"])).of(
         load(["scale=gpu", "machine.precision=fp32"])
     ) == pytest.approx(0.5 * 67e12)
     made = {"device": "cuda", "devices": ("NVIDIA H100 80GB HBM3",), "precision": "bf16"}
     keep(record.model_copy(update={"config": config}), "on-an-h100", 1e6, **made)
     speed = 1e6 * record.train_flops_per_token / (1 - record.data.padding_share)
-    assert rates.choose("h100", config).of(config) == pytest.approx(speed)
-    assert rates.choose("a100", config).of(config) == pytest.approx(0.3 * 312e12)
+    assert choose_rates("h100", config).of(config) == pytest.approx(speed)
+    assert choose_rates("a100", config).of(config) == pytest.approx(0.3 * 312e12)
 
 
 def test_a_measured_share_of_the_peak_replaces_the_assumed_one(own_home, monkeypatch):
     config = load(["scale=gpu"])
-    text = devices.with_share(devices.FILE.read_text(), "h100", "bf16", 0.2109)
-    changed = devices._Table.model_validate(OmegaConf.to_container(OmegaConf.create(text)))
-    monkeypatch.setattr(devices, "table", lambda: changed)
-    found = rates.choose("h100", config)
+    text = with_share(rates.DEVICES.read_text(), "h100", "bf16", 0.2109)
+    changed = rates._Devices.model_validate(OmegaConf.to_container(OmegaConf.create(text)))
+    monkeypatch.setattr(rates, "devices", lambda: changed)
+    found = choose_rates("h100", config)
     assert found.of(config) == pytest.approx(0.211 * 989e12)
     assert "21% of its peak of 989 TFLOP/s in bf16, measured at scale=gpu" in found.source([config])
-    again = OmegaConf.create(devices.with_share(text, "h100", "fp32", 0.5))
+    again = OmegaConf.create(with_share(text, "h100", "fp32", 0.5))
     assert again.devices.h100.measured == {"bf16": 0.211, "fp32": 0.5}
 
 
 def test_gpus_without_bf16_are_priced_in_fp16(own_home):
     config = load(["scale=gpu"])
-    assert rates.choose("t4", config).of(config) == pytest.approx(0.3 * 65e12)
-    assert rates.choose("t4", config).there(config).machine.precision == "fp16"
+    assert choose_rates("t4", config).of(config) == pytest.approx(0.3 * 65e12)
+    assert choose_rates("t4", config).there(config).machine.precision == "fp16"
 
 
 def test_cuda_without_a_gpu_here_is_priced_on_a_stated_one(own_home, monkeypatch):
-    monkeypatch.setattr(devices.machine, "gpu_model", lambda: None)
+    monkeypatch.setattr(rates.machine, "gpu_model", lambda: None)
     config = load(["scale=gpu", "machine.device=cuda"])
-    found = rates.choose(None, config)
-    assert found.device == devices.table().default
+    found = choose_rates(None, config)
+    assert found.device == rates.devices().default
     assert "no GPU is here; --on names another one" in found.source([config])
 
 
@@ -96,36 +98,36 @@ def test_cuda_without_a_gpu_here_is_priced_on_a_stated_one(own_home, monkeypatch
 )
 def test_an_unknown_device_or_one_that_contradicts_the_run_is_refused(own_home, on, device, words):
     with pytest.raises(ConfigError, match=words):
-        rates.choose(on, load(["scale=smoke", f"machine.device={device}"]))
+        choose_rates(on, load(["scale=smoke", f"machine.device={device}"]))
 
 
 def test_padding_counts_in_time_but_not_in_flops():
     config = load(["scale=smoke"])
-    full, half = (estimate.price(config, 1e9, fill=fill) for fill in (1.0, 0.5))
+    full, half = (rates.price(config, 1e9, fill=fill) for fill in (1.0, 0.5))
     assert half.seconds == pytest.approx(full.seconds)
     assert half.flops == pytest.approx(full.flops / 2)
     tokens = load(["scale=smoke", "budget=tokens"])
-    full, half = (estimate.price(tokens, 1e9, fill=fill) for fill in (1.0, 0.5))
+    full, half = (rates.price(tokens, 1e9, fill=fill) for fill in (1.0, 0.5))
     assert half.seconds == pytest.approx(2 * full.seconds)
     assert half.flops == pytest.approx(full.flops)
 
 
 def test_auto_resolves_to_the_micro_batch_that_fits_the_priced_device(own_home):
     config = load(["scale=paper", "model=xxlarge"])
-    assert rates.choose("h100", config).there(config).machine.micro_batch_size == 64
-    assert rates.choose("rtx4090", config).there(config).machine.micro_batch_size == 16
+    assert choose_rates("h100", config).there(config).machine.micro_batch_size == 64
+    assert choose_rates("rtx4090", config).there(config).machine.micro_batch_size == 16
 
 
 def test_several_gpus_divide_the_time_of_a_run(own_home, corpus):
     from toy import toy_overrides
 
-    from albert_lab.studies import experiment, planning
+    from albert_lab.studies.experiment import from_overrides
+    from albert_lab.studies.plan import plan_study
 
     rest = [text for text in toy_overrides(corpus) if not text.startswith("machine")]
     seconds = []
     for number in (1, 2):
         words = [*rest, f"machine.processes={number}", "seed=0"]
-        made = experiment.from_overrides(words)
-        planned = planning.plan(made[0], made[1], [])
-        seconds.append(dry_run.price(planned[0], rates.choose("h100", planned[0].point.config)).seconds)
+        plan = plan_study(*from_overrides(words), [])
+        seconds.append(price(plan.points[0], choose_rates("h100", plan.config)).seconds)
     assert seconds[0] == pytest.approx(2 * seconds[1])

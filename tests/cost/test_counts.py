@@ -14,18 +14,18 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from albert_lab import paths
 from albert_lab.config import compose as config
-from albert_lab.cost import parameters
+from albert_lab.cost import counts
 from albert_lab.model.heads import PretrainingModel
 
-ROWS = parameters.paper_rows()
+ROWS = counts.paper_rows()
 SHARINGS = sorted(file.stem for file in paths.CONF.glob("sharing/*.yaml"))
 SMALL = ["scale=smoke", "model.num_layers=4", "batch_size=4", "machine.precision=fp32"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.label)
 def test_a_row_of_the_paper_is_counted_exactly(row):
-    counts = parameters.count_parameters(config.load(row.overrides))
-    assert (counts.encoder, counts.with_pooler, counts.total) == (row.encoder, row.with_pooler, row.total)
+    found = counts.count_parameters(config.load(row.overrides))
+    assert (found.encoder, found.with_pooler, found.total) == (row.encoder, row.with_pooler, row.total)
 
 
 def test_the_footnote_explains_how_the_paper_counted():
@@ -41,7 +41,7 @@ def test_the_footnote_explains_how_the_paper_counted():
                 hidden_size = config.load(row.overrides).model.hidden_size
                 assert row.paper == millions(row.with_pooler + 512 * hidden_size)
     assert sorted(unexplained) == ["1270M", "225M", "235M", "499M", "60M", "60M"]
-    assert all(size in parameters.paper_footnote() for size in ("60M", "225M", "235M", "499M"))
+    assert all(size in counts.paper_footnote() for size in ("60M", "225M", "235M", "499M"))
 
 
 @pytest.mark.parametrize("overrides", [["inter_sentence=none"], ["inter_sentence=three-way"]], ids=" ".join)
@@ -57,23 +57,23 @@ def test_the_formula_counts_the_encoder_that_is_built(sharing, embedding_size):
 
 def assert_counts_what_is_built(run):
     model = PretrainingModel.from_config(run)
-    counts = parameters.count_parameters(run)
+    found = counts.count_parameters(run)
 
     def count(module):
         return sum(parameter.numel() for parameter in module.parameters()) if module is not None else 0
 
-    assert counts.embeddings == count(model.encoder.embeddings)
-    assert counts.encoder == count(model.encoder)
-    assert counts.pooler == count(model.pooler)
-    assert counts.mlm_head == count(model.mlm_head)
-    assert counts.pair_head == count(model.pair_head)
-    assert counts.total == count(model)
+    assert found.embeddings == count(model.encoder.embeddings)
+    assert found.encoder == count(model.encoder)
+    assert found.pooler == count(model.pooler)
+    assert found.mlm_head == count(model.mlm_head)
+    assert found.pair_head == count(model.pair_head)
+    assert found.total == count(model)
 
 
 def test_sharing_saves_parameters_but_no_flops():
     shared, own = (config.load([*SMALL, f"sharing={sharing}"]) for sharing in ("all-shared", "not-shared"))
-    assert parameters.count_parameters(shared).total < parameters.count_parameters(own).total
-    assert parameters.count_flops(shared) == parameters.count_flops(own)
+    assert counts.count_parameters(shared).total < counts.count_parameters(own).total
+    assert counts.count_flops(shared) == counts.count_flops(own)
 
 
 def run_step(model, run):
@@ -111,7 +111,7 @@ def test_flops_agree_with_the_counter_of_torch(overrides):
         input_ids = torch.zeros(run.batch_size, run.max_sequence_length, dtype=torch.long)
         with FlopCounterMode(display=False) as inference, torch.no_grad():
             model.pooler(model.encoder(input_ids, input_ids, input_ids == 0).last_hidden_state)
-    flops = parameters.count_flops(run)
+    flops = counts.count_flops(run)
     assert flops.training * tokens == pytest.approx(training.get_total_flops(), rel=1e-12)
     assert flops.inference * tokens == pytest.approx(inference.get_total_flops(), rel=1e-12)
 
@@ -120,7 +120,7 @@ def test_masked_positions_are_capped_as_released():
     as_described = config.load(["scale=paper", "masking=as-described"])
     official = config.load(["scale=paper"])
     head = 768 * 128 + 128 * 30000
-    difference = parameters.count_flops(as_described).training - parameters.count_flops(official).training
+    difference = counts.count_flops(as_described).training - counts.count_flops(official).training
     assert difference == pytest.approx(6 * head * (77 - 20) / 512)
 
 
@@ -162,7 +162,7 @@ def test_memory_is_within_a_quarter_of_what_tensors_take(overrides, precision):
     )
     model = PretrainingModel.from_config(run)
     weights = sum(parameter.nbytes for parameter in model.parameters())
-    estimated = parameters.estimate_training_memory(run)
+    estimated = counts.estimate_training_memory(run)
     with PeakMemory(model) as training:
         run_step(model, run)
     # The moments are two more copies of the weights, which no step here makes.
@@ -174,12 +174,12 @@ def test_memory_is_within_a_quarter_of_what_tensors_take(overrides, precision):
     with torch.no_grad(), autocast, PeakMemory(model) as inference:
         model.pooler(model.encoder(input_ids, input_ids, input_ids == 0).last_hidden_state)
     backbone = sum(parameter.nbytes for part in (model.encoder, model.pooler) for parameter in part.parameters())
-    assert parameters.estimate_inference_memory(run).total == pytest.approx(backbone + inference.peak, rel=0.25)
+    assert counts.estimate_inference_memory(run).total == pytest.approx(backbone + inference.peak, rel=0.25)
 
 
 def test_micro_batches_bound_only_the_activations():
     whole, parts = (config.load([*SMALL, *micro]) for micro in ([], ["machine.micro_batch_size=1"]))
-    one, four = parameters.estimate_training_memory(parts), parameters.estimate_training_memory(whole)
+    one, four = counts.estimate_training_memory(parts), counts.estimate_training_memory(whole)
     assert one.activations * 4 == four.activations
     assert (one.weights, one.gradients, one.moments) == (four.weights, four.gradients, four.moments)
 
@@ -189,7 +189,7 @@ def test_an_automatic_precision_counts_as_bf16_except_on_a_cpu(device, precision
     left, given = (
         config.load([*SMALL, f"machine.device={device}", f"machine.precision={p}"]) for p in ("auto", precision)
     )
-    for estimate in (parameters.estimate_training_memory, parameters.estimate_inference_memory):
+    for estimate in (counts.estimate_training_memory, counts.estimate_inference_memory):
         assert estimate(left) == estimate(given)
 
 
@@ -198,7 +198,7 @@ def test_dropout_keeps_the_probabilities_of_attention_only_on_a_cpu(precision):
     long = [*SMALL, "max_sequence_length=256", f"machine.precision={precision}"]
 
     def activations(*overrides):
-        return parameters.estimate_training_memory(config.load([*long, *overrides])).activations
+        return counts.estimate_training_memory(config.load([*long, *overrides])).activations
 
     cpu, cuda = activations("machine.device=cpu"), activations("machine.device=cuda")
     probabilities = 4 * 4 * 2 * 256 * 256 * 4  # sequences, layers, heads, positions, positions, bytes
@@ -211,11 +211,11 @@ def test_the_largest_batch_fits_and_one_more_does_not(overrides):
     run = config.load([*SMALL, *overrides])
 
     def estimate(batch):
-        return parameters.estimate_training_memory(run.model_copy(update={"batch_size": batch})).total
+        return counts.estimate_training_memory(run.model_copy(update={"batch_size": batch})).total
 
     @given(memory=st.integers(0, 1 << 32))
     def holds(memory):
-        largest = parameters.largest_batch(run, memory)
+        largest = counts.largest_batch(run, memory)
         assert largest == 0 or estimate(largest) <= memory
         assert estimate(largest + 1) > memory
 
@@ -224,14 +224,14 @@ def test_the_largest_batch_fits_and_one_more_does_not(overrides):
 
 def test_a_micro_batch_does_not_change_the_largest_batch():
     found = {
-        parameters.largest_batch(config.load([*SMALL, f"machine.micro_batch_size={size}"]), 1 << 26) for size in (1, 4)
+        counts.largest_batch(config.load([*SMALL, f"machine.micro_batch_size={size}"]), 1 << 26) for size in (1, 4)
     }
     assert len(found) == 1
 
 
 def test_counting_does_not_import_torch():
     code = (
-        "import sys; from albert_lab.config import compose as config; from albert_lab.cost import parameters as p;"
+        "import sys; from albert_lab.config import compose as config; from albert_lab.cost import counts as p;"
         "p.count_flops(config.load()); p.paper_rows(); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

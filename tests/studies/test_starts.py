@@ -3,19 +3,21 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from command import own_signals
 from safetensors.numpy import load_file
-from toy import toy_overrides, write_corpus
+from toy import states_of, toy_overrides, train, write_corpus
 
 from albert_lab.errors import ConfigError
 from albert_lab.runs import ancestry, results, states, status, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import collect, dry_run, experiment, graph, planning, sweep
+from albert_lab.studies import collect, experiment, prices
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.launchers import base, local
+from albert_lab.studies.plan import Plan, plan_study
 
 
 @pytest.fixture(autouse=True)
@@ -41,12 +43,12 @@ def toy(**content) -> Experiment:
     return Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none"} | content)
 
 
-def planned(content, corpus, *overrides) -> list[planning.PlannedPoint]:
-    return planning.plan(toy(**content), toy_overrides(corpus, *overrides), [])
+def planned(content, corpus, *overrides) -> Plan:
+    return plan_study(toy(**content), toy_overrides(corpus, *overrides), [])
 
 
-def made(run: runs.Run) -> dict:
-    """Weights of a finished run, made in this process where it is not there."""
+def weights_of(run: runs.Run) -> dict:
+    """Weights of a finished run, trained in this process where it is not there."""
     if states.state(run.folder) != "done":
         assert worker.main(runs.create(run)) == 0
     return load_file(max((run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
@@ -80,25 +82,26 @@ def record_of(run: runs.Run) -> results.RunRecord:
 
 
 def test_a_runs_name_depends_on_its_parent_and_on_what_is_kept(corpus):
-    config = planned(ARMS, corpus)[0].run.config
+    config = planned(ARMS, corpus).config
     started = {runs.plan(config, start).name for start in (None, runs.StartFrom("a", "training"))}
     started |= {runs.plan(config, runs.StartFrom(parent, "weights")).name for parent in ("a", "b")}
     assert len(started) == 4
 
 
 def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
-    kept, removed = planned(ARMS, corpus)
+    kept, removed = planned(ARMS, corpus).points
     assert kept.lineage[0] == removed.lineage[0]
     assert kept.run.start_from == runs.StartFrom(kept.lineage[0].name, "training")
-    one, two, four = planned(CHAIN, corpus)
+    plan = planned(CHAIN, corpus)
+    one, two, four = plan.points
     assert four.lineage == [one.run, two.run, four.run]
-    assert len(planning.family([one, two, four])) == 3
+    assert len(plan.family) == 3
 
 
 def test_a_run_is_read_back_with_its_parent(corpus, own_home):
-    run = planned(CHAIN, corpus)[1].run
+    run = planned(CHAIN, corpus).points[1].run
     assert runs.read(runs.create(run)) == run
-    assert ancestry.parents(runs.paths.runs()) == {run.name: planned(CHAIN, corpus)[0].run.name}
+    assert ancestry.parents(runs.paths.runs()) == {run.name: planned(CHAIN, corpus).points[0].run.name}
 
 
 @pytest.mark.parametrize(
@@ -132,25 +135,32 @@ def finish(run: runs.Run, *, with_weights: bool = True) -> None:
         (run.folder / "checkpoint" / "step-00000001").mkdir(parents=True)
 
 
+def needed(plan: Plan, *places: int) -> set[str]:
+    """Names of the runs that these rows need to pre-train now."""
+    return replace(plan, points=tuple(plan.points[place] for place in places)).updated().to_pretrain
+
+
 def test_only_missing_runs_are_needed_and_parents_only_for_missing_children(corpus, own_home):
-    one, two, four = (item.run for item in planned(CHAIN, corpus))
-    lines = [[one], [one, two], [one, two, four]]
-    assert graph.needed(lines) == {one.name, two.name, four.name}
+    plan = planned(CHAIN, corpus)
+    one, two, four = (item.run for item in plan.points)
+    assert needed(plan, 0, 1, 2) == {one.name, two.name, four.name}
     finish(one)
-    assert graph.needed(lines) == {two.name, four.name}
+    assert needed(plan, 0, 1, 2) == {two.name, four.name}
     finish(four)
-    assert graph.needed([[one, two, four]]) == set(), "no unfinished run needs the middle one"
-    assert graph.needed(lines) == {two.name}
-    assert graph.needed(lines, [two.name]) == set()
+    assert needed(plan, 2) == set(), "no unfinished run needs the middle one"
+    assert needed(plan, 0, 1, 2) == {two.name}
+    (runs.create(two) / runs.FAILURE).write_text('{"error": "out of memory"}')
+    assert needed(plan, 0, 1, 2) == set()
 
 
-def test_a_parent_without_weights_is_remade_for_a_child_that_needs_them(corpus, own_home):
-    one, two, _ = (item.run for item in planned(CHAIN, corpus))
+def test_a_parent_without_weights_is_trained_again_for_a_child_that_needs_them(corpus, own_home):
+    plan = planned(CHAIN, corpus)
+    one, two, _ = (item.run for item in plan.points)
     finish(one, with_weights=False)
-    assert graph.needed([[one]]) == set()
-    assert graph.needed([[one, two]]) == {one.name, two.name}
+    assert needed(plan, 0) == set()
+    assert needed(plan, 0, 1) == {one.name, two.name}
     (runs.create(two) / "checkpoint" / "step-00000001").mkdir(parents=True)
-    assert graph.needed([[one, two]]) == {two.name}, "after its start it does not need its parent"
+    assert needed(plan, 0, 1) == {two.name}, "after its start it does not need its parent"
 
 
 def test_the_tree_has_each_run_below_its_parent():
@@ -159,7 +169,7 @@ def test_the_tree_has_each_run_below_its_parent():
 
 
 def test_status_shows_the_tree(corpus, own_home):
-    for item in reversed(planned(CHAIN, corpus)):
+    for item in reversed(planned(CHAIN, corpus).points):
         runs.create(item.run)
     rows = status.rows(runs.paths.runs())
     assert [row["depth"] for row in rows] == [0, 1, 2]
@@ -170,7 +180,7 @@ def test_status_shows_the_tree(corpus, own_home):
 
 
 def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, own_home):
-    costs = dry_run.costs(planned(ARMS, corpus, "budget.value=10"))
+    costs = prices.costs(planned(ARMS, corpus, "budget.value=10"))
     points = [row["point"] for row in costs.rows]
     assert points[0].endswith("(no row: others start from it)")
     assert points[1:] == ["└── dropout=0.1", "└── dropout=0"]
@@ -208,30 +218,33 @@ def test_a_child_is_started_only_after_its_parent_has_finished(tmp_path, monkeyp
 
 
 def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_home, runs_here):
-    points = planned(ARMS, corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
-    outcome = sweep.execute(points, sweep.Options())
+    plan = planned(ARMS, corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
+    outcome = train(plan)
     assert outcome.code == 1  # no row is finished
-    trunk = points[0].lineage[0]
+    trunk = plan.points[0].lineage[0]
     assert "the loss is nan" in outcome.failures[trunk.name]
-    table = collect.study_points(points, outcome, "albert-lab toy")
+    table = collect.study_points(plan.updated(), outcome.failures, "albert-lab toy")
     assert [point.state for point in table] == ["missing", "missing"]
     assert all(trunk.name in point.reason and "the loss is nan" in point.reason for point in table)
-    again = sweep.execute(points, sweep.Options())
-    assert {name for name, reason in again.failures.items() if "starts from" in reason} == {p.run.name for p in points}
+    again = train(plan)
+    assert {name for name, reason in again.failures.items() if "starts from" in reason} == {
+        p.run.name for p in plan.points
+    }
 
 
 @pytest.mark.kills
 def test_a_killed_trunk_and_arm_resume_without_repeated_steps(corpus, own_home, tmp_path, monkeypatch):
     overrides = ["budget.value=120", "machine.checkpoint_seconds=0"]
-    kept, removed = planned(ARMS, corpus, *overrides)
+    plan = planned(ARMS, corpus, *overrides)
+    kept, removed = plan.points
     trunk = kept.lineage[0]
     start_and_kill(trunk)
-    made(trunk)
+    weights_of(trunk)
     start_and_kill(kept.run)
     trained = record_of(trunk).model_dump(), (trunk.folder / results.RECORD).stat().st_mtime_ns
-    assert sweep.execute([kept, removed], sweep.Options(jobs=2)).code == 0
+    assert train(plan, jobs=2).code == 0
     assert trained == (record_of(trunk).model_dump(), (trunk.folder / results.RECORD).stat().st_mtime_ns)
-    resumed = {item.run.name: made(item.run) for item in (kept, removed)}
+    resumed = {item.run.name: weights_of(item.run) for item in (kept, removed)}
     for item in (kept, removed):
         lines = [line for line in results.read_metrics(item.run.folder) if line["event"] == "training"]
         steps = [line["step"] for line in lines]
@@ -242,41 +255,43 @@ def test_a_killed_trunk_and_arm_resume_without_repeated_steps(corpus, own_home, 
     assert record_of(kept.run).training.steps == 120
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "straight"))
     for run in (trunk, kept.run, removed.run):
-        made(run)
+        weights_of(run)
     for item in (kept, removed):
-        assert_same(resumed[item.run.name], made(item.run))
+        assert_same(resumed[item.run.name], weights_of(item.run))
     first, second = resumed.values()
     assert any(tensor.tobytes() != second[name].tobytes() for name, tensor in first.items())
 
 
 def test_an_arm_without_changes_equals_a_run_without_a_trunk(corpus, own_home):
     overrides = ["budget.value=20", "machine.log_every_steps=1"]
-    arm = planned(ARMS, corpus, *overrides)[0]
-    made(arm.lineage[0])
-    assert_same(made(arm.run), made(runs.plan(arm.run.config)))
+    arm = planned(ARMS, corpus, *overrides).points[0]
+    weights_of(arm.lineage[0])
+    assert_same(weights_of(arm.run), weights_of(runs.plan(arm.run.config)))
 
 
 @pytest.mark.kills
 def test_an_interrupted_chain_resumes_where_it_stopped(corpus, own_home, tmp_path, monkeypatch, runs_here):
-    points = planned(CHAIN, corpus, "budget.value=60", "machine.checkpoint_seconds=0")
-    one, two, four = (item.run for item in points)
-    made(one)
+    plan = planned(CHAIN, corpus, "budget.value=60", "machine.checkpoint_seconds=0")
+    one, two, four = (item.run for item in plan.points)
+    weights_of(one)
     start_and_kill(two)
     before = (one.folder / results.RECORD).stat().st_mtime_ns
-    assert sweep.execute(points[2:], sweep.Options()).code == 0
+    assert train(replace(plan, points=plan.points[2:])).code == 0
     assert (one.folder / results.RECORD).stat().st_mtime_ns == before
     assert record_of(four).training.steps == 60
     assert record_of(four).start_from == {"run": two.name, "keep": "weights"}
-    broken = made(four)
+    broken = weights_of(four)
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "straight"))
     for run in (one, two, four):
-        made(run)
-    assert_same(broken, made(four))
+        weights_of(run)
+    assert_same(broken, weights_of(four))
 
 
 def test_a_model_started_from_a_shallower_one_has_its_weights(corpus, own_home):
-    one, two, _ = (item.run for item in planned(CHAIN, corpus, "budget.value=5", "optimizer.learning_rate=1e-30"))
-    before, after = made(one), made(two)
+    one, two, _ = (
+        item.run for item in planned(CHAIN, corpus, "budget.value=5", "optimizer.learning_rate=1e-30").points
+    )
+    before, after = weights_of(one), weights_of(two)
     assert before.keys() == after.keys()
     assert not [name for name, tensor in before.items() if abs(tensor - after[name]).max() > 1e-20]
 
@@ -292,9 +307,9 @@ def test_points_that_start_from_others_or_fix_their_budget_run(name, corpus, own
     if name == "extra-data":
         added = write_corpus(tmp_path / "added", documents=30, seed=1)
         overrides += ["added_corpus=files", f"added_corpus.path={added}", "added_corpus.sentences=line"]
-    points = [point for point in planning.plan(found, overrides, []) if len(point.lineage) <= 2]
-    for run in points[-1].lineage:
-        made(run)
-    assert record_of(points[-1].run).config == points[-1].run.config
-    outcome = sweep.Outcome()
-    assert [point.state for point in collect.study_points(points[-1:], outcome, "albert-lab toy")] == ["done"]
+    plan = plan_study(found, overrides, [])
+    last = [point for point in plan.points if len(point.lineage) <= 2][-1]
+    for run in last.lineage:
+        weights_of(run)
+    assert record_of(last.run).config == last.run.config
+    assert states_of(replace(plan, points=(last,))) == ["done"]

@@ -1,0 +1,222 @@
+"""The execution of a plan: the runs that it lacks are trained in child processes, and their failures are reported."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from albert_lab import errors, in_use, paths
+from albert_lab.config.launcher import LOCAL, LauncherConfig, LocalLauncher, SlurmLauncher
+from albert_lab.cost import capacity
+from albert_lab.errors import ConfigError
+from albert_lab.machine import has_gpu, jobs_at_once
+from albert_lab.messages import to_stderr
+from albert_lab.runs import finetunings, job, preparing, regime, results, states
+from albert_lab.runs import run as runs
+from albert_lab.studies import launchers, prices
+from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
+from albert_lab.studies.plan import Plan, PlannedPoint, look_again
+
+SOME_FAILED = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """How runs are trained, as on the command line; jobs may be machine.AUTO_JOBS."""
+
+    jobs: int = 1
+    fail_fast: bool = False
+    launcher: LauncherConfig = LOCAL
+    detach: bool = False
+
+    @property
+    def is_here(self) -> bool:
+        """Whether runs are trained on this machine."""
+        return isinstance(self.launcher, LocalLauncher)
+
+    @property
+    def prepares_here(self) -> bool:
+        """Whether this process prepares the data of the runs."""
+        return isinstance(self.launcher, LocalLauncher) or self.launcher.preparation == "here"
+
+
+@dataclass
+class Outcome:
+    """The outcome of a plan: its exit code, whether runs continue without us, and the reasons of failures by run."""
+
+    code: int = 0
+    is_detached: bool = False
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False, retrain_recorded: bool = False) -> Plan:
+    """The plan after runs were reset, so that they no longer count as finished or failed.
+
+    Fine-tunings that failed for a reason that the user can fix are always reset.
+
+    Args:
+        plan: the plan.
+        fresh: delete all of its runs, except one that the study continues.
+        retry_failed: let those that failed resume.
+        retrain_recorded: train those whose numbers are only in reports.
+    """
+    if fresh or retrain_recorded:
+        plan = replace(plan, points=tuple(replace(item, records=()) for item in plan.points)).updated()
+    for item in plan.family.values():
+        folder = item.run.folder
+        if not item.point.run:
+            if fresh and item.state not in states.TAKEN:
+                states.forget(folder)
+            elif retry_failed and item.state == "failed":
+                states.forget_failure(folder)
+        finetunings.forget_failures(folder, fixable_only=True)
+    return plan.updated()
+
+
+def execute(plan: Plan, options: Options) -> Outcome:
+    """Train every run of a plan that is not finished, in child processes, and report how each ended on stderr.
+
+    Raises:
+        DamagedFileError: the record of a run is damaged.
+        ConfigError: a run is in Slurm's queue, or needs a GPU or more memory than there is.
+    """
+    in_use.mark(paths.runs())
+    for item in plan.family.values():
+        results.check(item.run.folder)  # before anything is trained
+    todo = plan.to_train
+    _report_numbers(plan)
+    outcome = Outcome(failures=_earlier_failures(plan))
+    if todo:
+        for warning in regime.too_small(item.run.config for item in todo):
+            to_stderr(warning)
+        if options.is_here:
+            _check_here(todo)
+        for item in todo:
+            if item.pretraining == "done" and item.run.name in plan.to_pretrain:
+                to_stderr(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
+                (item.run.folder / results.RECORD).unlink()  # its fine-tunings are kept
+        if options.prepares_here:
+            preparing.prepare_all((item.run for item in todo if item.run.name in plan.to_pretrain), to_stderr)
+        _launch(todo, options, outcome)
+    if outcome.failures and not outcome.code:
+        is_any_done = any(look_again(item).state in states.FINISHED for item in plan.points)
+        outcome.code = SOME_FAILED if is_any_done else 1
+    for name, error in outcome.failures.items():
+        to_stderr(f"FAILED {name}: {error}")
+    return outcome
+
+
+def _report_numbers(plan: Plan) -> None:
+    found = [item.state for item in plan.family.values()]
+    finished, failed = (sum(state in of for state in found) for of in (states.FINISHED, ("failed",)))
+    to_stderr(
+        f"{len(found)} {'run' if len(found) == 1 else 'runs'}: {finished} finished before, {len(plan.to_train)} to"
+        f" train, {failed} failed before"
+    )
+    if recorded := found.count("recorded"):
+        to_stderr(f"{recorded} finished runs are only in reports; --remake-recorded trains them again")
+
+
+def _earlier_failures(plan: Plan) -> dict[str, str]:
+    """The reasons of runs that failed before, and of those that start from them."""
+    found = {
+        name: f"{reason} (--retry-failed resumes it)"
+        for item in plan.failed.values()
+        for name, reason in _failures(item).items()
+    }
+    for item in plan.orphaned:
+        found[item.run.name] = _orphaned(item.run, found)
+    return found
+
+
+def _failures(item: PlannedPoint) -> dict[str, str]:
+    """The reasons of failures of a run or its fine-tunings, by name."""
+    if item.pretraining == "failed":
+        return {item.run.name: states.failure(item.run.folder)}
+    found = finetunings.failures(item.run, item.missing)
+    return {f"{item.run.name}, {name}": reason for name, reason in found.items()}
+
+
+def _orphaned(run: runs.Run, failures: Mapping[str, str]) -> str:
+    assert run.start_from is not None
+    parent = run.start_from.run
+    return f"not started: it starts from {parent}, which did not finish: {failures.get(parent, 'it was stopped')}"
+
+
+def _check_here(todo: Sequence[PlannedPoint]) -> None:
+    """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
+    if queued := [found for item in todo if (found := job.queued(item.run.folder))]:
+        remedy = f"--slurm waits for them, `scancel {' '.join(found.number for found in queued)}` ends them"
+        raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
+    for item in todo:
+        if item.run.config.machine.device == "cuda" and not has_gpu():
+            raise ConfigError("machine.device=cuda: this machine has no NVIDIA GPU (allowed: auto, cpu)")
+        try:
+            capacity.check_training(item.run.config)
+        except ConfigError as error:
+            raise ConfigError(f"{item.point.label or item.run.name}: {error}") from error
+
+
+def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) -> None:
+    items = {runs.create(item.run): item for item in todo}
+    started = time.monotonic()
+    ended = 0
+
+    def on_end(folder: Path, code: int) -> bool:
+        nonlocal ended
+        ended += 1
+        if code in (errors.STOPPED, errors.INTERRUPTED):
+            return True
+        item = look_again(items[folder])
+        name, place = item.run.name, f"[{ended}/{len(items)}]"
+        failed = {name: _orphaned(item.run, outcome.failures)} if code == PARENT_FAILED else _failures(item)
+        if not failed and item.state != "done":
+            failed = {name: (None if options.is_here else job.died(folder)) or _describe_exit(code)}
+        outcome.failures |= failed
+        for each, reason in failed.items():
+            to_stderr(f"{place} {each}: FAILED: {reason}")
+        if not failed:
+            to_stderr(f"{place} {name}: done after {time.monotonic() - started:,.0f} s in all")
+        return not (failed and options.fail_fast)
+
+    jobs = _jobs(todo, options)
+    arguments = {folder: _arguments(item) for folder, item in items.items()}
+    if options.is_here:
+        for folder, position in zip(items, prices.positions(todo, jobs), strict=True):
+            job.forget(folder)
+            arguments[folder] += ["--position", position]
+    parents = {
+        folder: paths.runs() / item.run.start_from.run
+        for folder, item in items.items()
+        if item.run.start_from and paths.runs() / item.run.start_from.run in items
+    }
+    launch = launchers.choose(options.launcher, jobs=jobs, detach=options.detach)
+    code = launch(arguments, on_end=on_end, parents=parents)
+    outcome.is_detached = code == NOT_AWAITED
+    outcome.code = 0 if outcome.is_detached else code
+
+
+def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
+    """The number of runs at a time: one with a budget in seconds, since a second run would slow the first."""
+    jobs = jobs_at_once(options.jobs, max(item.run.config.machine.processes for item in todo))
+    if not any(item.run.config.budget.unit == "seconds" for item in todo):
+        return jobs
+    if jobs > 1:
+        to_stderr("a budget in seconds: runs are trained one at a time, despite --jobs")
+    if isinstance(options.launcher, SlurmLauncher) and "--exclusive" not in options.launcher.words:
+        to_stderr("a budget in seconds: without --exclusive, other jobs on the node slow the runs")
+    return 1
+
+
+def _arguments(item: PlannedPoint) -> list[str]:
+    """The arguments of a run's child process after its folder."""
+    seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
+    return [*item.tasks.values(), *seeds]
+
+
+def _describe_exit(code: int) -> str:
+    if code == LOST:
+        return "its process ended with an unknown exit code; the same command resumes it"
+    if code < 0:
+        return f"its process was killed by signal {-code} (9 may mean out of memory); the same command resumes it"
+    return f"its process ended with exit code {code}; see its output above"

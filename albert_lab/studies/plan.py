@@ -1,0 +1,291 @@
+"""The plan of a study: how a command becomes runs. It is made once, does not change, and writes nothing.
+
+An experiment has points (points.py), a point has a run, and a run may start from others (starts.py). A plan also has
+what there is of each run, so it says what is to be trained; execute.py trains that.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from albert_lab import paths
+from albert_lab.config.compose import axes, load
+from albert_lab.config.schema import RunConfig
+from albert_lab.errors import ConfigError
+from albert_lab.messages import Say, to_stderr, with_progress
+from albert_lab.runs import ancestry, columns, finetunings, states
+from albert_lab.runs import run as runs
+from albert_lab.runs.reported import ReportedRun
+from albert_lab.runs.states import State
+from albert_lab.studies import recorded, starts
+from albert_lab.studies.experiment import INTRINSIC, Experiment
+from albert_lab.studies.points import Point, points
+from albert_lab.studies.seed_plan import SeedPlan
+from albert_lab.tasks.task import TaskConfig
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """A point of an experiment with its run, and what there was of the run when it was planned.
+
+    Several points may share a run.
+
+    Attributes:
+        point: the point.
+        run: its run.
+        tasks: the task of each downstream column of the table, by name or file.
+        seeds: those of the fine-tunings; None: the seeds of each task.
+        ancestors: the points that it starts from, oldest first; they have no tasks.
+        records: the run as read from reports.
+        pretraining: the state of its pre-training.
+        has_weights: whether others can start from it.
+        missing: the fine-tunings that its folder lacks, by task and seed.
+        recorded: the run from reports with all fine-tunings of its table; None if some are missing or the run is done.
+        state: that of the run with its fine-tunings.
+    """
+
+    point: Point
+    run: runs.Run
+    tasks: Mapping[str, str]
+    seeds: finetunings.Seeds
+    ancestors: tuple["PlannedPoint", ...]
+    records: tuple[ReportedRun, ...]
+    pretraining: State
+    has_weights: bool
+    missing: tuple[tuple[TaskConfig, int], ...]
+    recorded: ReportedRun | None
+    state: State
+
+    @property
+    def lineage(self) -> list[runs.Run]:
+        """The runs that it starts from, oldest first, and its own run."""
+        return [*(item.run for item in self.ancestors), self.run]
+
+    @property
+    def lacks_pretraining(self) -> bool:
+        """Whether its weights are not final; False if all its numbers are in reports."""
+        return self.recorded is None and self.pretraining not in states.PRETRAINED
+
+
+def look_up(
+    point: Point,
+    run: runs.Run,
+    tasks: Mapping[str, str] | None = None,
+    seeds: finetunings.Seeds = None,
+    ancestors: Sequence[PlannedPoint] = (),
+    records: Sequence[ReportedRun] = (),
+) -> PlannedPoint:
+    """A point as its run is now; reads the run's folder, its lock and its place in Slurm's queue."""
+    tasks = tasks or {}
+    pretraining = states.state(run.folder)
+    missing = finetunings.missing(run, tasks.values(), seeds)
+    state = states.with_finetunings(run, pretraining, missing)
+    found = recorded.complete(records, run, tasks, seeds) if records and pretraining != "done" else None
+    return PlannedPoint(
+        point=point,
+        run=run,
+        tasks=tasks,
+        seeds=seeds,
+        ancestors=tuple(ancestors),
+        records=tuple(records),
+        pretraining=pretraining,
+        has_weights=ancestry.has_weights(run.folder),
+        missing=tuple(missing),
+        recorded=found,
+        state="recorded" if found and state not in states.TAKEN else state,
+    )
+
+
+def look_again(item: PlannedPoint) -> PlannedPoint:
+    """The same point as its run is now."""
+    return look_up(
+        item.point, item.run, item.tasks, item.seeds, [look_again(each) for each in item.ancestors], item.records
+    )
+
+
+def family(points: Sequence[PlannedPoint]) -> dict[str, PlannedPoint]:
+    """The runs of some points and their ancestors, each once, by name, after those that it starts from."""
+    rows = {item.run.name: item for item in points}
+    return {each.run.name: rows.get(each.run.name, each) for item in points for each in (*item.ancestors, item)}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The points of an experiment with their runs.
+
+    Attributes:
+        experiment: the experiment.
+        points: its points, in the order of the rows.
+        chosen: the task of each downstream column, before it is known which of them the corpus provides.
+        seed_plan: the looks at its seeds.
+    """
+
+    experiment: Experiment
+    points: tuple[PlannedPoint, ...]
+    chosen: Mapping[str, str]
+    seed_plan: SeedPlan
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of its first point."""
+        return self.points[0].point.config
+
+    @property
+    def report_folder(self) -> Path:
+        """The folder of its report."""
+        return paths.reports() / report_place(self.config) / self.experiment.name
+
+    @property
+    def rows(self) -> list[PlannedPoint]:
+        """The run of each row once."""
+        return list({item.run.name: item for item in self.points}.values())
+
+    @cached_property
+    def family(self) -> dict[str, PlannedPoint]:
+        """Its runs, and those that they start from, as family() has them."""
+        return family(self.points)
+
+    def at_look(self, look: int) -> "Plan":
+        """The plan of the seeds of a look."""
+        seeds = self.seed_plan.seeds_at(look)
+        return replace(self, points=tuple(item for item in self.points if item.point.config.seed in seeds))
+
+    def updated(self) -> "Plan":
+        """The same plan with its runs as they are now."""
+        return replace(self, points=tuple(map(look_again, self.points)))
+
+    def with_tasks_made(self, say: Say) -> "Plan":
+        """The plan without the tasks that the corpus cannot provide; prepares the data of the other tasks."""
+        tasks = columns.available(self.chosen, self.config, say)
+        if tasks == self.points[0].tasks:
+            return self
+        return replace(self, points=tuple(look_again(replace(item, tasks=tasks)) for item in self.points))
+
+    @cached_property
+    def failed(self) -> dict[str, PlannedPoint]:
+        """The runs that failed before, by name; a failed run from which only finished ones start is none of them."""
+        unfinished = {run.name for item in self.points if item.state not in states.FINISHED for run in item.lineage}
+        return {name: item for name, item in self.family.items() if item.state == "failed" and name in unfinished}
+
+    @cached_property
+    def orphaned(self) -> list[PlannedPoint]:
+        """The runs that cannot be trained since one that they start from failed before, parents first."""
+        lost = {name for name, item in self.failed.items() if item.pretraining == "failed"}
+        found = []
+        for name, item in self.family.items():
+            start = item.run.start_from
+            if start and start.run in lost and name not in self.failed and item.lacks_pretraining:
+                lost.add(name)
+                found.append(item)
+        return found
+
+    @cached_property
+    def to_pretrain(self) -> set[str]:
+        """Names of the runs that need pre-training.
+
+        A finished parent is trained again only if its weights were freed and an unfinished run starts from it. A parent
+        that no unfinished run needs is left out, as is a run that starts from one that failed.
+        """
+        names: set[str] = set()
+        for item in self.points:
+            line: list[PlannedPoint] = []
+            for each in (self.family[run.name] for run in reversed(item.lineage)):
+                is_finished = each.pretraining in states.PRETRAINED or each.state == "recorded"
+                if is_finished and (not line or each.has_weights or line[-1].has_weights):
+                    break
+                line.append(each)
+            if not any(each.pretraining == "failed" and each.run.name in self.failed for each in line):
+                names |= {each.run.name for each in line}
+        return names
+
+    @property
+    def to_train(self) -> list[PlannedPoint]:
+        """The runs that need pre-training or fine-tunings, each after those that it starts from."""
+        ended = (*states.FINISHED, "failed")
+        return [
+            item
+            for name, item in self.family.items()
+            if name in self.to_pretrain or (item.pretraining == "done" and item.tasks and item.state not in ended)
+        ]
+
+
+def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None = None) -> Plan:
+    """The plan of an experiment.
+
+    Args:
+        experiment: the experiment.
+        overrides: `key=value` texts that win over it.
+        tasks: names of the downstream tasks; None: those that fill the experiment's columns.
+
+    Raises:
+        ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
+        MissingDataError: text, or the data of a task given by its name, is missing.
+    """
+    from albert_lab.data.fingerprint import fingerprints_taken_once
+    from albert_lab.data.pairs import check_kinds
+
+    with fingerprints_taken_once():
+        found = points(experiment, overrides, to_stderr)
+        if experiment.continues:
+            found = starts.continued(found, experiment.continues, overrides)
+        config = found[0].config
+        chosen = columns.choose(experiment.columns, config, tasks)
+        known = columns.known(chosen, config)
+        reports = [folder / report_place(config) for folder in (paths.reports(), paths.published())]
+        asked = with_progress(found, len(found), "planned {} of {} runs", to_stderr)
+        planned = tuple(_planned(point, known, experiment.finetuning_seeds, reports) for point in asked)
+    _check_one_evaluation_set(planned)
+    for item in planned:
+        check_kinds(item.point.config.inter_sentence)
+    return Plan(experiment, planned, chosen, _seed_plan(planned, overrides))
+
+
+def _planned(point: Point, tasks: Mapping[str, str], seeds: finetunings.Seeds, reports: Iterable[Path]) -> PlannedPoint:
+    *above, (_, run) = starts.lineage(point)
+    ancestors = [look_up(*each) for each in above]
+    return look_up(point, run, tasks, seeds, ancestors, recorded.read(run.name, reports, to_stderr))
+
+
+def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
+    rows: dict[str, str] = {}
+    for item in planned:
+        rows.setdefault(item.run.evaluation_set, item.point.label)
+    if len(rows) > 1:
+        raise ConfigError(
+            "one table cannot hold these rows, which are scored on different held-out sets (corpus, tokenizer, length"
+            f" and masking decide the set): {'; '.join(rows.values())}. Train them as separate sweeps"
+        )
+
+
+def _seed_plan(planned: Sequence[PlannedPoint], overrides: Sequence[str]) -> SeedPlan:
+    """The looks of the scale, or one look at the seeds of the experiment or the overrides."""
+    seeds = tuple(dict.fromkeys(item.point.config.seed for item in planned))
+    scale = planned[0].point.config.scale
+    is_planned = seeds == scale.seeds and "seed" not in axes(overrides)
+    return SeedPlan(seeds=seeds, looks=scale.looks if is_planned else (len(seeds),))
+
+
+def report_place(config: RunConfig) -> str:
+    """Name of the folder for reports of this scale and corpus."""
+    return f"{config.scale.name}-{config.corpus.name}"
+
+
+def one_model(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
+    """The experiment of one run, named after it and scored only on held-out text, and the overrides of the run.
+
+    The seed is that of conf/config.yaml unless given, not those of the scale.
+
+    Raises:
+        ConfigError: a key with several values, or a configuration that does not fit.
+        MissingDataError: text is missing.
+    """
+    for key, values in axes(overrides).items():
+        if len(values) > 1:
+            raise ConfigError(f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains several")
+    chosen = [*overrides, f"seed={load(overrides).seed}"]
+    content = {"name": "pretrain", "title": "One model", "source": "no table of the paper", "grid": {}}
+    experiment = Experiment.model_validate(content | {"columns": INTRINSIC})
+    (point,) = points(experiment, chosen)
+    *_, (_, run) = starts.lineage(point)
+    return experiment.model_copy(update={"name": run.name}), chosen

@@ -1,0 +1,147 @@
+"""Runs that start from another run: of the same study, or an existing one; and what a start has to keep."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from operator import attrgetter
+
+from albert_lab.config.compose import axes, validate
+from albert_lab.config.schema import RunConfig
+from albert_lab.data.tokenizer.cache import find_tokenizer, tokenizer_fingerprint
+from albert_lab.errors import ConfigError
+from albert_lab.model.deepen import check_deepening
+from albert_lab.model.shape import EncoderShape
+from albert_lab.runs import run as runs
+from albert_lab.runs.tuning import find_run
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.points import Point, Start
+
+# Keys that continued training must keep: they set the shape, the token ids, the labels, the schedule, the curve.
+_SAME_IN_TRAINING = (
+    "model",
+    "sharing",
+    "embedding_size",
+    "inter_sentence",
+    "tokenizer",
+    "optimizer",
+    "budget.unit",
+    "budget.value",
+    "batch_size",
+    "evaluation",
+    "seed",
+)
+# Groups and plain keys that the weights of an existing run determine.
+_DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
+# Keys that keep the values of an existing run unless given.
+_KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents")
+
+
+def lineage(point: Point) -> list[tuple[Point, runs.Run]]:
+    """A point's ancestors with their runs, oldest first, and the point itself with its run last.
+
+    Raises:
+        ConfigError: a point that cannot start from its parent, or a configuration that does not fit.
+        MissingDataError: text is missing.
+    """
+    if point.run:
+        return [(point, point.run)]
+    if point.start is None:
+        return [(point, runs.plan(point.config))]
+    above = lineage(point.start.point)
+    parent = above[-1][1]
+    run = runs.plan(point.config, runs.StartFrom(parent.name, point.start.keep))
+    try:
+        _check_training(run, parent) if point.start.keep == "training" else _check_weights(run, parent)
+    except ConfigError as error:
+        label, parent_label = (each.label or "the run" for each in (point, point.start.point))
+        raise ConfigError(f"{label} cannot start from {parent_label}: {error}") from error
+    return [*above, (point, run)]
+
+
+def _check_training(run: runs.Run, parent: runs.Run) -> None:
+    for key in _SAME_IN_TRAINING:
+        here, there = (attrgetter(key)(config) for config in (run.config, parent.config))
+        if here != there:
+            raise ConfigError(f"it continues that training, so {key} must be the same: {there} before, {here} after")
+    if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"]:
+        raise ConfigError("it continues that training, so the tokenizer must be the same")
+    if parent.config.budget.stop_at >= run.config.budget.stop_at:
+        raise ConfigError(
+            f"budget.stop_at={parent.config.budget.stop_at:g} there leaves nothing to do"
+            f" until budget.stop_at={run.config.budget.stop_at:g} here"
+        )
+
+
+def _check_weights(run: runs.Run, parent: runs.Run) -> None:
+    same_file = find_tokenizer(run.config) == find_tokenizer(parent.config)
+    if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"] and not same_file:
+        raise ConfigError("the weights are those of another tokenizer")
+    if len(run.config.inter_sentence.labels) != len(parent.config.inter_sentence.labels):
+        raise ConfigError("the pair heads have different labels")
+    check_deepening(*(EncoderShape.from_config(each.config) for each in (parent, run)))
+
+
+def continue_run(name: str, overrides: Sequence[str]) -> Experiment:
+    """The study that continues a run, at its scale unless another is given: a row for each value that is swept, or one.
+
+    Args:
+        name: the run's name or folder.
+        overrides: `key=value` texts for keys that the weights leave open: corpus, budget, optimizer, batches, masking.
+
+    Raises:
+        ConfigError: an unknown or unfinished run, or an override of a key that its weights determine.
+    """
+    run = find_run(name)
+    given = axes(overrides)
+    _refuse_determined(run, given)
+    swept = {key: values for key, values in given.items() if len(values) > 1 and key != "seed"}
+    loss = given.get("inter_sentence", [run.config.inter_sentence.name])
+    return Experiment.model_validate(
+        {
+            "name": f"continue-{run.name}",
+            "title": f"Pre-training continued from {run.name}",
+            "source": "no table of the paper",
+            "fixed": [] if "scale" in given else [f"scale={run.config.scale.name}"],
+            "grid": {"inter_sentence": loss} | swept,
+            "continues": run.name,
+        }
+    )
+
+
+def continued(points: Sequence[Point], name: str, overrides: Sequence[str]) -> list[Point]:
+    """The points of a study as continuations of an existing run, with its weights, its shape and its tokenizer.
+
+    Raises:
+        ConfigError: an unknown or unfinished run, or a configuration that does not fit its weights.
+    """
+    try:
+        parent = find_run(name)
+    except ConfigError as error:
+        raise ConfigError(f"continues={name}: {error}") from error
+    given = {key for text in overrides for key in axes([text])} | {key for point in points for key in point.row}
+    _refuse_determined(parent, given)
+    start = Start(Point({"run": parent.name}, parent.config, run=parent), "weights")
+    return [replace(point, config=_adopt(point.config, parent, given), start=start) for point in points]
+
+
+def _refuse_determined(parent: runs.Run, keys: Collection[str]) -> None:
+    for key in keys:
+        if key.split(".")[0] in _DECIDED:
+            raise ConfigError(f"{key} cannot be set: the weights of {parent.name} determine it")
+
+
+def _adopt(config: RunConfig, parent: runs.Run, given: Collection[str]) -> RunConfig:
+    content, there = config.model_dump(mode="json"), parent.config.model_dump(mode="json")
+    for key in _DECIDED:
+        content[key] = there[key]
+    for key in _KEPT:
+        section, _, last = key.rpartition(".")
+        if key not in given:
+            (content[section] if section else content)[last] = (there[section] if section else there)[last]
+    adopted = validate(content)
+    if parent.config.tokenizer.model_file is None and (
+        tokenizer_fingerprint(adopted) != parent.fingerprints["tokenizer"]
+    ):  # this run reads other text than the tokenizer was trained on
+        file = {"name": "model-file", "model_file": str(find_tokenizer(parent.config))}
+        file |= {"training_sentences": None, "character_coverage": None}
+        adopted = adopted.model_copy(update={"tokenizer": parent.config.tokenizer.model_copy(update=file)})
+    return adopted

@@ -1,0 +1,15 @@
+"""Times and sizes as text."""
+
+
+def duration(seconds: float) -> str:
+    """Seconds as text in the largest unit that fits."""
+    for unit, length in (("years", 365.25 * 86400), ("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:,.0f} s"
+
+
+def size(num_bytes: float) -> str:
+    """Bytes as text, in MiB or GiB."""
+    unit, length = ("GiB", 2**30) if num_bytes >= 2**30 else ("MiB", 2**20)
+    return f"{num_bytes / length:,.1f} {unit}"
