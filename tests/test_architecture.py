@@ -13,6 +13,7 @@ LAYERS = [
     ["paths", "rank", "locks"],
     ["signals", "storage"],
     ["in_use", "files"],
+    ["trackers"],
     ["config"],
     ["data", "model"],
     ["measures"],

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from albert_lab import paths
 from albert_lab.distinct import Distinct
 from albert_lab.naming import Name
+from albert_lab.trackers import tracker as trackers
 
 # Increment it with every change that affects scores: it is part of every run's name.
 RESULTS_VERSION = 3
@@ -332,6 +333,12 @@ def _micro_batch_size(value: Any) -> Any:
 MicroBatchSize = Annotated[int | Literal["auto"] | None, BeforeValidator(_micro_batch_size)]
 
 
+def _tracker(name: str) -> str:
+    if name not in trackers.names():
+        raise ValueError(f"{name} is no tracker (allowed: {', '.join(trackers.names())})")
+    return name
+
+
 class MachineConfig(Section):
     """Technical settings of a run; they must not change its results beyond rounding."""
 
@@ -345,13 +352,20 @@ class MachineConfig(Section):
     micro_batch_size: MicroBatchSize
     checkpoint_seconds: float = Field(ge=0)
     log_every_steps: int = PositiveInt
-    tensorboard: bool
+    report_to: Annotated[tuple[Annotated[str, AfterValidator(_tracker)], ...], Distinct]
 
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, content: Any) -> Any:
         """Add keys that are newer than a saved run; defaults are correct, since no machine key changes a score."""
-        return _machine_defaults() | content if isinstance(content, dict) else content
+        if not isinstance(content, dict):
+            return content
+        content = _machine_defaults() | content
+        if content.pop("tensorboard", False):  # of runs from before there were other trackers
+            content["report_to"] = ["tensorboard"]
+        if isinstance(named := content["report_to"], str | list):
+            content["report_to"] = (named,) if isinstance(named, str) else tuple(named)
+        return content
 
 
 @cache
@@ -516,6 +530,8 @@ class RunConfig(Section):
                 del content["machine"]["processes"]
             if self.machine.micro_batch_size == "auto":
                 content["machine"]["micro_batch_size"] = None
+            del content["machine"]["report_to"]
+            content["machine"]["tensorboard"] = False  # as in names from before there were other trackers
         del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
         return content
 

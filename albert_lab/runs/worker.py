@@ -5,6 +5,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,7 @@ def _pretrain(
 
     from albert_lab.data.stages import StagedBatches
     from albert_lab.measures.segments_floor import find_or_fit
+    from albert_lab.trackers.feed import Feed
     from albert_lab.training.device import autocast, choose_precision
     from albert_lab.training.evaluate import Evaluator
     from albert_lab.training.evaluation_sets import make_sets
@@ -163,9 +165,15 @@ def _pretrain(
 
     torch.set_num_threads(threads)
     floors = find_or_fit(config, train, dev, say)
-    with together(folder, config, meeting, is_stopped) as (processes, device):
+    with together(folder, config, meeting, is_stopped) as (processes, device), ExitStack() as stack:
         if processes is None:
             return False
+        if processes.leads:
+            report_to = config.machine.report_to
+            feed = Feed(report_to, run.name, folder, config.identity(), say) if report_to else None
+            log = stack.enter_context(closing(MetricsLog(folder, show, feed)))
+        else:
+            log = NoLog()
         precision = choose_precision(config.machine.precision, device)
         batches = StagedBatches(train, tokenizer, config)
         pretrainer = Pretrainer(
@@ -181,7 +189,7 @@ def _pretrain(
                 autocast=autocast(precision, device),
                 is_stopped=lambda: processes.any(is_stopped()),
             ),
-            log=MetricsLog(folder, show, tensorboard=config.machine.tensorboard) if processes.leads else NoLog(),
+            log=log,
             is_stopped=is_stopped,
             say=say,
             start=_start(run),
@@ -195,7 +203,9 @@ def _pretrain(
             return False
         if processes.leads:
             made_with = provenance(device.type, precision, threads, processes.places, trained, code)
-            results.write(folder, make_record(run, trained, train, dev, made_with))
+            record = make_record(run, trained, train, dev, made_with)
+            results.write(folder, record)
+            log.finish({name: score.value for name, score in record.scores.items()}, trained.steps)
         batches.drop_plans()
     return True
 

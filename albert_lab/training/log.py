@@ -1,13 +1,13 @@
-"""The log of a run during training: metrics.jsonl and, optionally, TensorBoard."""
+"""The log of a run during training: metrics.jsonl, whose lines trackers may receive too."""
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from albert_lab.errors import MissingDataError
 from albert_lab.storage import writing
+from albert_lab.trackers.feed import Feed
 
 Event = dict[str, Any]
 
@@ -17,15 +17,12 @@ METRICS = "metrics.jsonl"
 class MetricsLog:
     """Writer of metrics.jsonl: one JSON object per line, with `event` and `step`."""
 
-    def __init__(self, folder: Path, on_line: Callable[[Event], None], *, tensorboard: bool = False):
-        """Open the log in a run's folder.
-
-        Raises:
-            MissingDataError: TensorBoard is requested but not installed.
-        """
+    def __init__(self, folder: Path, on_line: Callable[[Event], None], feed: Feed | None = None):
+        """Open the log in a run's folder; its lines also go to on_line, to show progress, and to trackers."""
         self._file = folder / METRICS
         self._on_line = on_line
-        self._board = _tensorboard_writer(folder) if tensorboard else None
+        self._feed = feed
+        self._is_begun = False
 
     def rewind(self, size: int) -> None:
         """Truncate the log to its size (bytes) at a checkpoint, so that a resumed run has the same log."""
@@ -38,34 +35,48 @@ class MetricsLog:
             own.write(others.read(size))
 
     def write(self, line: Event) -> None:
-        """Append a line, and pass it to on_line to show progress.
+        """Append a line, and pass it on.
 
         Raises:
             WriteError: the disk is full or fails.
         """
+        self._begin()
         with writing(self._file), self._file.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        if self._board:
-            for key, value in line.items():
-                if isinstance(value, int | float) and key != "step":
-                    self._board.add_scalar(f"{line['event']}/{key}", value, line["step"])
+        if self._feed:
+            self._feed.take(line)
         self._on_line(line)
 
     def flush(self) -> int:
         """Write all lines to disk, before a checkpoint that depends on them; return the size in bytes."""
         with self._file.open("ab") as file:
             os.fsync(file.fileno())
-            size = file.tell()
-        if self._board:
-            self._board.flush()
-        return size
+            return file.tell()
+
+    def finish(self, scores: Mapping[str, float], step: int) -> None:
+        """Send the final scores, after the last step, to trackers; they are not part of the log."""
+        self._begin()
+        if self._feed:
+            self._feed.finish(scores, step)
+
+    def close(self) -> None:
+        """Wait until trackers have what they were sent."""
+        if self._feed:
+            self._feed.close()
+
+    def _begin(self) -> None:
+        """Send the lines from before this process, of which a killed process may not have sent the last ones."""
+        if self._feed and not self._is_begun and self._file.exists():
+            for line in self._file.read_text().splitlines():
+                self._feed.take(json.loads(line))
+        self._is_begun = True
 
 
 class NoLog(MetricsLog):
     """The log of a process that is not the leader: it writes nothing."""
 
     def __init__(self) -> None:
-        self._board = None
+        self._feed = None
 
     def rewind(self, size: int) -> None:
         """Does nothing."""
@@ -80,12 +91,5 @@ class NoLog(MetricsLog):
         """Returns 0 bytes."""
         return 0
 
-
-def _tensorboard_writer(folder: Path) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingDataError(
-            "machine.tensorboard=true needs TensorBoard: pip install 'albert-lab[tensorboard]'"
-        ) from error
-    return SummaryWriter(str(folder / "tensorboard"))
+    def finish(self, scores: Mapping[str, float], step: int) -> None:
+        """Does nothing."""
