@@ -3,9 +3,7 @@
 `report(path)` has the numbers of a report as pandas frames, `load(folder)` a model and its tokenizer.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # not that of typing, whose import takes longer than to handle signals (albert_lab/cli)
 if TYPE_CHECKING:  # they load torch and pandas, which most commands do not need
     from albert_lab.interop.loading import load
     from albert_lab.studies.frames import Report
@@ -16,7 +14,9 @@ __all__ = ["__version__", "load", "report"]
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     if name == "load":
         return import_module("albert_lab.interop.loading").load
     if name == "report":

@@ -27,6 +27,7 @@ class Rank:
 
 
 ALONE = Rank()
+VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
 
 def read() -> Rank:

@@ -1,5 +1,8 @@
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +34,11 @@ def test_the_exit_code_is_that_of_the_signal_for_any_following_error(number, cod
     with pytest.raises(SystemExit) as ended:
         end(error)
     assert ended.value.code == code
+
+
+def test_the_package_imports_no_typing_before_signals_are_handled():
+    script = "import sys, albert_lab; assert not {'typing', 're', 'enum'} & sys.modules.keys(), sys.modules.keys()"
+    subprocess.run([sys.executable, "-S", "-c", script], cwd=Path(__file__).parents[1], check=True)
 
 
 def test_a_deferred_signal_does_not_interrupt_and_is_recorded():

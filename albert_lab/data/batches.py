@@ -144,8 +144,9 @@ class Batches:
     def _identity(self) -> str:
         """Hash of everything that the plans depend on."""
         config = self._config
+        meta = {key: value for key, value in self._shards.meta.items() if key != "seconds"}
         content = {
-            "shards": [self._shards.num_tokens, self._shards.num_documents, self._shards.meta],
+            "shards": [self._shards.num_tokens, self._shards.num_documents, meta],
             "inter_sentence": config.inter_sentence.model_dump(),
             "lengths": [config.max_sequence_length, config.short_sequence_probability],
             "seed": config.seed,

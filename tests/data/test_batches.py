@@ -2,7 +2,7 @@ import itertools
 import json
 import threading
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -219,7 +219,7 @@ def test_a_restored_state_avoids_planning_earlier_epochs(shards, config, monkeyp
         return make_pairs(*arguments, epoch=epoch, **keywords)
 
     monkeypatch.setattr(module, "make_pairs", record)
-    resumed = make_batches(shards, config)
+    resumed = make_batches(replace(shards, meta={**shards.meta, "seconds": 9.0}), config)  # built again
     resumed.load_state_dict(state)
     assert same(resumed.batch(step), expected)
     assert resumed.stats() == before.stats()

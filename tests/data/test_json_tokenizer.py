@@ -50,6 +50,18 @@ def test_offsets_refer_to_the_raw_text(file):
     assert ids == [7, 5, 6, 8, 9]
 
 
+def test_the_name_of_a_special_token_in_a_text_is_text(tmp_path):
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[", "]", "mask", "cat"]
+    made = tokenizers.Tokenizer(tokenizers.models.WordPiece({token: n for n, token in enumerate(vocabulary)}))
+    made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    made.add_special_tokens(vocabulary[:5])
+    made.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_model(tmp_path / "tokenizer.json")
+    assert tokenizer.encode(["[MASK] cat"]) == [[5, 7, 6, 8]]
+    assert tokenizer.encode_with_offsets("[MASK] cat")[0] == [5, 7, 6, 8]
+
+
 def test_wordpieces_with_the_prefix_continue_a_word(file):
     starts = load_model(file).word_starts
     assert [token for token, start in zip(TOKENS, starts, strict=True) if not start] == ["##s", "##a", "##ido"]

@@ -61,7 +61,7 @@ def test_a_plan_is_made_once_mapped_and_dropped_when_its_epoch_is_over(shards, t
     assert second.batch(1) is not None, "what is mapped can still be read"
     for batches in (first, second):
         batches.drop_plans()
-    assert folders() == [], "a run that has ended leaves none"
+    assert list((tmp_path / "plans").iterdir()) == [], "a run that has ended leaves neither plans nor locks"
 
 
 def test_a_fixed_set_is_made_from_a_sample_of_a_large_text_and_all_of_a_small_text(monkeypatch):

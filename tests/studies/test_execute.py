@@ -4,7 +4,7 @@ import sys
 import pytest
 from toy import states_of, toy_overrides, toy_plan, train, write_corpus
 
-from albert_lab import errors
+from albert_lab import errors, rank
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
@@ -19,6 +19,20 @@ def test_a_stopped_child_leaves_the_sweep_unfinished(tmp_path, monkeypatch, code
     child = [sys.executable, "-c", f"raise SystemExit({code})"]
     monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen(child))
     assert local.launch({tmp_path: []}, jobs=1, on_end=lambda *_: True, parents={}) == code
+
+
+def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_path, monkeypatch):
+    popen, seen = subprocess.Popen, tmp_path / "seen"
+    for variable in rank.VARIABLES:
+        monkeypatch.setenv(variable, "4")
+
+    def begin(_command, **settings):
+        script = f"import os; open({str(seen)!r}, 'w').write(str([v for v in {rank.VARIABLES} if v in os.environ]))"
+        return popen([sys.executable, "-c", script], **settings)
+
+    monkeypatch.setattr(local.subprocess, "Popen", begin)
+    assert local.launch({tmp_path: []}, jobs=1, on_end=lambda *_: True, parents={}) == 0
+    assert seen.read_text() == "[]"
 
 
 def test_no_run_is_started_after_the_run_that_ends_a_sweep(tmp_path, monkeypatch):

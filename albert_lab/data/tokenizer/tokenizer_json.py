@@ -36,6 +36,7 @@ class JsonTokenizer(Tokenizer):
             raise ConfigError(f"{origin} is not a tokenizer.json: {error}") from error
         self._model.no_truncation()
         self._model.no_padding()
+        self._model.encode_special_tokens = True  # the word [MASK] in a text is text
         self.fingerprint = digest_model(model)
         self.vocab_size = self._model.get_vocab_size()
         self.pad_id, self.unk_id = self._find(_PAD, origin), self._find(_UNK, origin)

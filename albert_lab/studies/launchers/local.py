@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from albert_lab import allocator, signals
+from albert_lab import allocator, rank, signals
 from albert_lab.errors import INTERRUPTED, STOPPED
 from albert_lab.machine import cores, gpus, shared_out
 from albert_lab.studies.launchers.base import PARENT_FAILED
@@ -32,7 +32,8 @@ def launch(
     slot_of: dict[Path, int] = {}
     failed: set[Path] = set()
     running: dict[Path, subprocess.Popen[bytes]] = {}
-    environment = os.environ | allocator.environment()
+    environment = {key: value for key, value in os.environ.items() if key not in rank.VARIABLES}  # of another program
+    environment |= allocator.environment()
     environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // jobs)), signals.PARENT: str(os.getpid())}
     if jobs > 1:
         environment["ALBERT_LAB_PLAIN_PROGRESS"] = "1"
