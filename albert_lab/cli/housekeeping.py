@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,13 +13,42 @@ from albert_lab.cli.options import HOUSEKEEPING, Json, examples, note
 app = typer.Typer()
 
 
-@app.command(rich_help_panel=HOUSEKEEPING, epilog=examples("albert-lab status", "albert-lab status --json"))
-def status(as_json: Json = False) -> None:
-    """List all runs with their progress."""
-    from albert_lab.runs.status import rows, text
+@app.command(
+    rich_help_panel=HOUSEKEEPING,
+    epilog=examples(
+        "albert-lab status", "albert-lab status --json", "albert-lab status lab/reports/laptop-sotu/sop-vs-nsp --watch"
+    ),
+)
+def status(
+    report: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[REPORT]",
+            file_okay=False,
+            help="Only the runs of this study, by the folder of its report, which exists before its first run.",
+        ),
+    ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Show the table until Ctrl-C, or until all runs of the study are trained."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List all runs, or those of a study, with their progress: rate, losses and time left."""
+    from albert_lab import signals
+    from albert_lab.errors import ConfigError
+    from albert_lab.runs import status
+    from albert_lab.studies.study import names_of_runs
 
-    found = rows(paths.runs())
-    print(json.dumps(found, indent=2) if as_json else text(found))
+    if watch and as_json:
+        raise ConfigError("--watch and --json exclude each other")
+    names = None if report is None else names_of_runs(report)
+    if watch:
+        with signals.deferred() as stopped_by:
+            status.watch(paths.runs(), names, lambda: bool(stopped_by))
+        return
+    found = status.rows(paths.runs(), names)
+    print(json.dumps(found, indent=2) if as_json else status.text(found))
 
 
 @app.command(rich_help_panel=HOUSEKEEPING, epilog=examples("albert-lab clean", "albert-lab clean --cache --yes"))

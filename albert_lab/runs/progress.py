@@ -97,10 +97,8 @@ class RunProgress:
 
     def _left(self, own: float) -> str:
         """The time left for the run and, if there are several runs, for the whole study."""
-        text = f"{_duration(own)} left"
-        return (
-            f"{text}, study {_duration(own + self._seconds(self._position.later))}" if self._position.of > 1 else text
-        )
+        text = f"{duration(own)} left"
+        return f"{text}, study {duration(own + self._seconds(self._position.later))}" if self._position.of > 1 else text
 
     def _update(self, share: float, text: str) -> None:
         if self._bar:
@@ -129,7 +127,8 @@ def _words(line: dict[str, Any]) -> str:
     return "  ".join(f"{label} {value:.1f} {unit}" for label, value, unit in found if value is not None)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time as minutes:seconds, with hours if there are any."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

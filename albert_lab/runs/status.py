@@ -1,20 +1,35 @@
-"""The state of every run that was started."""
+"""The state of every run that was started, once or again and again."""
 
+import time
+from collections import Counter
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
 from tabulate import tabulate
 
 from albert_lab.errors import DamagedFileError
 from albert_lab.runs import ancestry, job, results, states
 from albert_lab.runs import run as runs
+from albert_lab.runs.progress import duration
 from albert_lab.tasks.records import FOLDER
 
+WATCH_SECONDS, STOP_SECONDS = 2.0, 0.1
 
-def rows(folder: Path) -> list[dict[str, Any]]:
-    """One row per run folder: state, share of the budget, step, loss, fine-tunings, parent, job, node, reason.
+# Of the last line of the log: share of the budget, step, rate, losses in nats, seconds of pre-training that are left.
+_OF_LINE = ("share", "step", "tokens_per_second", "loss", "mlm_loss", "pair_loss", "seconds_left")
+HEADINGS = ("run", "state", "share", "step", "tokens/s", "loss", "MLM", "pairs", "left", "fine-tuned", "")
 
-    The reason is why it failed, why it waits, or how its job ended if it ended before the run.
+
+def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """One row per run folder: state, numbers of its last logged step, fine-tunings, parent, job, node, reason.
+
+    The reason is why it failed, why it waits, or how its job ended if it ended before the run. names: only these runs,
+    and those that are queued or train now, such as runs of a later look of the same study.
 
     Oldest first, and each run below its parent; depth is the number of its ancestors.
     """
@@ -22,13 +37,14 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     parents = ancestry.parents(folder)
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
+        is_other = names is not None and run_folder.name not in names
+        if is_other and states.state(run_folder) not in states.TAKEN:
+            continue
         state, last, reason, at = _read(run_folder)
         found[run_folder.name] = {
             "run": run_folder.name,
             "state": state,
-            "share": last.get("share"),
-            "step": last.get("step"),
-            "loss": last.get("loss"),
+            **{key: last.get(key) for key in _OF_LINE},
             "fine_tuned": sorted(file.stem for file in (run_folder / FOLDER).glob("*-seed*[0-9].json")),
             "start_from": parents.get(run_folder.name),
             "job": at["job"],
@@ -59,25 +75,52 @@ def text(found: list[dict[str, Any]]) -> str:
     """The rows as a table, a tree in its first column, with a line of totals."""
     if not found:
         return "no runs yet"
-    body = [
-        [
-            ancestry.branch(row["depth"]) + row["run"],
-            row["state"],
-            "" if row["share"] is None else f"{row['share']:.0%}",
-            "" if row["step"] is None else f"{row['step']:,}",
-            "" if row["loss"] is None else f"{row['loss']:.3f}",
-            str(len(row["fine_tuned"]) or ""),
-            row["reason"] or "",
-        ]
-        for row in found
+    table = tabulate(map(cells, found), headers=HEADINGS, tablefmt="simple", disable_numparse=True)
+    return f"{table}\n\n{totals(found)}"
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """A row as texts below HEADINGS; only a run that trains has a rate and a time left."""
+
+    def number(key: str, form: str) -> str:
+        return "" if row[key] is None else format(row[key], form)
+
+    trains = row["state"] == "running"
+    return [
+        ancestry.branch(row["depth"]) + row["run"],
+        row["state"],
+        number("share", ".0%"),
+        number("step", ","),
+        number("tokens_per_second", ",.0f") if trains else "",
+        *(number(key, ".3f") for key in ("loss", "mlm_loss", "pair_loss")),
+        duration(row["seconds_left"]) if trains and row["seconds_left"] is not None else "",
+        str(len(row["fine_tuned"]) or ""),
+        row["reason"] or "",
     ]
-    counts: dict[str, int] = {}
-    for row in found:
-        counts[row["state"]] = counts.get(row["state"], 0) + 1
-    table = tabulate(
-        body,
-        headers=["run", "state", "share", "step", "loss", "fine-tuned", ""],
-        tablefmt="simple",
-        disable_numparse=True,
-    )
-    return f"{table}\n\n" + ", ".join(f"{count} {state}" for state, count in counts.items())
+
+
+def totals(found: list[dict[str, Any]]) -> str:
+    """The number of runs in each state."""
+    return ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in found).items())
+
+
+def watch(folder: Path, names: Collection[str] | None, is_stopped: Callable[[], bool]) -> None:
+    """Show the rows of runs on the terminal, again every two seconds, until stopped or until all those named are done.
+
+    They are read anew from the folders of runs, whoever trains them.
+    """
+    with Live(auto_refresh=False) as live:
+        while True:
+            found = rows(folder, names)
+            table = Table(*HEADINGS, box=None, pad_edge=False)
+            for row in found:
+                table.add_row(*map(escape, cells(row)))
+            to_come = len(set(names or ()) - {row["run"] for row in found})
+            left = f", {to_come} to come" if to_come else ""
+            live.update(Group(table, f"\n{totals(found) or 'no runs yet'}{left}"), refresh=True)
+            if names is not None and not to_come and all(row["state"] in states.PRETRAINED for row in found):
+                return
+            for _ in range(round(WATCH_SECONDS / STOP_SECONDS)):
+                if is_stopped():
+                    return
+                time.sleep(STOP_SECONDS)

@@ -229,6 +229,17 @@ def read(folder: Path) -> Study:
     return Study(experiment, content.points, runs, content.ensembles, side_by_side.read(folder), content.plan)
 
 
+def names_of_runs(folder: Path) -> set[str]:
+    """The names of the runs that were asked for in a report's folder, which has no results before they are trained.
+
+    Raises:
+        ConfigError: not a report folder, or a file cannot be read.
+    """
+    if not (folder / STUDY).is_file():
+        raise ConfigError(f"{folder} is no report: it has no {STUDY}")
+    return {point.run for point in files.read_json(folder / STUDY, _StudyFile, REMEDY).points}
+
+
 def ensembles_of(folder: Path) -> list[dict[str, Any]]:
     """The ensembles of a report; empty if there is no report.
 

@@ -1,0 +1,46 @@
+import json
+
+from toy import toy_config
+
+from albert_lab import paths
+from albert_lab.runs import results, status
+from albert_lab.runs import run as runs
+
+LINE = {"event": "training", "step": 1_200, "share": 0.5, "loss": 5.5, "mlm_loss": 4.8, "pair_loss": 0.7}
+LINE |= {"tokens_per_second": 8_123.4, "seconds_left": 65.0, "training_seconds": 65.0}
+
+
+def started(corpus, seed):
+    folder = runs.create(runs.plan(toy_config(corpus, f"seed={seed}")))
+    (folder / results.METRICS).write_text(json.dumps(LINE) + "\n")
+    return folder
+
+
+def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
+    folder = started(corpus, 0)
+    with runs.locked(folder, print):
+        (row,) = status.rows(paths.runs())
+    assert status.cells(row)[1:9] == ["running", "50%", "1,200", "8,123", "5.500", "4.800", "0.700", "1:05"]
+    (row,) = status.rows(paths.runs())
+    assert status.cells(row)[1:9] == ["missing", "50%", "1,200", "", "5.500", "4.800", "0.700", ""]
+
+
+def test_the_runs_of_a_study_are_those_named_and_those_that_train_now(corpus, own_home):
+    named, other, training = (started(corpus, seed) for seed in range(3))
+    with runs.locked(training, print):
+        found = {row["run"] for row in status.rows(paths.runs(), {named.name})}
+    assert found == {named.name, training.name}
+    assert other.name not in found
+
+
+def test_a_watch_reads_the_runs_again_until_all_that_are_named_are_done(corpus, own_home, capsys, monkeypatch):
+    folder = started(corpus, 0)
+    monkeypatch.setattr(status, "WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(status.time, "sleep", lambda _: (folder / runs.IMPORT).write_text("{}"))  # someone ends the run
+    status.watch(paths.runs(), {folder.name}, lambda: False)
+    assert "1 imported" in capsys.readouterr().out
+
+
+def test_a_watch_of_all_runs_ends_when_it_is_stopped(own_home, capsys):
+    status.watch(paths.runs(), None, lambda: True)
+    assert "no runs yet" in capsys.readouterr().out
