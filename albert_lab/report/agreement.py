@@ -1,25 +1,23 @@
 """The agreement with the paper in words."""
 
 from albert_lab.analysis.agreement import LEAST_DIFFERENCE, PAPERS_SD, Agreement
+from albert_lab.report.templates import fill
 
 
 def as_text(found: Agreement) -> str:
     """An agreement in words, with 95 % Wilson intervals that assume independent pairs; empty without pairs."""
     if not found.pairs:
         return ""
-    parts = [f"by score {_share(found.agreeing, found.pairs)}"]
-    parts += [f"where it is decided here {_share(found.decided_agreeing, found.decided)}"] if found.decided else []
-    parts += [f"by likelihood {_share(found.likely_agreeing, found.likely)}"] if found.likely else []
-    beside = [f"“more parameters win” {_share(found.sized_agreeing, found.sized)}"] if found.sized else []
-    beside.append(
-        f"a re-run of the paper {100 * found.rerun / found.pairs:.0f} %, if each of its scores has a standard deviation"
-        f" of {PAPERS_SD:.2f} points, as MNLI in its Tables 3 and 4"
-    )
-    return (
-        "Order of rows, one factor at a time, without rows at the floor and differences of the paper below"
-        f" {LEAST_DIFFERENCE:g} point; pairs in the paper's order: {'; '.join(parts)}. For comparison:"
-        f" {'; '.join(beside)}. Pairs share rows; the intervals take them as independent."
-    )
+    return fill(
+        "agreement.md.j2",
+        least=f"{LEAST_DIFFERENCE:g}",
+        score=_share(found.agreeing, found.pairs),
+        decided=found.decided and _share(found.decided_agreeing, found.decided),
+        likelihood=found.likely and _share(found.likely_agreeing, found.likely),
+        parameters=found.sized and _share(found.sized_agreeing, found.sized),
+        rerun=f"{100 * found.rerun / found.pairs:.0f}",
+        papers_sd=f"{PAPERS_SD:.2f}",
+    ).strip()
 
 
 def _share(part: int, n: int) -> str:

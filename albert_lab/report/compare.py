@@ -11,6 +11,7 @@ from albert_lab.analysis.statistics import estimate
 from albert_lab.analysis.table_scores import TableScores
 from albert_lab.errors import ConfigError
 from albert_lab.report.markdown import MISSING, as_table
+from albert_lab.report.templates import fill
 from albert_lab.runs.results import RunRecord
 from albert_lab.studies import study
 from albert_lab.studies.claim import name
@@ -194,22 +195,13 @@ def as_text(sides: Sides) -> str:
         cells = [_shown(line.a, line.metric), _shown(line.b, line.metric)]
         difference = _shown(line.difference, line.metric, signed=True) + (" paired" if line.is_paired else "")
         body.append([line.row, line.heading, *cells, difference, seeds])
-    parts = [f"A: {sides.a}\nB: {sides.b}", as_table(header, body)]
-    parts.append(
-        "In brackets: 95 % intervals: of a score over pre-training seeds and answers, of a difference over seeds, of a"
-        " single seed over its answers, which leaves out the spread between seeds. Paired: over the differences of runs"
-        " with the same seed. n counts seeds; for tokens/s, rounds if a report measured its rows side by side. A speed"
-        " over rounds and one of runs have no difference."
-    )
-    if not sides.has_one_set:
-        parts.append(
-            "**The held-out sets differ**: scores of A and of B are not of the same questions. Compare directions"
-            " within A and within B, not their values."
-        )
-    if sides.differing:
-        body = [[setting, *values] for setting, values in sides.differing.items()]
-        parts.append("They differ in:\n\n" + as_table(["setting", "A", "B"], body))
-    return "\n\n".join(parts)
+    differing = [[setting, *values] for setting, values in sides.differing.items()]
+    return fill(
+        "compare.md.j2",
+        sides=sides,
+        table=as_table(header, body),
+        differing=differing and as_table(["setting", "A", "B"], differing),
+    ).strip()
 
 
 def _shown(cell: Cell | None, column: str, *, signed: bool = False) -> str:

@@ -1,73 +1,61 @@
 """The departures of a table's runs from the paper and its release: the footnotes that every scale prints."""
 
-import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from albert_lab.config.schema import TokenizerConfig
+from albert_lab.report.markdown import distinct, mean_percent
+from albert_lab.report.templates import fill_lines
 from albert_lab.runs.results import RunRecord, Stage
 
-PAPERS_SCALE = (
-    "The paper's ablations: 12 layers, H = 768, V = 30,000, length 512, batches of 4,096, 125,000 steps, LAMB at"
-    " 0.00176, on Wikipedia and BookCorpus."
-)
 RELEASED_SHORT_SHARE = 0.1
 RELEASED_SENTENCES = 10_000_000
-# Departures of the code at every scale; each is marked in the code by "Differs from the ...".
-_ALWAYS = (
-    "At every scale, unlike the release: text is cut from the front and the back of a chunk alternately, so that"
-    " lengths do not reveal the order of segments; a segment of another document begins at the start of a sentence; the"
-    " shares of the labels are exact, not drawn; an n-gram is masked within one segment."
-)
+# What a note names of the runs of a table.
+_NAMED: dict[str, Callable[[RunRecord], object]] = {
+    "layers": lambda run: run.config.model.num_layers,
+    "hidden_size": lambda run: run.config.model.hidden_size,
+    "vocab_size": lambda run: run.config.tokenizer.vocab_size,
+    "length": lambda run: run.config.max_sequence_length,
+    "batch_size": lambda run: run.config.batch_size,
+    "budget": lambda run: f"{run.config.budget.value:,.12g} {run.config.budget.unit}",
+    "optimizer": lambda run: run.config.optimizer.name,
+    "rate": lambda run: run.config.learning_rate,
+    "masking": lambda run: run.config.masking.name,
+    "documents": lambda run: run.data.train_documents,
+    "dev_documents": lambda run: run.data.dev_documents,
+}
 
 
 def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
     """The footnotes of a table; empty if no run is finished."""
     if not runs:
         return []
-    configs = [run.config for run in runs]
     passes = [run.data.epochs for run in runs]
-    epochs = dict.fromkeys(f"{value:.1f}" for value in (min(passes), max(passes)))
-    shape = (
-        f"{distinct(config.model.num_layers for config in configs)} layers,"
-        f" H = {distinct(config.model.hidden_size for config in configs)},"
-        f" V = {distinct(config.tokenizer.vocab_size for config in configs)}"
+    shares = [run.config.short_sequence_probability for run in runs]
+    text = mean_percent(run.data.dropped_text_share for run in runs)
+    staged = {run.config.length_schedule.name: run.data.stages for run in runs if run.data.stages}
+    return fill_lines(
+        "departures.md.j2",
+        scale=scale,
+        named={name: distinct(map(of, runs)) for name, of in _NAMED.items()},
+        epochs=" to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(passes), max(passes)))),
+        mask_rate=mean_percent(run.data.mask_rate for run in runs),
+        tokenizer=_tokenizer([run.config.tokenizer for run in runs if run.config.tokenizer.training_sentences]),
+        short={*shares} != {RELEASED_SHORT_SHARE} and {"documents": mean_percent(shares), "text": text},
+        schedules="; ".join(f"`{name}`: {_short(stages)}" for name, stages in staged.items()),
     )
-    batches = (
-        f"length {distinct(config.max_sequence_length for config in configs)},"
-        f" batches of {distinct(config.batch_size for config in configs)},"
-        f" {distinct(f'{config.budget.value:,.12g} {config.budget.unit}' for config in configs)}"
-    )
-    optimizer = (
-        f"{distinct(config.optimizer.name for config in configs)} at a peak rate of"
-        f" {distinct(config.learning_rate for config in configs)}"
-    )
-    notes = [
-        f"Scale `{scale}`: {shape}, {batches}, {optimizer}, on {distinct(run.data.train_documents for run in runs)}"
-        f" documents read {' to '.join(epochs)} times. {PAPERS_SCALE}",
-        f"Held-out sets: {distinct(run.data.dev_documents for run in runs)} documents of the same corpus, chosen by a"
-        " hash of the raw text; the paper takes the development texts of SQuAD and RACE.",
-        f"Masking `{distinct(config.masking.name for config in configs)}`:"
-        f" {mean_percent(run.data.mask_rate for run in runs)} of the tokens were chosen for prediction.",
-    ]
-    if trained := [config.tokenizer for config in configs if config.tokenizer.training_sentences]:
-        most = max(tokenizer.training_sentences or 0 for tokenizer in trained)
-        fewer = "" if most >= RELEASED_SENTENCES else f", where the release took {RELEASED_SENTENCES:,}"
-        as_released = {tokenizer.digit_commas for tokenizer in trained} == {"split"}
-        commas = "split off, as in the release" if as_released else "kept, where the release splits them off"
-        notes.append(
-            f"Tokenizer `{distinct(tokenizer.name for tokenizer in trained)}`: trained on at most {most:,} sentences of"
-            f" the corpus{fewer}; commas after digits are {commas}."
-        )
-    if {config.short_sequence_probability for config in configs} != {RELEASED_SHORT_SHARE}:
-        notes.append(
-            f"Of the documents, {mean_percent(config.short_sequence_probability for config in configs)} are cut into"
-            " chunks of a shorter length that is drawn for each, in training and in the held-out sets alike; as"
-            f" released, {100 * RELEASED_SHORT_SHARE:.0f} % are. Chunks of a single sentence are dropped, with"
-            f" {mean_percent(run.data.dropped_text_share for run in runs)} of the text."
-        )
-    if staged := {run.config.length_schedule.name: run.data.stages for run in runs if run.data.stages}:
-        schedules = "; ".join(f"`{name}`: {_short(stages)}" for name, stages in staged.items())
-        notes.append(f"Short sequences first, with as many positions a step; the paper has one length. {schedules}.")
-    return [*notes, _ALWAYS]
+
+
+def _tokenizer(trained: Sequence[TokenizerConfig]) -> dict[str, object]:
+    """What a note says of the tokenizers that were trained; empty if none was."""
+    if not trained:
+        return {}
+    most = max(tokenizer.training_sentences or 0 for tokenizer in trained)
+    return {
+        "name": distinct(tokenizer.name for tokenizer in trained),
+        "sentences": most,
+        "has_all_sentences": most >= RELEASED_SENTENCES,
+        "splits_commas": {tokenizer.digit_commas for tokenizer in trained} == {"split"},
+    }
 
 
 def _short(stages: Sequence[Stage]) -> str:
@@ -108,13 +96,3 @@ def _settings(words: Iterable[str]) -> Iterator[tuple[str, str]]:
         key, separator, value = word.partition("=")
         if separator:
             yield key, value
-
-
-def distinct(values: Iterable[object]) -> str:
-    """Different values, each once."""
-    return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in dict.fromkeys(values))
-
-
-def mean_percent(shares: Iterable[float]) -> str:
-    """The mean of shares, in percent."""
-    return f"{100 * statistics.fmean(shares):.1f} %"

@@ -5,26 +5,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from albert_lab.report.markdown import MISSING, as_table
+from albert_lab.report.templates import fill
 from albert_lab.score import wilson
 from albert_lab.studies.experiment import Experiment
 from albert_lab.tasks.metrics import CORRELATIONS
 
 Line = dict[str, Any]  # one task
 
-_HOW_TO_READ = (
-    "The fine-tunings of one run, averaged: for each task the run with the highest median. Single is that median over"
-    " its fine-tunings; members are those that were averaged, the best on dev. Run, members and thresholds are chosen"
-    " on the same dev examples that are scored, so that these numbers are a little too high. In brackets: the 95 %"
-    " Wilson interval over the dev examples alone."
-)
 
-
-def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:
+def section(experiment: Experiment, found: Sequence[Line]) -> str:
     """Heading, text and tables; empty if the experiment has no ensembles."""
     if experiment.ensemble is None:
-        return []
-    if not found:
-        return ["## Ensembles", "None: no task was finished by any run."]
+        return ""
     paper = experiment.ensemble.paper
     header = ["task", "best row", "pre-training seed", "members", "single %", "ensemble %", "by members"]
     header += ["paper ensemble"] if paper else []
@@ -40,7 +32,7 @@ def sections(experiment: Experiment, found: Sequence[Line]) -> list[str]:
         if paper:  # only for the official task
             cells.append(paper.get(line["task"], MISSING))
         body.append(cells)
-    return ["## Ensembles", _HOW_TO_READ, as_table(header, body), *_parts(found)]
+    return fill("ensembles.md.j2", scores=body and as_table(header, body), parts=_parts(found))
 
 
 def _score(line: Line, which: str) -> str:
@@ -52,11 +44,11 @@ def _score(line: Line, which: str) -> str:
     return "/".join(f"{scores[metric]:.1f}" for metric in metrics)
 
 
-def _parts(found: Sequence[Line]) -> list[str]:
-    """Further scores of each task, such as RACE's two levels."""
+def _parts(found: Sequence[Line]) -> str:
+    """Further scores of each task, such as RACE's two levels; empty if there are none."""
     body = []
     for line in found:
         single, together = (json.loads(line[f"{which}_scores"]) for which in ("single", "ensemble"))
         for name in sorted(single.keys() - set(line["metric"].split(" and "))):
             body.append([line["title"], name.replace("_", " "), f"{single[name]:.1f}", f"{together[name]:.1f}"])
-    return [as_table(["task", "part", "single %", "ensemble %"], body)] if body else []
+    return as_table(["task", "part", "single %", "ensemble %"], body) if body else ""

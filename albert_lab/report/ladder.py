@@ -11,26 +11,13 @@ from albert_lab.analysis.trend import Interval, Share
 from albert_lab.figures import ladder as figures
 from albert_lab.report.markdown import MISSING, as_table, escape_tags
 from albert_lab.report.page import html
+from albert_lab.report.templates import fill
 from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
 from albert_lab.studies.ladder_results import LadderResults
 from albert_lab.units import duration
 
 REPORT, PAGE = "report.md", "report.html"
-NOTES = (
-    "An effect is the mean difference of two rows at a rung, paired by seed; its error has a spread pooled over the"
-    " rungs. Likelihoods are minus the loss, so that higher is better everywhere.",
-    "The trend is effect = level + slope · log10(FLOPs) + u, with scatter u between rungs (standard deviation tau,"
-    " by restricted maximum likelihood). Intervals are Hartung and Knapp's, by Student's t with two degrees of freedom"
-    " fewer than there are rungs. An effect grows, shrinks or changes sign if the slope's p-value, by Holm over the"
-    " contrasts of a measure, is at most the level of its look.",
-    "Looks at the data are planned: at each, the level is such that all looks together are wrong in at most 5 %"
-    " (Lan and DeMets, Pocock's spending). A rung counts with the seeds that all rungs have.",
-    "A straight line is an assumption that the rungs can test only where they are. A prediction far above the top"
-    " rung is no measurement; where its interval covers both signs, it is called uninformative.",
-    "Decision accuracy: the share of contrasts whose sign at the top rung was predicted (Magnusson et al. 2025,"
-    " DataDecide, arXiv 2504.11393). Contrasts share rows, so its interval is too narrow.",
-)
 
 
 def write(folder: Path, results: LadderResults) -> Path:
@@ -59,25 +46,19 @@ def render(found: LadderAnalysis, drawn: list[str]) -> str:
         found: the analysis.
         drawn: the names of its figures.
     """
-    file = found.results.file
-    parts = [
-        f"# {file.experiment.title}: a ladder",
-        f"{file.ladder.title}. {len(found.results.rungs)} rungs, {len(found.results.runs)} runs. `{file.command}`",
-        "## Verdicts",
-        "\n".join(f"- {sentence}" for sentence in sentences(found)) or "No two rows have runs of one seed yet.",
-    ]
-    if found.trends:
-        parts += ["## Trends", *(_trends(found, measure) for measure in found.measures)]
-        parts += ["## Predicted and measured at the top rung", _validation(found)]
-        parts += ["## Effects at each rung", *(_effects(found, measure) for measure in found.measures)]
-    if drawn:
-        parts += ["## Figures", *(f"![{name}]({name}.svg)\n\n*{name}.* {figures.CAPTIONS[name]}" for name in drawn)]
-    parts += ["## Cost", _cost(found.results)]
-    if missing := found.results.missing:
-        lines = (f"- {point.rung}, {_labels(point.row)}, seed {point.seed}: {point.reason}" for point in missing)
-        parts += ["## Missing runs", "\n".join(lines)]
-    parts += ["## Notes", "\n".join(f"- {note}" for note in NOTES)]
-    return "\n\n".join(parts) + "\n"
+    return fill(
+        "ladder.md.j2",
+        file=found.results.file,
+        results=found.results,
+        sentences=list(sentences(found)),
+        trends=[(measure.unit, _trends(found, measure)) for measure in found.measures] if found.trends else [],
+        validation=_validation(found),
+        accuracies=_accuracies(found),
+        effects=[(measure.unit, _effects(found, measure)) for measure in found.measures],
+        figures={name: figures.CAPTIONS[name] for name in drawn},
+        cost=_cost(found.results),
+        missing=found.results.missing,
+    )
 
 
 def as_text(results: LadderResults) -> str:
@@ -160,7 +141,7 @@ def _trends(found: LadderAnalysis, measure: Measure) -> str:
             )
         else:
             body.append([each.contrast.words, str(len(each.effects)), *[MISSING] * 8])
-    return f"In {measure.unit}:\n\n{as_table(header, body)}"
+    return as_table(header, body)
 
 
 def _validation(found: LadderAnalysis) -> str:
@@ -177,14 +158,15 @@ def _validation(found: LadderAnalysis) -> str:
         if each.validation
     ]
     header = ("measure", "contrast", "top rung", "predicted from the lower rungs", "measured", "within the interval")
-    parts = [as_table(header, body)] if body else ["To predict the top rung takes three rungs below it."]
-    accuracies = [
+    return as_table(header, body) if body else ""
+
+
+def _accuracies(found: LadderAnalysis) -> str:
+    body = [
         [measure.label, _share(accuracy.ladder), _share(accuracy.lowest)]
         for measure, accuracy in found.accuracies.items()
     ]
-    if accuracies:
-        parts.append(as_table(("decision accuracy", "all lower rungs", "the lowest rung alone"), accuracies))
-    return "\n\n".join(parts)
+    return as_table(("decision accuracy", "all lower rungs", "the lowest rung alone"), body) if body else ""
 
 
 def _effects(found: LadderAnalysis, measure: Measure) -> str:
@@ -197,7 +179,7 @@ def _effects(found: LadderAnalysis, measure: Measure) -> str:
             for rung in rungs
         ]
         body.append([each.contrast.words, *shown])
-    return f"In {measure.unit}:\n\n{as_table((measure.label, *rungs), body)}"
+    return as_table((measure.label, *rungs), body)
 
 
 def _cost(results: LadderResults) -> str:
@@ -225,10 +207,6 @@ def _cost(results: LadderResults) -> str:
         )
     header = ("rung", "runs", "seeds", "tokens", "FLOPs", "training time", "estimated before", "those runs took")
     return as_table(header, body)
-
-
-def _labels(row: dict[str, str]) -> str:
-    return " ".join(f"{axis}={label}" for axis, label in row.items())
 
 
 def _share(share: Share) -> str:

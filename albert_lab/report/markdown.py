@@ -1,6 +1,7 @@
 """Tables, and numbers with their spread, as Markdown."""
 
 import re
+import statistics
 from collections.abc import Collection, Iterable, Sequence
 
 from tabulate import tabulate
@@ -133,3 +134,13 @@ def decimal(value: float) -> str:
 def number(value: float) -> str:
     """A number without decimals, with thousands separators."""
     return f"{value:,.0f}"
+
+
+def distinct(values: Iterable[object]) -> str:
+    """Different values, each once."""
+    return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in dict.fromkeys(values))
+
+
+def mean_percent(shares: Iterable[float]) -> str:
+    """The mean of shares, in percent."""
+    return f"{100 * statistics.fmean(shares):.1f} %"

@@ -8,12 +8,11 @@ from albert_lab.analysis.agreement import total
 from albert_lab.analysis.claims import Decision
 from albert_lab.report import agreement, alarms, verdicts
 from albert_lab.report.collection import Collection, Entry, read
-from albert_lab.report.markdown import MISSING, as_table, escape_tags, number, scores_table
+from albert_lab.report.markdown import MISSING, as_table, escape_tags, scores_table
 from albert_lab.report.report import REPORT
 from albert_lab.report.templates import fill
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import AVERAGE
-from albert_lab.units import duration
 
 PAGE = "README.md"
 
@@ -71,8 +70,6 @@ def render_one(collection: Collection, at: Path) -> str:
         missing={name: reason for entry, _ in made for name, reason in entry.missing.items()},
         unmade=[entry.experiment.name for entry in collection.entries if not entry.folder],
         cost=collection.cost,
-        number=number,
-        duration=duration,
         agreement=agreement.as_text(total(entry.found.agreement for entry in collection.entries)),
     )
 

@@ -7,19 +7,17 @@ import numpy as np
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.speedups import speedups
-from albert_lab.report.departures import distinct, mean_percent
-from albert_lab.report.markdown import MISSING, as_table, decimal, interval, number
+from albert_lab.report.markdown import MISSING, as_table, decimal, distinct, interval, mean_percent, number
+from albert_lab.report.templates import fill
 from albert_lab.runs import regime as regimes
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, Provenance, RunRecord
+from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, Data, Provenance, RunRecord
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.table import Row, Spread, axis_labels, axis_names, intrinsic_columns, paper_cells
 
 MUCH_TEXT = 0.1
 _LOADED = ("training_seconds", TRAINING_SPEED, INFERENCE_SPEED)
-LOAD = "Seconds and tokens/s of runs depend on what else the machine computed at the time"
-NOT_MEASURED = "`albert-lab speed --report` measures the rows of a report side by side."
 
 
 def regime(found: Analysis) -> str:
@@ -74,14 +72,16 @@ def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], mea
         for line, row, *both in zip(body, table, *ratios, strict=True):
             training, inference = (MISSING if ratio is None else f"{ratio:.1f}x" for ratio in both)
             line += [training, paper_cells(experiment, row).get("speedup", MISSING), inference]
-    if measured and any(row.rounds for row in table):
-        paragraphs = [f"{LOAD}.", *_side_by_side(experiment, axes, table, measured)]
-    else:
-        paragraphs = [f"{LOAD}; {NOT_MEASURED}"]
-    return "\n\n".join([as_table(header, body), *paragraphs])
+    throughput = fill(
+        "throughput.md.j2",
+        table=_side_by_side(experiment, axes, table),
+        conditions=measured and measured.conditions,
+        rounds=measured and measured.num_rounds,
+    )
+    return f"{as_table(header, body)}\n\n{throughput}"
 
 
-def _side_by_side(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], measured: SideBySide) -> list[str]:
+def _side_by_side(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
     """The throughput of rows in the same rounds: medians with quartiles, and ratios to the first row within rounds."""
     speeds = {"training": TRAINING_SPEED, "inference": INFERENCE_SPEED}
     shown = [row for row in table if row.rounds]
@@ -96,12 +96,7 @@ def _side_by_side(experiment: Experiment, axes: Sequence[str], table: Sequence[R
             line += [_quartiles(values, ",.0f")]
             line += [_quartiles([own / other for own, other in zip(values, first, strict=True)], ".3f")]
         body.append(line)
-    opening = (
-        f"Throughput side by side ({measured.conditions}): {measured.num_rounds} rounds, in each of which every row was"
-        " measured once, in a random order. Medians, quartiles in brackets; ratios are taken within rounds. Training:"
-        " optimizer steps at full length. Inference: forward passes of encoder and heads."
-    )
-    return [opening, as_table(header, body)]
+    return as_table(header, body) if body else ""
 
 
 def _quartiles(values: Sequence[float], form: str) -> str:
@@ -142,41 +137,47 @@ def every_run(experiment: Experiment, finished: Sequence[ReportedRun]) -> str:
 
 def provenance(runs: Sequence[RunRecord]) -> str:
     """The place, time, software and hardware of the runs."""
-    made = [run.provenance for run in runs]
-    data, training = [run.data for run in runs], [run.training for run in runs]
+    made, data, training = ([getattr(run, part) for run in runs] for part in ("provenance", "data", "training"))
+    values = {
+        "versions": (each.albert_lab for each in made),
+        "results_versions": (run.results_version for run in runs),
+        "packages": (each.software for each in made),
+        "machines": (each.machine for each in made),
+        "devices": (each.device_names for each in made),
+        "precisions": (each.precision for each in made),
+        "threads": (each.threads for each in made),
+        "corpora": (run.fingerprints["corpus"] for run in runs),
+        "tokenizers": (run.fingerprints["tokenizer"] for run in runs),
+        "evaluation_sets": (run.evaluation_set for run in runs),
+        "finished": (each.finished for each in made),
+    }
+    return fill(
+        "provenance.md.j2",
+        **{name: distinct(found) for name, found in values.items()},
+        commits=_commits(made),
+        runs=len(runs),
+        tokens=number(sum(each.tokens for each in training)),
+        training_seconds=number(sum(each.training_seconds for each in training)),
+        total_seconds=number(sum(each.total_seconds for each in training)),
+        data_wait=f"{100 * max(each.data_wait_share for each in training):.2f}",
+        padding=mean_percent(each.padding_share for each in data),
+        dropped_chunks=mean_percent(each.dropped_chunk_share for each in data),
+        dropped_text=mean_percent(each.dropped_text_share for each in data),
+        label_shares=_label_shares(data),
+    )
+
+
+def _label_shares(data: Sequence[Data]) -> str:
+    """The range over runs of the share of each kind of pair."""
     shares: dict[str, list[float]] = {}
     for each in data:
-        for kind, share in {
-            **dict(sorted(each.label_shares.items())),
-            "across documents": each.cross_document_share,
-        }.items():
+        of_kinds = dict(sorted(each.label_shares.items())) | {"across documents": each.cross_document_share}
+        for kind, share in of_kinds.items():
             shares.setdefault(kind, []).append(share)
-    several = "s" if len(runs) > 1 else ""
-    lines = {
-        "Code": f"albert-lab {distinct(each.albert_lab for each in made)}, {_commits(made)}results version"
-        f" {distinct(run.results_version for run in runs)}",
-        "Packages": distinct(each.software for each in made),
-        "Machine": f"{distinct(each.machine for each in made)}; device"
-        f" {distinct(each.device_names for each in made)}, precision {distinct(each.precision for each in made)},"
-        f" threads {distinct(each.threads for each in made)}",
-        "Corpus fingerprint": f"{distinct(run.fingerprints['corpus'] for run in runs)}; tokenizer"
-        f" {distinct(run.fingerprints['tokenizer'] for run in runs)}",
-        "Held-out set": distinct(run.evaluation_set for run in runs),
-        "Tokens and seconds": f"{sum(each.tokens for each in training):,} tokens,"
-        f" {sum(each.training_seconds for each in training):,.0f} s of training,"
-        f" {sum(each.total_seconds for each in training):,.0f} s in all, over {len(runs)} run{several}",
-        "Waiting for data": f"{100 * max(each.data_wait_share for each in training):.2f} % of the training seconds at"
-        " most",
-        "Padding": f"{mean_percent(each.padding_share for each in data)} of the positions",
-        "Dropped chunks of one sentence": f"{mean_percent(each.dropped_chunk_share for each in data)} of the chunks,"
-        f" with {mean_percent(each.dropped_text_share for each in data)} of the text",
-        "Shares of the pair labels": ", ".join(
-            f"{kind} {min(of_runs):.3f} to {max(of_runs):.3f} ({len(of_runs)} run{'s' if len(of_runs) > 1 else ''})"
-            for kind, of_runs in shares.items()
-        ),
-        "Runs finished": distinct(each.finished for each in made),
-    }
-    return "\n".join(f"- {key}: {value}" for key, value in lines.items())
+    return ", ".join(
+        f"{kind} {min(of_runs):.3f} to {max(of_runs):.3f} ({len(of_runs)} run{'s' if len(of_runs) > 1 else ''})"
+        for kind, of_runs in shares.items()
+    )
 
 
 def _commits(made: Sequence[Provenance]) -> str:

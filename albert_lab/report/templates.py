@@ -6,6 +6,9 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from albert_lab.report.markdown import number
+from albert_lab.units import duration
+
 FOLDER = Path(__file__).parent / "templates"
 
 
@@ -15,7 +18,14 @@ def fill(template: str, **values: object) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
+def fill_lines(template: str, **values: object) -> list[str]:
+    """The lines of a filled template, without empty ones."""
+    return [line for line in fill(template, **values).splitlines() if line]
+
+
 @cache
 def _environment() -> Environment:
     # Not escaped: the Markdown of a report is made a page by report/page/html.py, which escapes HTML in it.
-    return Environment(loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made = Environment(loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {"number": number, "duration": duration}
+    return made

@@ -22,15 +22,6 @@ from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import AVERAGE, Experiment, scores
 from albert_lab.studies.table import Row, axis_labels, half_up
 
-PAPERS_NOISE = (
-    "The paper's own noise: the same model has MNLI 81.6 in its Table 3 and 82.0 in its Table 4 (E = 128, all"
-    " shared), and 83.7 and 83.2 (E = 128, not shared)."
-)
-SPEEDS = "Throughputs are of runs made at different times; `albert-lab speed --report` measures rows side by side."
-SPEEDS_SIDE_BY_SIDE = (
-    "Throughputs were measured side by side, each row once per round, on the machine that is named below Cost."
-)
-STANDS_FOR = "Verdicts and alarms name rows by the paper's values; the values here: {pairs}."
 MOST_NAMED = 2  # rows at a floor
 
 
@@ -42,7 +33,7 @@ def section(found: Analysis) -> str:
     return fill(
         "verdicts.md.j2",
         verdicts=[_line(verdict, columns) for verdict in found.verdicts],
-        notes=_notes(found),
+        **_notes(found),
         companions=[_companion_line(verdict, found.experiment, columns) for verdict in others],
         sources=[f"`{each.task}`, {name(each.row.labels)}: {_sources(each.spread)}" for each in found.sources],
         agreement=agreement.as_text(found.agreement),
@@ -130,21 +121,19 @@ def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
     return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
 
 
-def _notes(found: Analysis) -> list[str]:
-    """Notes on several verdicts: replacements of tasks, tasks at their floor, the paper's noise, speeds."""
+def _notes(found: Analysis) -> dict[str, object]:
+    """What notes on several verdicts say: replacements of tasks, tasks at their floor, the paper's noise, speeds."""
     scored = {verdict.claim.metric for verdict in found.verdicts if verdict.effect is not None}
     metrics = {claim.metric for claim in found.experiment.claims}
     tasks = {column: task for column, task in found.scores.columns.items() if column in metrics or AVERAGE in metrics}
-    instead = [f"`{task}` for `{column}`" for column, task in tasks.items() if task != column]
-    notes = [f"Tasks of the corpus stand in for official ones: {', '.join(instead)}."] if instead else []
-    notes += [STANDS_FOR.format(pairs=pairs)] if (pairs := _stand_ins(found.experiment, found.rows)) else []
-    if AVERAGE in metrics and (floors := tasks_at_floor(found)):
-        notes.append(floors)
-    if scored.intersection(scores()).difference(labels()):
-        notes.append(PAPERS_NOISE)
-    if metrics & {TRAINING_SPEED, INFERENCE_SPEED}:
-        notes.append(SPEEDS_SIDE_BY_SIDE if any(row.rounds for row in found.rows) else SPEEDS)
-    return notes
+    return {
+        "replaced": ", ".join(f"`{task}` for `{column}`" for column, task in tasks.items() if task != column),
+        "values": _stand_ins(found.experiment, found.rows),
+        "floors": tasks_at_floor(found) if AVERAGE in metrics else "",
+        "has_task": bool(scored.intersection(scores()).difference(labels())),
+        "has_speed": bool(metrics & {TRAINING_SPEED, INFERENCE_SPEED}),
+        "is_side_by_side": any(row.rounds for row in found.rows),
+    }
 
 
 def _stand_ins(experiment: Experiment, table: Sequence[Row]) -> str:

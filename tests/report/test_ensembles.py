@@ -34,7 +34,7 @@ def cells(table: str) -> list[list[str]]:
 
 
 def test_an_ensemble_is_shown_next_to_its_members_and_the_papers_ensemble():
-    heading, _, table, parts = ensembles.sections(named("squad-race"), [SQUAD, RACE])
+    heading, _, table, parts = ensembles.section(named("squad-race"), [SQUAD, RACE]).strip().split("\n\n")
     assert heading == "## Ensembles"
     header, _, squad, race = cells(table)
     assert header[-1] == "paper ensemble"
@@ -49,9 +49,9 @@ def test_an_ensemble_is_shown_next_to_its_members_and_the_papers_ensemble():
 
 
 def test_the_papers_ensemble_is_not_shown_for_a_replacement_task():
-    *_, table = ensembles.sections(named("squad-race"), [SQUAD | {"task": "cloze-span"}])
+    *_, table = ensembles.section(named("squad-race"), [SQUAD | {"task": "cloze-span"}]).strip().split("\n\n")
     assert cells(table)[-1][-1] == "—"
 
 
 def test_a_report_without_finished_tasks_says_so():
-    assert ensembles.sections(named("glue"), []) == ["## Ensembles", "None: no task was finished by any run."]
+    assert "None: no task was finished by any run." in ensembles.section(named("glue"), [])

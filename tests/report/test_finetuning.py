@@ -1,6 +1,6 @@
 from records import toy_column, toy_finetuning, toy_record, toy_run
 
-from albert_lab.report.finetuning import sections
+from albert_lab.report.finetuning import tasks_table
 from albert_lab.runs.reported import ReportedRun
 
 
@@ -13,7 +13,7 @@ def test_the_learning_rates_of_a_task_are_shown_if_they_differ_between_runs():
                 update={"attempts": (tuned.attempts[0].model_copy(update={"learning_rate": rate}),)}
             )
             runs.append(toy_run(f"run-{number}", number, {}, (toy_column("sst2", tried),)))
-        _, table, *_ = sections(runs)
+        table = tasks_table(runs)
         header, _, row = table.splitlines()
         return row.split("|")[[cell.strip() for cell in header.split("|")].index("rate")].strip()
 

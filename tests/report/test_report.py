@@ -162,7 +162,7 @@ def test_a_folder_that_is_no_report_is_refused(tmp_path):
 @pytest.mark.parametrize(("seeds", "heading"), [((0,), "seed"), ((0, 1), "seeds")])
 def test_a_single_fine_tuning_seed_is_not_shown_as_a_number_of_seeds(seeds, heading):
     tuned = [toy_finetuning("run", "sst2", 60.0, seed=seed) for seed in seeds]
-    text = finetuning.sections([toy_run("run", 0, {}, (toy_column("sst2", *tuned),))])[-1]
+    text = finetuning.tunings_table([toy_run("run", 0, {}, (toy_column("sst2", *tuned),))])
     header = [cell.strip() for cell in text.splitlines()[0].split("|")[1:-1]]
     assert (header[2], header[-1]) == (heading, "remarks")
 

@@ -51,9 +51,9 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     scores = [load_scores(output_folder(item.run.folder, "mnli", seed) / "best.npz") for seed in best]
     assert all(len(each["ids"]) == line["n"] for each in scores)
 
-    text = "\n".join(section.sections(trained.experiment, [line]))
+    text = section.section(trained.experiment, [line])
     assert "2 of 3" in text
-    assert text.splitlines()[-1].endswith("91.3 |")
+    assert text.strip().splitlines()[-1].endswith("91.3 |")
 
     (output_folder(item.run.folder, "mnli", best[0]) / "best.npz").unlink()
     with pytest.raises(MissingDataError, match=r"best\.npz does not exist"):
@@ -75,6 +75,6 @@ def test_every_task_that_a_table_ensembles_can_be_reported(corpus, own_home, mon
     for line in lines:
         single, together = json.loads(line["single_scores"]), json.loads(line["ensemble_scores"])
         assert single == pytest.approx(together), "an ensemble of one fine-tuning has its scores, and no others"
-    text = "\n".join(section.sections(experiment, lines))
+    text = section.section(experiment, lines)
     assert "HasAns f1" in text
     assert "total" not in text
