@@ -8,7 +8,7 @@ import numpy as np
 from albert_lab import files
 from albert_lab.errors import DamagedFileError, MissingDataError
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.formats.squad import write_na_probs
+from albert_lab.tasks.formats import write_json
 from albert_lab.tasks.kind import Answers, Scores
 from albert_lab.tasks.task import TaskConfig
 
@@ -46,5 +46,5 @@ def save_predictions(task: TaskConfig, outcome: Answers, folder: Path, name: str
     file = predictions_file(task, folder, name)
     task.format.write_predictions(outcome.answers, file)  # pyright: ignore[reportArgumentType]
     if outcome.na_probs is not None:
-        write_na_probs(outcome.na_probs, folder / f"{name}.na-probs.json")
+        write_json(dict(outcome.na_probs), folder / f"{name}.na-probs.json")
     return file

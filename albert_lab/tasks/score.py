@@ -7,9 +7,10 @@ from typing import Any
 from albert_lab.errors import ConfigError
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import SpanExample, describe, enumerate_few
+from albert_lab.tasks.formats import read_json
 from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.formats.race import level
-from albert_lab.tasks.formats.squad import SquadFormat, read_na_probs
+from albert_lab.tasks.formats.squad import SquadFormat
 from albert_lab.tasks.task import TaskConfig
 
 
@@ -47,7 +48,7 @@ def score(
     if partial:
         examples = [example for example in examples if example.id in predicted]
         say(f"scoring the {len(examples)} examples of {split} that are predicted")
-    given = read_na_probs(na_probs) if na_probs else None
+    given = read_json(na_probs, dict[str, float]) if na_probs else None
     try:
         return evaluate(task, examples, predicted, say, na_probs=given, threshold=threshold)
     except ConfigError as error:

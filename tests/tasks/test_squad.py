@@ -4,7 +4,7 @@ import pytest
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.tasks.examples import Answer, Issue, SpanExample
-from albert_lab.tasks.formats.squad import SquadFormat, read_na_probs, write_na_probs
+from albert_lab.tasks.formats.squad import SquadFormat
 
 SQUAD1, SQUAD2 = (SquadFormat(name="squad", unanswerable=unanswerable) for unanswerable in (False, True))
 CONTEXT = "The cat sat on the mat. Dogs — ça va — bark."
@@ -140,13 +140,11 @@ def test_an_answer_that_is_not_in_the_context_is_read_back_unchanged(tmp_path):
     assert SQUAD1.read(tmp_path / "written.json", labelled=False)[0] == examples
 
 
-def test_predictions_and_their_probabilities_are_read_back_exactly(tmp_path):
-    predictions, na_probs = {"a": "ça va", "b": ""}, {"a": 0.25, "b": -3.5}
+def test_predictions_are_read_back_exactly(tmp_path):
+    predictions = {"a": "ça va", "b": ""}
     SQUAD2.write_predictions(predictions, tmp_path / "predictions.json")
-    write_na_probs(na_probs, tmp_path / "na.json")
     assert json.loads((tmp_path / "predictions.json").read_text()) == predictions
     assert SQUAD2.read_predictions(tmp_path / "predictions.json") == predictions
-    assert read_na_probs(tmp_path / "na.json") == na_probs
 
 
 @pytest.mark.parametrize(

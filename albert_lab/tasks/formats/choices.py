@@ -1,16 +1,15 @@
 """Questions with any number of options, one per line (tab-separated or JSON); predictions as id -> letter."""
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
-from albert_lab.config.schema import Section
-from albert_lab.errors import ConfigError
-from albert_lab.tasks.examples import ChoiceExample, Issue, describe
-from albert_lab.tasks.formats.letters import read_letters, write_letters
+from albert_lab.tasks.examples import ChoiceExample, Issue
+from albert_lab.tasks.formats import usable
+from albert_lab.tasks.formats.letters import LettersFormat
 from albert_lab.tasks.formats.rows import Labels, TaskRow, check_columns, read_rows, write_rows
 
 LETTERS = tuple(string.ascii_uppercase)
@@ -18,7 +17,7 @@ FEWEST = 2
 GUESSED = 4  # options per question, for estimates
 
 
-class ChoicesFormat(Section):
+class ChoicesFormat(LettersFormat):
     """The columns of the file that are read.
 
     passage and question are null if the file has no such column. options has one column per option, of which the last
@@ -34,8 +33,7 @@ class ChoicesFormat(Section):
     options: str | tuple[str, ...]
     label: str
     labels: Labels
-    scores: ClassVar[tuple[str, ...]] = ("accuracy",)
-    needs: ClassVar[tuple[str, ...]] = ("question_length",)
+    letters: ClassVar[tuple[str, ...]] = LETTERS
 
     @property
     def sequences(self) -> int:
@@ -55,12 +53,7 @@ class ChoicesFormat(Section):
         return self
 
     def read(self, file: Path, labelled: bool) -> tuple[list[ChoiceExample], list[Issue]]:
-        """The questions of a file. Their ids are the line numbers after the header, from 0.
-
-        Raises:
-            MissingDataError: the file does not exist.
-            ConfigError: it is not UTF-8, a column is missing, or no question can be used.
-        """
+        """The questions of a file. Their ids are the line numbers after the header, from 0."""
         texts = [name for name in (self.passage, self.question) if name]
         named = [self.options] if isinstance(self.options, str) else list(self.options)
         names, rows = read_rows(file, self.columns, self.header, texts[0])
@@ -82,9 +75,7 @@ class ChoicesFormat(Section):
             if label is not None or not labelled:
                 passage, question = row.text(self.passage) or "", row.text(self.question) or ""
                 examples.append(ChoiceExample(str(row.number), passage, question, options, label))
-        if not examples:
-            raise ConfigError(f"{file}: no question can be used: {describe(issues) or 'it has none'}")
-        return examples, issues
+        return usable(file, examples, issues)
 
     def write(self, examples: Sequence[ChoiceExample], file: Path) -> None:
         """Writes the columns that are read, with a header line if the file is tab-separated."""
@@ -93,23 +84,11 @@ class ChoicesFormat(Section):
         rows = []
         for example in examples:
             row = {name: getattr(example, key) for name, key in texts.items() if name}
-            row |= (
-                {named[0]: example.options}
-                if isinstance(self.options, str)
-                else dict(zip(named, example.options, strict=False))
-            )
+            row |= zip(named, [example.options] if isinstance(self.options, str) else example.options, strict=False)
             if example.label is not None:
                 row[self.label] = (self.labels or LETTERS)[example.label]
             rows.append(row)
         write_rows(file, [*(name for name in texts if name), *named, self.label], rows, header=True)
-
-    def read_predictions(self, file: Path) -> dict[str, int]:
-        """Indices of the chosen options by question id; see read_letters()."""
-        return read_letters(file, LETTERS)
-
-    def write_predictions(self, predictions: Mapping[str, int], file: Path) -> None:
-        """Writes the letters of the chosen options by question id."""
-        write_letters(predictions, file, LETTERS)
 
     def _options(self, row: TaskRow) -> tuple[str, ...]:
         if isinstance(self.options, str):

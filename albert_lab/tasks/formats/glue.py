@@ -1,7 +1,6 @@
 """One or two texts with a label, one example per line (tab-separated as in GLUE, or JSON); predictions as TSV."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -9,7 +8,8 @@ from typing import ClassVar, Literal
 from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError
 from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import Issue, TextExample, describe, enumerate_few
+from albert_lab.tasks.examples import Issue, TextExample, enumerate_few
+from albert_lab.tasks.formats import usable
 from albert_lab.tasks.formats.rows import (
     JSON_LINES,
     Labels,
@@ -48,12 +48,7 @@ class GlueFormat(Section):
         return tuple(name for name in metrics.OF_CLASSES if name != "f1" or len(self.labels) == 2)
 
     def read(self, file: Path, labelled: bool) -> tuple[list[TextExample], list[Issue]]:
-        """The examples of a file. Their ids are the line numbers after the header, from 0.
-
-        Raises:
-            MissingDataError: the file does not exist.
-            ConfigError: it is not UTF-8, a column is missing, or no example can be used.
-        """
+        """The examples of a file. Their ids are the line numbers after the header, from 0."""
         # The marker is needed since CoLA's test file has a header, but its other files have none.
         names, rows = read_rows(file, self.columns, self.header, self.text_a)
         check_columns(file, names, [self.text_a, self.text_b, self.label if labelled else None])
@@ -70,42 +65,30 @@ class GlueFormat(Section):
                 issues.append(Issue(row.place, f"{self.label} is {given!r}, not {self._allowed()}"))
             if label is not None or not labelled:
                 examples.append(TextExample(str(row.number), text_a, text_b, label))
-        if not examples:
-            raise ConfigError(f"{file}: no example can be used: {describe(issues) or 'it has none'}")
-        return examples, issues
+        return usable(file, examples, issues, "example")
 
     def write(self, examples: Sequence[TextExample], file: Path) -> None:
         """Writes the official columns, or index and texts if no example has a label, as in the test files.
 
-        Unknown cells are empty; tabs and line ends within a text become spaces.
+        Unknown cells are empty.
         """
-        texts = [self.text_a, *([self.text_b] if self.text_b else [])]
-        if file.suffix == JSON_LINES:
-            objects = [dict(zip(texts, [each.text_a, each.text_b], strict=False)) for each in examples]
-            for written, example in zip(objects, examples, strict=True):
-                written |= {} if example.label is None else {self.label: example.label}
-            write_rows(file, [*texts, self.label], objects, header=False)
-            return
-        labelled = any(example.label is not None for example in examples)
-        names = list(self.columns) if labelled else ["index", *texts]
-        rows = [names] if self.header or not labelled else []
+        texts = {self.text_a: "text_a"} | ({self.text_b: "text_b"} if self.text_b else {})
+        rows: list[dict[str, object]] = []
         for number, example in enumerate(examples):
-            cells = {
-                "index": str(number),
-                "id": str(number),
-                self.label: "" if example.label is None else str(example.label),
-            }
-            cells |= zip(texts, [example.text_a, example.text_b or ""], strict=False)
-            rows.append([re.sub(r"[\t\r\n]+", " ", cells.get(name, "")) for name in names])
-        write_cells(file, rows)
+            cells = {"index": number, "id": number, self.label: example.label}
+            cells |= {name: getattr(example, key) for name, key in texts.items()}
+            rows.append({name: cell for name, cell in cells.items() if cell is not None})
+        if file.suffix == JSON_LINES:
+            write_rows(file, [*texts, self.label], rows, header=False)
+        elif any(example.label is not None for example in examples):
+            write_rows(file, self.columns, rows, header=self.header)
+        else:
+            write_rows(file, ["index", *texts], rows, header=True)
 
     def read_predictions(self, file: Path) -> dict[str, str | float]:
         """Predicted labels by example id from a submission file.
 
-        Raises:
-            MissingDataError: the file does not exist.
-            ConfigError: no header line, a line without exactly two columns, an index that occurs twice, or a
-                prediction that is not a label of the task.
+        There must be a header line, two columns in each line, and a label of the task for every index.
         """
         rows = [line.split("\t") for line in read_lines(file)]
         if not rows or [name.lower() for name in rows[0]] != PREDICTIONS_HEADER:

@@ -1,18 +1,16 @@
 """RACE's folders: a sub-folder per level, in it a JSON file per passage with questions; predictions as id -> letter."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 
-from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.tasks.examples import ChoiceExample, Issue, describe
-from albert_lab.tasks.formats import read_json
-from albert_lab.tasks.formats.letters import read_letters, write_letters
+from albert_lab.tasks.examples import ChoiceExample, Issue
+from albert_lab.tasks.formats import read_json, usable, write_json
+from albert_lab.tasks.formats.letters import LettersFormat
 
 LETTERS = ("A", "B", "C", "D")
 # Marks the gap if a question is a sentence with a gap.
@@ -26,21 +24,15 @@ class _Passage(BaseModel):
     answers: list[str] | None = None
 
 
-class RaceFormat(Section):
+class RaceFormat(LettersFormat):
     """One folder per split, with one sub-folder per level (middle, high)."""
 
     name: Literal["race"]
-    scores: ClassVar[tuple[str, ...]] = ("accuracy",)
-    needs: ClassVar[tuple[str, ...]] = ("question_length",)
+    letters: ClassVar[tuple[str, ...]] = LETTERS
     sequences: ClassVar[int] = len(LETTERS)
 
     def read(self, file: Path, labelled: bool) -> tuple[list[ChoiceExample], list[Issue]]:
-        """The questions of a split's folder. Their ids are level/file/number, the number from 0.
-
-        Raises:
-            MissingDataError: the folder does not exist or has no passage.
-            ConfigError: a passage is invalid or truncated JSON or lacks options or answers, or no question can be used.
-        """
+        """The questions of a split's folder. Their ids are level/file/number, the number from 0."""
         # The release reads a folder from an additional file, all.txt, which repeats the others.
         names = sorted(path.relative_to(file).as_posix() for path in file.rglob("*.txt") if path.name != "all.txt")
         if not names:
@@ -60,40 +52,22 @@ class RaceFormat(Section):
                     issues.append(Issue(id, f"the answer is {letter!r}, not one of {', '.join(LETTERS)}"))
                 if label is not None or not labelled:
                     examples.append(ChoiceExample(id, passage.article, question, tuple(options), label))
-        if not examples:
-            raise ConfigError(f"{file}: no question can be used: {describe(issues)}")
-        return examples, issues
+        return usable(file, examples, issues)
 
     def write(self, examples: Sequence[ChoiceExample], file: Path) -> None:
         """Writes a split's folder; questions about one passage must be consecutive."""
         for name, of_passage in groupby(examples, lambda example: example.id.rpartition("/")[0]):
             asked = list(of_passage)
             answers = [LETTERS[example.label] for example in asked if example.label is not None]
-            passage = {
-                "answers": answers,
+            passage = {"answers": answers} if answers else {}
+            passage |= {
                 "options": [example.options for example in asked],
                 "questions": [example.question for example in asked],
                 "article": asked[0].passage,
                 "id": name.replace("/", ""),
             }
-            if not answers:
-                del passage["answers"]
-            path = file / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(passage, ensure_ascii=False), encoding="utf-8")
-
-    def read_predictions(self, file: Path) -> dict[str, int]:
-        """Indices of the chosen options by question id.
-
-        Raises:
-            MissingDataError: the file does not exist.
-            ConfigError: not a JSON object with letters.
-        """
-        return read_letters(file, LETTERS)
-
-    def write_predictions(self, predictions: Mapping[str, int], file: Path) -> None:
-        """Writes the letters of the chosen options by question id."""
-        write_letters(predictions, file, LETTERS)
+            (file / name).parent.mkdir(parents=True, exist_ok=True)
+            write_json(passage, file / name)
 
 
 def level(id: str) -> str:

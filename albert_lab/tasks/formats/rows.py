@@ -1,6 +1,7 @@
 """Files with one example per line: tab-separated columns, or JSON objects if the file's name ends in .jsonl."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -52,10 +53,6 @@ def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> 
         columns: column names of a tab-separated file without a header line.
         header: whether the first line of a tab-separated file is a header line.
         marker: a column name; a first line that contains it is always a header line.
-
-    Raises:
-        MissingDataError: the file does not exist.
-        ConfigError: it is empty, not UTF-8, or JSON Lines without any object.
     """
     lines = read_lines(file)
     if not lines:
@@ -77,12 +74,7 @@ def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> 
 
 
 def read_lines(file: Path) -> list[str]:
-    """The lines of a file, plain or compressed.
-
-    Raises:
-        MissingDataError: the file does not exist.
-        ConfigError: it is not UTF-8 text.
-    """
+    """The lines of a file, plain or compressed."""
     check_file(file)
     return [line for _, line in lines_of(file)]
 
@@ -94,12 +86,15 @@ def check_columns(file: Path, names: Sequence[str], wanted: Iterable[str | None]
 
 
 def write_rows(file: Path, names: Sequence[str], rows: Iterable[Mapping[str, Any]], header: bool) -> None:
-    """Writes rows for read_rows(); a missing value is an empty cell, or left out of the JSON object."""
+    """Writes rows for read_rows(); a missing value is an empty cell, or left out of the JSON object.
+
+    Tabs and line ends within a tab-separated cell become spaces.
+    """
     if file.suffix == JSON_LINES:
         objects = ({name: row[name] for name in names if name in row} for row in rows)
         file.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects), encoding="utf-8")
     else:
-        cells = [[str(row.get(name, "")) for name in names] for row in rows]
+        cells = [[re.sub(r"[\t\r\n]+", " ", str(row.get(name, ""))) for name in names] for row in rows]
         write_cells(file, [list(names), *cells] if header else cells)
 
 

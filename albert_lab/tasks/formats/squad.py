@@ -1,6 +1,5 @@
 """SQuAD's JSON, 1.1 and 2.0: articles, their paragraphs and questions; predictions as id -> text."""
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -11,8 +10,8 @@ from pydantic import BaseModel
 from albert_lab.config.schema import Section
 from albert_lab.errors import ConfigError
 from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import Answer, Issue, SpanExample, describe
-from albert_lab.tasks.formats import read_json
+from albert_lab.tasks.examples import Answer, Issue, SpanExample
+from albert_lab.tasks.formats import read_json, usable, write_json
 
 
 class _Answer(BaseModel):
@@ -54,18 +53,8 @@ class SquadFormat(Section):
         """Names of the possible scores, as in the official scripts."""
         return metrics.OF_SQUAD2 if self.unanswerable else metrics.OF_SQUAD1
 
-    @property
-    def version(self) -> str:
-        """The version as written in the official files."""
-        return "v2.0" if self.unanswerable else "1.1"
-
     def read(self, file: Path, labelled: bool) -> tuple[list[SpanExample], list[Issue]]:
-        """The questions of a file, in order.
-
-        Raises:
-            MissingDataError: the file does not exist.
-            ConfigError: invalid or truncated JSON, a file of the other version, or no question can be used.
-        """
+        """The questions of a file of this version, in order."""
         articles = read_json(file, _Articles).data
         asked = [
             (article.title, paragraph.context, question)
@@ -87,9 +76,7 @@ class SquadFormat(Section):
             if labelled and (self._is_mismarked(question) or not (is_impossible or _located(answers))):
                 continue
             examples.append(SpanExample(question.id, question.question, context, answers, is_impossible, title))
-        if not examples:
-            raise ConfigError(f"{file}: no question can be used: {describe(issues) or 'it has none'}")
-        return examples, issues
+        return usable(file, examples, issues)
 
     def write(self, examples: Sequence[SpanExample], file: Path) -> None:
         """Writes the official form; consecutive questions on the same context share article and paragraph."""
@@ -100,20 +87,15 @@ class SquadFormat(Section):
                 for context, of_context in groupby(of_title, lambda example: example.context)
             ]
             data.append({"title": title, "paragraphs": paragraphs})
-        _write_json(file, {"version": self.version, "data": data})
+        write_json({"version": "v2.0" if self.unanswerable else "1.1", "data": data}, file)
 
     def read_predictions(self, file: Path) -> dict[str, str]:
-        """Predicted answers by question id; an empty text means no answer.
-
-        Raises:
-            MissingDataError: the file does not exist.
-            ConfigError: not a JSON object with texts.
-        """
+        """Predicted answers by question id; an empty text means no answer."""
         return read_json(file, dict[str, str])
 
     def write_predictions(self, predictions: Mapping[str, str], file: Path) -> None:
         """Writes predicted answers by question id, in the form of the official script."""
-        _write_json(file, dict(predictions))
+        write_json(dict(predictions), file)
 
     def _refuse_other_version(self, file: Path, questions: Sequence[_Question]) -> None:
         marked = next((question.id for question in questions if question.is_impossible is not None), None)
@@ -143,21 +125,6 @@ class SquadFormat(Section):
         return {"id": example.id, "question": example.question, "answers": answers, **marked}
 
 
-def read_na_probs(file: Path) -> dict[str, float]:
-    """Reads no-answer probabilities by question id, the second input file of the 2.0 script.
-
-    Raises:
-        MissingDataError: the file does not exist.
-        ConfigError: not a JSON object with numbers.
-    """
-    return read_json(file, dict[str, float])
-
-
-def write_na_probs(na_probs: Mapping[str, float], file: Path) -> None:
-    """Writes no-answer probabilities by question id."""
-    _write_json(file, dict(na_probs))
-
-
 def _locate(answer: _Answer, context: str) -> Answer:
     start = answer.answer_start
     found = answer.text and start >= 0 and context.startswith(answer.text, start)
@@ -166,7 +133,3 @@ def _locate(answer: _Answer, context: str) -> Answer:
 
 def _located(answers: Sequence[Answer]) -> bool:
     return any(answer.start is not None for answer in answers)
-
-
-def _write_json(file: Path, content: object) -> None:
-    file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
