@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
-from typing import Any
 
 from albert_lab.analysis import trend
 from albert_lab.analysis.looks import levels
+from albert_lab.analysis.statistics import holm
 from albert_lab.analysis.trend import LEVEL, DecisionAccuracy, Direction, Effect, Interval, Trend, Validation
 from albert_lab.measures.catalog import labels
 from albert_lab.runs.reported import ReportedRun
@@ -142,7 +142,7 @@ def seed_spread(results: LadderResults) -> float | None:
 
 def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> Iterator[ContrastTrend]:
     fits = [trend.fit(each.effects) for each in lines]
-    p_values = iter(_holm([fit.p for fit in fits if fit]))
+    p_values = iter(holm([fit.p for fit in fits if fit]))
     steps = levels(file.looks, SPENDING, 1 - LEVEL, max(1, len(lines)))
     for each, fit in zip(lines, fits, strict=True):
         yield ContrastTrend(
@@ -162,13 +162,6 @@ def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> I
 def _level(looks: Sequence[int], steps: Sequence[float], seeds: int) -> float:
     """The level at the last look that so many seeds have reached; that of the first look if they have reached none."""
     return steps[max(0, sum(look <= seeds for look in looks) - 1)]
-
-
-def _holm(p_values: Sequence[float]) -> list[float]:
-    from statsmodels.stats.multitest import multipletests
-
-    adjusted: Any = multipletests(p_values, method="holm")[1] if p_values else []
-    return [float(p) for p in adjusted]
 
 
 def _contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import t as student
 
+from albert_lab.score import wilson
+
 LEVEL = 0.95
 # Few rungs cannot tell scatter from noise: at least this share of the variance around the line counts as scatter in
 # predictions. With 0, predictions of the next rung hold in 92 % of simulated ladders (benchmarks/trend_simulation.py).
@@ -148,11 +150,8 @@ class Share:
     @property
     def interval(self) -> Interval:
         """The share with Wilson's interval, as of independent contrasts."""
-        from statsmodels.stats.proportion import proportion_confint
-
-        limits: Any = proportion_confint(self.right, self.of, 1 - LEVEL, method="wilson")
-        low, high = limits
-        return Interval(self.right / self.of, float(low), float(high))
+        low, high = wilson(self.right, self.of)
+        return Interval(self.right / self.of, low / 100, high / 100)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from albert_lab import files
 from albert_lab.config.schema import MAX_LAYERS
-from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 
 Family = Literal["albert", "bert"]
@@ -21,8 +24,10 @@ ACTIVATIONS = {
 # The pair labels of the pre-training head of each family, unless the folder sets others.
 PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "other-document")}
 PAIR_LABELS_KEY = "pair_labels"
-# Keys that change the computation, with the only supported value.
-_ONLY = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
+
+_Count = Annotated[int, Field(ge=1)]
+_Depth = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
+_Positive = Annotated[float, Field(gt=0, lt=1e9)]
 
 
 @dataclass(frozen=True)
@@ -34,72 +39,75 @@ class Architecture:
     pair_labels: tuple[str, ...]
 
 
-def read(content: Mapping[str, Any], origin: str) -> Architecture:
+class _Config(BaseModel):
+    """The keys of a config.json that are read; the file has more."""
+
+    model_config = ConfigDict(strict=True)
+
+    model_type: Family
+    # Keys that change the computation, with the only supported value.
+    position_embedding_type: Literal["absolute"] = "absolute"
+    is_decoder: Literal[False] = False
+    add_cross_attention: Literal[False] = False
+    tie_word_embeddings: Literal[True] = True  # the MLM head uses the word embeddings
+    hidden_act: Literal["gelu_new", "gelu_pytorch_tanh", "gelu", "gelu_python", "relu"]
+    vocab_size: _Count
+    embedding_size: _Count | None = None
+    hidden_size: _Count
+    num_hidden_layers: _Depth
+    num_hidden_groups: _Count = 1
+    inner_group_num: _Depth = 1
+    num_attention_heads: _Count
+    intermediate_size: _Count
+    max_position_embeddings: _Count
+    type_vocab_size: _Count = 2
+    layer_norm_eps: _Positive = 1e-12
+    initializer_range: _Positive = 0.02
+    hidden_dropout_prob: float | None = Field(default=None, ge=0, lt=1)
+    pair_labels: tuple[str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "_Config":
+        heads, groups = self.num_attention_heads, self.num_hidden_groups
+        if self.hidden_size % heads:
+            raise ValueError(f"num_attention_heads={heads} does not divide hidden_size={self.hidden_size}")
+        if groups > self.num_hidden_layers:
+            raise ValueError(f"num_hidden_groups={groups} is more than num_hidden_layers={self.num_hidden_layers}")
+        if self.model_type == "albert" and self.embedding_size is None:
+            raise ValueError("embedding_size must be given")
+        return self
+
+
+def read(file: Path) -> Architecture:
     """The architecture of a config.json; for ALBERT with E = H, it has the projection that transformers adds.
 
     Raises:
-        ConfigError: another kind of model, a missing or invalid key, or an unsupported variant; names origin and key.
+        DamagedFileError: another kind of model, a missing or invalid key, or an unsupported variant.
     """
-    family = content.get("model_type")
-    if family not in ("albert", "bert"):
-        raise ConfigError(f"{origin}: model_type={family} cannot be read (allowed: albert, bert)")
-    for key, only in _ONLY.items():
-        if content.get(key, only) != only:
-            raise ConfigError(f"{origin}: {key}={content[key]} is not supported (allowed: {only})")
-    if content.get("tie_word_embeddings", True) is not True:
-        raise ConfigError(
-            f"{origin}: tie_word_embeddings=false is not supported: the MLM head uses the word embeddings"
-        )
-
-    def integer(key: str, default: int | None = None, most: int | None = None) -> int:
-        value = content.get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(f"{origin}: {key}={value} is not a positive integer")
-        if most is not None and value > most:
-            raise ConfigError(f"{origin}: {key}={value} is more than {most}")
-        return value
-
-    def number(key: str, default: float, *, or_zero: bool = False, below: float = 1e9) -> float:
-        value = content.get(key, default)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 <= value < below or (value == 0 and not or_zero):
-            start = "from 0" if or_zero else "above 0"
-            raise ConfigError(f"{origin}: {key}={value} is not a number {start} and less than {below:g}")
-        return float(value)
-
-    activation = content.get("hidden_act")
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise ConfigError(f"{origin}: hidden_act={activation} is not supported (allowed: {', '.join(ACTIVATIONS)})")
-    hidden_size, heads = integer("hidden_size"), integer("num_attention_heads")
-    if hidden_size % heads:
-        raise ConfigError(f"{origin}: num_attention_heads={heads} does not divide hidden_size={hidden_size}")
-    num_layers = integer("num_hidden_layers", most=MAX_LAYERS)
-    is_albert = family == "albert"
-    groups = integer("num_hidden_groups", 1) if is_albert else num_layers
-    if groups > num_layers:
-        raise ConfigError(f"{origin}: num_hidden_groups={groups} is more than num_hidden_layers={num_layers}")
+    found = files.read_json(file, _Config)
+    is_albert = found.model_type == "albert"
+    groups = found.num_hidden_groups if is_albert else found.num_hidden_layers
+    dropout = found.hidden_dropout_prob
     shape = EncoderShape(
-        vocab_size=integer("vocab_size"),
-        embedding_size=integer("embedding_size") if is_albert else hidden_size,
+        vocab_size=found.vocab_size,
+        embedding_size=found.embedding_size if is_albert and found.embedding_size else found.hidden_size,
         projection=is_albert,
-        hidden_size=hidden_size,
-        num_layers=num_layers,
-        num_attention_heads=heads,
-        intermediate_size=integer("intermediate_size"),
-        max_position_embeddings=integer("max_position_embeddings"),
+        hidden_size=found.hidden_size,
+        num_layers=found.num_hidden_layers,
+        num_attention_heads=found.num_attention_heads,
+        intermediate_size=found.intermediate_size,
+        max_position_embeddings=found.max_position_embeddings,
         attention_groups=groups,
         ffn_groups=groups,
-        hidden_act=ACTIVATIONS[activation],
-        layer_norm_eps=number("layer_norm_eps", 1e-12),
-        initializer_range=number("initializer_range", 0.02),
-        dropout=number("hidden_dropout_prob", 0.0 if is_albert else 0.1, or_zero=True, below=1.0),
-        type_vocab_size=integer("type_vocab_size", 2),
-        inner_group_num=integer("inner_group_num", 1, most=MAX_LAYERS) if is_albert else 1,
+        hidden_act=ACTIVATIONS[found.hidden_act],
+        layer_norm_eps=found.layer_norm_eps,
+        initializer_range=found.initializer_range,
+        dropout=(0.0 if is_albert else 0.1) if dropout is None else dropout,
+        type_vocab_size=found.type_vocab_size,
+        inner_group_num=found.inner_group_num if is_albert else 1,
     )
-    labels = content.get(PAIR_LABELS_KEY, PAIR_LABELS[family])
-    if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
-        raise ConfigError(f"{origin}: {PAIR_LABELS_KEY}={labels} is not a list of kinds of pair")
-    return Architecture(family, shape, tuple(labels))
+    labels = PAIR_LABELS[found.model_type] if found.pair_labels is None else found.pair_labels
+    return Architecture(found.model_type, shape, labels)
 
 
 def write(architecture: Architecture, special_ids: Mapping[str, int]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def read_architecture(folder: Path) -> Architecture:
     file = folder / CONFIG_FILE
     if not file.is_file():
         raise ConfigError(f"{folder} has no {CONFIG_FILE}: it is not a folder in the Hugging Face layout")
-    return read(read_json(file), str(file))
+    return read(file)
 
 
 def read_model(folder: Path) -> FolderModel:

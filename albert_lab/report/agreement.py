@@ -2,6 +2,7 @@
 
 from albert_lab.analysis.agreement import LEAST_DIFFERENCE, PAPERS_SD, Agreement
 from albert_lab.report.templates import fill
+from albert_lab.score import wilson
 
 
 def as_text(found: Agreement) -> str:
@@ -21,7 +22,5 @@ def as_text(found: Agreement) -> str:
 
 
 def _share(part: int, n: int) -> str:
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(part, n, method="wilson")
-    return f"{part} of {n} ({100 * part / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}])"
+    low, high = wilson(part, n)
+    return f"{part} of {n} ({100 * part / n:.0f} % [{low:.0f}, {high:.0f}])"

@@ -117,17 +117,17 @@ def test_a_folder_without_a_config_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"model_type": "roberta"}, "model_type=roberta cannot be read"),
+        ({"model_type": "roberta"}, "model_type=roberta: .*'albert' or 'bert'"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type=relative_key"),
         ({"hidden_act": "silu"}, "hidden_act=silu"),
-        ({"hidden_size": "12"}, "hidden_size=12 is not a positive integer"),
+        ({"hidden_size": "12"}, "hidden_size=12: .*integer"),
         ({"num_attention_heads": 5}, "does not divide"),
         ({"num_hidden_groups": 9}, "more than num_hidden_layers"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings"),
         ({"vocab_size": 38}, r"word_embeddings.*\[37, 8\] there, \[38, 8\]"),
         ({"intermediate_size": 21}, "does not fit its config.json"),
         ({"layer_norm_eps": -1}, "layer_norm_eps=-1"),
-        ({"initializer_range": 0}, "initializer_range=0 is not a number above 0"),
+        ({"initializer_range": 0}, "initializer_range=0: .*greater than 0"),
     ],
 )
 def test_an_invalid_config_is_refused_with_its_key(tmp_path, changes, said):
