@@ -16,6 +16,7 @@ from albert_lab.figures.drawing import READ_OFF, Line
 from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.layer_numbers import Layer
 from albert_lab.runs.results import TRAINING_SPEED
+from albert_lab.score import Floor
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.studies.table import Row, Spread, paper_cells
 
@@ -31,18 +32,27 @@ ALONG = {"step": "optimizer steps", "training_seconds": "training time (seconds)
 TOKENS = {"cls": "[CLS]", "mean": "mean over tokens"}
 SCORES = {"mlm_accuracy": AXES["mlm_accuracy"], "average": "average of our tasks (%)"}
 MOST_BANDS = 4  # more bands would hide the lines
+MOST_PANELS = 3  # in a row
 PAPERS_SCORE = "average of five tasks (%)"
 
 
 def learning_curves(data: FigureData) -> Figure | None:
-    """Held-out accuracy during training, one panel per column of the experiment."""
+    """Held-out accuracy during training with its floors, one panel per column of the experiment.
+
+    Differences of two accuracies are left out: the few answers along the way say little about them.
+    """
     columns = [column for column in data.experiment.columns if data.lines("step", column)]
+    columns = [column for column in columns if units().get(column, "%") == "%"]
     if not columns:
         return None
-    figure, (panels,) = drawing.sheet(1, len(columns))
-    for panel, column in zip(panels, columns, strict=True):
+    rows = 1 if len(columns) <= MOST_PANELS else 2
+    figure, grid = drawing.sheet(rows, math.ceil(len(columns) / rows))
+    panels = [panel for row in grid for panel in row]
+    for panel in panels[len(columns) :]:
+        panel.remove()
+    for panel, column in zip(panels, columns, strict=False):
         _draw_curves(data, panel, column)
-    drawing.legend_below(figure, panels)
+    drawing.legend_below(figure, panels[: len(columns)])
     return figure
 
 
@@ -80,8 +90,9 @@ def _draw_curves(data: FigureData, panel: Axes, column: str) -> None:
     lines = data.lines(along(data), column)
     for look, line in lines:
         drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
-    if column != "mlm_accuracy" and (floor := constant(data, column)) is not None:
-        drawing.draw_constant(panel, floor)
+    for number, (name, height) in enumerate(floors(data, column).items()):
+        if column != "mlm_accuracy":
+            drawing.draw_floor(panel, height, name, number)
     panel.set(xlabel=ALONG[along(data)], ylabel=AXES[column])
 
 
@@ -90,10 +101,13 @@ def along(data: FigureData) -> str:
     return "training_seconds" if any(run.record.config.budget.unit == "seconds" for run in data.runs) else "step"
 
 
-def constant(data: FigureData, column: str) -> float | None:
-    """The mean score of constant answers in a column of held-out scores; None if no run has it."""
-    floors = [run.scores[column].floor for run in data.runs if column in run.scores]
-    return statistics.fmean(floors) if floors else None
+def floors(data: FigureData, column: str) -> dict[Floor, float]:
+    """The floors of a column of held-out scores, each its mean over the runs."""
+    found: dict[Floor, list[float]] = {}
+    for run in data.runs:
+        for name, height in (run.scores[column].floors if column in run.scores else {}).items():
+            found.setdefault(name, []).append(height)
+    return {name: statistics.fmean(heights) for name, heights in found.items()}
 
 
 def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) -> None:

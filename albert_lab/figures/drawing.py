@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
+from albert_lab.score import CHANCE, Floor
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import PaperCurve
 from albert_lab.studies.table import Spread
@@ -143,9 +144,11 @@ def name_rows(figure: Figure, panel: Axes, names: Sequence[str]) -> None:
     figure.set_size_inches(width + max(map(len, names)) / CHARACTERS_PER_INCH, 0.9 + 0.25 * len(names))
 
 
-def draw_constant(panel: Axes, height: float) -> None:
-    """Draw the score of a constant answer."""
-    panel.axhline(height, color="#555555", linestyle=(0, (1, 1)), linewidth=1, label="a constant answer")
+def draw_floor(panel: Axes, height: float, name: Floor, number: int) -> None:
+    """Draw a floor of a score, the first dotted and others dashed."""
+    pattern = (0, (1, 1)) if number == 0 else (0, (6, 2))
+    label = "a constant answer" if name == CHANCE else name
+    panel.axhline(height, color="#555555", linestyle=pattern, linewidth=1, label=label)
 
 
 def draw_parting(panel: Axes, x: float) -> None:

@@ -153,10 +153,19 @@ def test_with_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
     assert all(places(line) == [2, 4, 6, 8] for line in panel.lines)
 
 
-def test_a_pair_accuracy_is_drawn_with_the_score_of_a_constant_answer(tmp_path):
+def test_a_pair_accuracy_is_drawn_with_its_floors(tmp_path):
     panels = drawn(figures.learning_curves(study_of("sop-vs-nsp", tmp_path))).axes
     assert heights(line_of(panels[2], "a constant answer")) == [50, 50]
+    assert heights(line_of(panels[2], "bags of tokens")) == [58, 58]
     assert "a constant answer" not in [line.get_label() for line in panels[0].lines]
+
+
+def test_curves_leave_out_the_difference_of_two_accuracies(tmp_path):
+    drawn_columns = {
+        panel.get_ylabel() for panel in drawn(figures.learning_curves(study_of("sop-vs-nsp", tmp_path))).axes
+    }
+    assert not [label for label in drawn_columns if "coherence" in label]
+    assert [label for label in drawn_columns if "SOP" in label]
 
 
 def test_layer_similarity_has_the_layers_of_the_table_and_panels_of_the_paper(tmp_path):

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from matplotlib.ticker import MaxNLocator
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.figures.charts import ALONG, AXES, along, constant
+from albert_lab.figures.charts import ALONG, AXES, along, floors
 from albert_lab.figures.data import FigureData, curve_of, figure_data
 from albert_lab.figures.drawing import COLOURS, LINES
 from albert_lab.report.page.html import PageSection, render
+from albert_lab.score import CHANCE
 
 # The inside of a panel, in units of its drawing.
 LEFT, TOP, RIGHT, BOTTOM = 44, 8, 352, 190
@@ -98,7 +99,7 @@ def _panel(study: FigureData, runs: Sequence[RunCurve], column: str) -> Panel:
     of_name = {run.name: run for run in study.runs}
     points = {run.number: curve_of(of_name[run.name], along(study), column) for run in runs}
     xs, ys = ([point[side] for of_run in points.values() for point in of_run] for side in (0, 1))
-    floor = None if column == "mlm_accuracy" else constant(study, column)
+    floor = None if column == "mlm_accuracy" else floors(study, column).get(CHANCE)
     ys += [] if floor is None else [floor]
     if not xs:
         return Panel(AXES[column], [], [], None, [])
