@@ -52,6 +52,28 @@ class Issue(NamedTuple):
     reason: str
 
 
+def cannot_be_learnt(examples: Sequence[TextExample | SpanExample | ChoiceExample]) -> str | None:
+    """Why nothing can be learnt from examples or told by them: no text, or one label for all texts; else None."""
+    if len(examples) < 2:
+        return None
+    if not any(_text(example).strip() for example in examples):
+        return f"the texts of all {len(examples):,} examples are empty"
+    labels = {example.label for example in examples if isinstance(example, TextExample)}
+    if len(labels) == 1 and None not in labels:
+        return f"all {len(examples):,} examples have the label {labels.pop()}: there is nothing to tell apart"
+    return None
+
+
+def _text(example: TextExample | SpanExample | ChoiceExample) -> str:
+    match example:
+        case TextExample():
+            return example.text_a + (example.text_b or "")
+        case SpanExample():
+            return example.context
+        case ChoiceExample():
+            return example.passage + example.question + "".join(example.options)
+
+
 def enumerate_few(names: Sequence[str]) -> str:
     """The number of names and the first of them: `5 (a, b, c, ...)`."""
     return f"{len(names)} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"

@@ -21,7 +21,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, read_yaml
 from albert_lab.naming import Name
 from albert_lab.tasks.defaults import filled, is_kind, kinds
-from albert_lab.tasks.examples import Issue
+from albert_lab.tasks.examples import Issue, cannot_be_learnt
 from albert_lab.tasks.formats.choices import ChoicesFormat
 from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.formats.race import RaceFormat
@@ -224,7 +224,7 @@ class TaskConfig(Section):
 
         Raises:
             MissingDataError: its file or folder does not exist.
-            ConfigError: the task has no such split, or the file cannot be used.
+            ConfigError: the task has no such split, or the file cannot be used, or nothing can be learnt from it.
         """
         file = self.file(folder, split)
         if not file.exists():
@@ -232,7 +232,10 @@ class TaskConfig(Section):
             own = f" (nor in {self._folder})" if self._folder else ""
             put = "put the official files there" if self.hub else "put it there"
             raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: {put}{fetch}")
-        return self.format.read(file, labelled=split == "train")
+        examples, issues = self.format.read(file, labelled=split == "train")
+        if split != "test" and (reason := cannot_be_learnt(examples)):
+            raise ConfigError(f"{file}: {reason}")
+        return examples, issues
 
     def main_score(self, scores: Mapping[str, float]) -> float:
         """The headline score of the task: SQuAD's is the mean of F1 and EM (the paper's Avg)."""

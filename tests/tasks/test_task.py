@@ -1,3 +1,6 @@
+import json
+import re
+
 import pytest
 
 from albert_lab import paths
@@ -186,3 +189,20 @@ def test_lengths_never_exceed_the_pretraining_length():
 def test_settings_of_an_unknown_scale_are_refused():
     with pytest.raises(ConfigError, match=r"settings\.smok: scale=smok is unknown \(allowed: gpu, laptop, "):
         load_task("sst2", ["settings.smok.learning_rate=0.001"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "says"),
+    [
+        (["a cat", "a dog"], ["yes", "yes"], "all 2 examples have the label yes: there is nothing to tell apart"),
+        (["", " "], ["yes", "no"], "the texts of all 2 examples are empty"),
+    ],
+)
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_examples_from_which_nothing_can_be_learnt_are_refused(texts, labels, says, split, tmp_path):
+    content = "kind: classification\ndata: {train: x.jsonl, dev: x.jsonl}\nformat: {text_a: text, labels: [yes, no]}\n"
+    (tmp_path / "own.yaml").write_text(content.replace("[yes, no]", "['yes', 'no']"))
+    lines = [json.dumps({"text": text, "label": label}) for text, label in zip(texts, labels, strict=True)]
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match=re.escape(f"x.jsonl: {says}")):
+        load_task(str(tmp_path / "own.yaml")).read(tmp_path, split)
