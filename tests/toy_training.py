@@ -21,7 +21,7 @@ from albert_lab.training.evaluate import Evaluator
 from albert_lab.training.evaluation_sets import make_sets
 from albert_lab.training.log import MetricsLog, NoLog
 from albert_lab.training.pretrain import Pretrainer
-from albert_lab.training.processes import PEER_SECONDS, Meeting, Processes
+from albert_lab.training.processes import PEER_SECONDS, Processes, Rendezvous
 
 CPU = torch.device("cpu")
 
@@ -70,13 +70,10 @@ def train(processes: Processes, configs: dict[str, RunConfig], folder) -> dict[s
     found = {}
     for name, config in configs.items():
         trainer = pretrainer(config, folder / name, processes=processes)
-        losses: list[float] = []
-        trainer._end_interval = lambda interval, losses=losses: losses.extend(map(float, interval.losses))
-        trainer.last_losses = [0.0]
         done = trainer.run()
         assert done is not None
         scores = {key: score.value for key, score in done.evaluation.scores.items()}
-        found[name] = (losses, {key: tensor.numpy() for key, tensor in weights(trainer).items()}, scores)
+        found[name] = (trainer.losses.values, {key: tensor.numpy() for key, tensor in weights(trainer).items()}, scores)
     return found
 
 
@@ -129,7 +126,7 @@ def _work(rank: Rank, port: int, end: Any, work: Callable[..., Any], arguments: 
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), PEER_SECONDS: str(SECONDS / 2)}
     os.environ |= {"RANK": str(rank.number), "WORLD_SIZE": str(rank.of)}
     torch.set_num_threads(1)
-    processes = Meeting.elsewhere(rank).join(CPU, lambda: False, lambda: None)
+    processes = Rendezvous.elsewhere(rank).join(CPU, lambda: False, lambda: None)
     assert processes is not None
     try:
         end.send(work(processes, *arguments))

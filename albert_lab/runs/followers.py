@@ -1,4 +1,4 @@
-"""The processes that make one run together: started by torchrun, or by the first process."""
+"""The processes that train one run together: started by torchrun, or by the first process."""
 
 import os
 import subprocess
@@ -17,14 +17,14 @@ from albert_lab.rank import Rank
 if TYPE_CHECKING:  # they load torch, and the thread count must be set before that
     import torch
 
-    from albert_lab.training.processes import Meeting, Processes
+    from albert_lab.training.processes import Processes, Rendezvous
 
 # Time for them to end before they are killed.
 _END_SECONDS = 10.0
 
 
-def meet(config: RunConfig, rank: Rank) -> "Meeting | None":
-    """The address where the processes of a run meet; None if no others were started yet.
+def find_rendezvous(config: RunConfig, rank: Rank) -> "Rendezvous | None":
+    """The rendezvous of the processes of a run; None if no others were started yet.
 
     Raises:
         ConfigError: the number of processes does not divide the batch.
@@ -32,25 +32,25 @@ def meet(config: RunConfig, rank: Rank) -> "Meeting | None":
     """
     if rank.of == 1:
         return None
-    from albert_lab.training.processes import Meeting
+    from albert_lab.training.processes import Rendezvous
 
     if config.batch_size % rank.of:
         raise ConfigError(f"WORLD_SIZE={rank.of} does not divide batch_size={config.batch_size}")
-    return Meeting.elsewhere(rank)
+    return Rendezvous.elsewhere(rank)
 
 
 @contextmanager
 def together(
-    folder: Path, config: RunConfig, meeting: "Meeting | None", is_stopped: Callable[[], bool]
+    folder: Path, config: RunConfig, rendezvous: "Rendezvous | None", is_stopped: Callable[[], bool]
 ) -> Iterator[tuple["Processes | None", "torch.device"]]:
     """A context with the processes of a run, after all have joined, and the device of this process.
 
-    Without a meeting, this process starts the others according to machine.processes, and they end with it.
+    Without one, this process starts the others according to machine.processes, and they end with it.
 
     Args:
         folder: of the run.
         config: of the run.
-        meeting: of processes that were started from outside.
+        rendezvous: that of processes that were started from outside.
         is_stopped: polled while waiting for others; if it returns True, there are no processes.
 
     Raises:
@@ -58,20 +58,20 @@ def together(
         RuntimeError: another process failed.
     """
     from albert_lab.training.device import choose_device
-    from albert_lab.training.processes import HOST, Meeting, Processes
+    from albert_lab.training.processes import HOST, Processes, Rendezvous
 
     size, name = config.machine.processes, config.machine.device
-    if meeting is None and size == 1:
+    if rendezvous is None and size == 1:
         device = choose_device(name)
         yield Processes(device), device
         return
     with ExitStack() as stack:
         check = _nothing_to_check
-        if meeting is None:
-            meeting, port = Meeting.here(size)
+        if rendezvous is None:
+            rendezvous, port = Rendezvous.here(size)
             check = stack.enter_context(_started(folder, size, HOST, port))
-        device = choose_device(name, meeting.rank)
-        processes = meeting.join(device, is_stopped, check)
+        device = choose_device(name, rendezvous.rank)
+        processes = rendezvous.join(device, is_stopped, check)
         try:
             yield processes, device
         except Exception as error:
@@ -95,7 +95,7 @@ def _started(folder: Path, size: int, host: str, port: int) -> Iterator[Callable
         LostProcessError: by the check, if another process was lost.
         RuntimeError: by the check, if another process failed.
     """
-    meeting = {"MASTER_ADDR": host, "MASTER_PORT": str(port), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}
+    address = {"MASTER_ADDR": host, "MASTER_PORT": str(port), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}
     children: list[subprocess.Popen[bytes]] = []
 
     def check() -> None:
@@ -112,7 +112,7 @@ def _started(folder: Path, size: int, host: str, port: int) -> Iterator[Callable
                 children.append(
                     subprocess.Popen(
                         [sys.executable, "-m", "albert_lab.runs.worker", str(folder)],
-                        env=os.environ | meeting | rank,
+                        env=os.environ | address | rank,
                         stdin=subprocess.DEVNULL,
                     )
                 )

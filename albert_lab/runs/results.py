@@ -54,7 +54,7 @@ class Training(_RecordPart):
 
     Tokens per second exclude padding. inference_tokens_per_second is that of uncompiled forward passes through encoder
     and heads over the held-out set for masked language modelling in the final evaluation; None in older records.
-    final_loss is the mean training loss of the last steps (nats; see training/pretrain.py).
+    final_loss is the mean training loss of the last steps (nats; see training/intervals.py).
     """
 
     steps: int

@@ -16,7 +16,7 @@ from albert_lab.errors import FIXABLE, STOPPED, ConfigError, LostProcessError, M
 from albert_lab.rank import Rank
 from albert_lab.rank import read as read_rank
 from albert_lab.runs import commit, finetunings, results
-from albert_lab.runs.followers import meet, together
+from albert_lab.runs.followers import find_rendezvous, together
 from albert_lab.runs.progress import Position, RunProgress
 from albert_lab.runs.recording import make_record, provenance
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, is_trained, locked, read, use_threads
@@ -144,8 +144,8 @@ def _pretrain(
         code = commit.of_code()  # now: the files may change while the run trains
         capacity.check_training(config)
     threads = use_threads(folder, config, rank)
-    meeting = meet(config, rank)
-    if meeting and not meeting.wait_for_leader(is_stopped):
+    rendezvous = find_rendezvous(config, rank)
+    if rendezvous and not rendezvous.wait_for_leader(is_stopped):
         return False
     shards = prepare(config, say)
     tokenizer = load_tokenizer(config)
@@ -165,7 +165,7 @@ def _pretrain(
 
     torch.set_num_threads(threads)
     floors = find_or_fit(config, train, dev, say)
-    with together(folder, config, meeting, is_stopped) as (processes, device), ExitStack() as stack:
+    with together(folder, config, rendezvous, is_stopped) as (processes, device), ExitStack() as stack:
         if processes is None:
             return False
         if processes.leads:

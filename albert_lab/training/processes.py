@@ -32,7 +32,7 @@ _REASON_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Word:
+class Decision:
     """The common decision of all processes: whether any was asked to stop, and the time of the leader's clock."""
 
     is_stopped: bool
@@ -86,19 +86,19 @@ class Processes:
         for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(part.view_as(tensor))
 
-    def word(self, *, is_stopped: bool, is_save_due: bool, seconds: float) -> Word:
+    def decide(self, *, is_stopped: bool, is_save_due: bool, seconds: float) -> Decision:
         """The common decision, from the state of each process: signals and clocks differ between processes."""
         if self.size == 1:
-            return Word(is_stopped, is_save_due, seconds)
+            return Decision(is_stopped, is_save_due, seconds)
         # On the CPU, so that no process waits for a device.
         shared = torch.tensor([is_stopped, self.leads and is_save_due, self.leads * seconds], dtype=torch.float64)
         self._reduce(shared)
         stopped, due, of_leader = shared.tolist()
-        return Word(stopped > 0, due > 0, of_leader)
+        return Decision(stopped > 0, due > 0, of_leader)
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is true in any process."""
-        return self.word(is_stopped=flag, is_save_due=False, seconds=0.0).is_stopped
+        return self.decide(is_stopped=flag, is_save_due=False, seconds=0.0).is_stopped
 
     def agree(self, number: int) -> bool:
         """Whether the number is the same in all processes."""
@@ -145,22 +145,22 @@ class Processes:
             raise missed(self._store, error) from error
 
 
-class Meeting:
-    """The rendezvous of the processes of a run, before they compute together."""
+class Rendezvous:
+    """The place where the processes of a run find each other, before they compute together."""
 
     def __init__(self, rank: Rank, store: dist.Store) -> None:
         self.rank = rank
         self._store = store
 
     @classmethod
-    def here(cls, size: int) -> tuple["Meeting", int]:
-        """The meeting of processes of this machine with this process as leader, and its port for the others."""
+    def here(cls, size: int) -> tuple["Rendezvous", int]:
+        """A rendezvous of processes of this machine with this process as leader, and its port for the others."""
         store = dist.TCPStore(HOST, 0, is_master=True, wait_for_workers=False, timeout=_timeout())
         return cls(Rank(0, size, 0, size), store), store.port
 
     @classmethod
-    def elsewhere(cls, rank: Rank) -> "Meeting":
-        """The meeting at MASTER_ADDR and MASTER_PORT.
+    def elsewhere(cls, rank: Rank) -> "Rendezvous":
+        """The rendezvous at MASTER_ADDR and MASTER_PORT.
 
         Raises:
             LostProcessError: the leader cannot be reached.

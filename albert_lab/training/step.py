@@ -99,20 +99,29 @@ class Step:
         Raises:
             LostProcessError: another process ended.
         """
+        sums = self._accumulate(forward, batch, number)
+        if self.processes.size > 1:
+            sums = self._add_up(sums)
+        return sums | {"gradient_norm": self._update()}
+
+    def _accumulate(
+        self, forward: Callable[..., PretrainingOutput], batch: Batch, number: int
+    ) -> dict[str, torch.Tensor]:
+        """The gradients of this process's micro-batches, in the parameters, and their sums of losses and counts."""
         sums: dict[str, torch.Tensor] = {}
-        times = len(batch) // self.config.batch_size  # in a stage of shorter sequences there are more of them
-        parts = self.processes.deal(list(enumerate(self._parts(batch, times * self.micro_batch_size))))
+        parts = self.processes.deal(list(enumerate(self._parts(batch))))
         tensors = ahead((part for _, part in parts), self.device, needs_mask=self.config.machine.compile)
         for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
             # any process can compute a micro-batch.
             entropy = np.random.SeedSequence([self.config.seed, number, index])
             torch.manual_seed(int(entropy.generate_state(1)[0]))
-            found = self._backward(forward, inputs, labels, batch)
-            for key, value in found.items():
+            for key, value in self._backward(forward, inputs, labels, batch).items():
                 sums[key] = sums[key] + value.detach() if key in sums else value.detach()
-        if self.processes.size > 1:
-            sums = self._add_up(sums)
+        return sums
+
+    def _update(self) -> torch.Tensor:
+        """Clip the gradients, update the weights by them, and return their norm before."""
         self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.max_grad_norm).detach()
         if self.scaler.is_enabled():  # a step whose gradients overflow in fp16 is left out
@@ -120,21 +129,21 @@ class Step:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
-        return sums | {"gradient_norm": norm}
+        return norm
 
     def compiled(self, batches: Sequence[Batch]) -> Callable[..., PretrainingOutput]:
         """The model, compiled for the shapes of each batch, one a length; passes over them change no weights."""
         forward = torch.compile(self.model, dynamic=False)
         for batch in batches:
-            times = len(batch) // self.config.batch_size
-            part = next(self._parts(batch, times * self.micro_batch_size))
+            part = next(self._parts(batch))
             self._backward(forward, inputs_of(part, self.device, needs_mask=True), labels_of(part, self.device), batch)
         self.optimizer.zero_grad(set_to_none=True)
         return forward
 
-    def _parts(self, batch: Batch, size: int) -> Iterator[Batch]:
+    def _parts(self, batch: Batch, size: int | None = None) -> Iterator[Batch]:
         """Micro-batches of a batch; for a compiled model their shapes do not depend on the number of masked tokens."""
-        parts = micro_batches(batch, size)
+        times = len(batch) // self.config.batch_size  # in a stage of shorter sequences there are more of them
+        parts = micro_batches(batch, size or times * self.micro_batch_size)
         if not self.config.machine.compile:
             return parts
         most = self.config.masking.most_predictions(batch.input_ids.shape[1])

@@ -9,7 +9,7 @@ from toy_training import pretrainer, weights
 from albert_lab.measures import mlm
 from albert_lab.measures.catalog import labels
 from albert_lab.model.heads import PretrainingModel
-from albert_lab.training import pretrain
+from albert_lab.training import intervals
 from albert_lab.training.evaluate import DivergedError
 from albert_lab.training.step import Step
 
@@ -35,7 +35,7 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
         trainer = pretrainer(config, tmp_path / str(size))
         monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # keeps the gradients for the comparison
         monkeypatch.setattr(trainer.optimizer, "zero_grad", lambda set_to_none: None)
-        found = trainer._step(trainer.model, trainer.batches.batch(0))
+        found = trainer.step.take(trainer.model, trainer.batches.batch(0))
         gradients.append((found, {name: p.grad for name, p in trainer.model.named_parameters()}))
     (whole, whole_gradients), (parts, parts_gradients) = gradients
     for key in whole:
@@ -69,7 +69,7 @@ def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run
 
 
 def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluations(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(pretrain, "FINAL_STEPS", 5)
+    monkeypatch.setattr(intervals, "FINAL_STEPS", 5)
     plain = ["budget.value=9", "evaluation.num_curve_points=1", "machine.log_every_steps=9"]
     often = ["budget.value=9", "evaluation.num_curve_points=3", "machine.log_every_steps=2"]
     found = []
@@ -81,7 +81,7 @@ def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluati
         )
         done = trainer.run()
         monkeypatch.undo()
-        monkeypatch.setattr(pretrain, "FINAL_STEPS", 5)
+        monkeypatch.setattr(intervals, "FINAL_STEPS", 5)
         assert done is not None
         losses = [float(step["mlm_loss"] + step["pair_loss"]) for step in taken]
         assert len(losses) == 9

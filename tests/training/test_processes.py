@@ -50,9 +50,13 @@ def test_several_processes_train_the_same_model_as_one(alone, tmp_path, size):
 def train_until(processes, config, folder, stop_at, number):
     """Trains until a step at which only one process is asked to stop."""
     trainer = pretrainer(config, folder, processes=processes)
-    trainer.is_stopped = lambda: processes.rank.number == number and trainer.steps >= stop_at
+    trainer.is_stopped = lambda: processes.rank.number == number and trainer.position.steps >= stop_at
     done = trainer.run()
-    return done and done.processes, trainer.steps, {key: tensor.numpy() for key, tensor in weights(trainer).items()}
+    return (
+        done and done.processes,
+        trainer.position.steps,
+        {key: tensor.numpy() for key, tensor in weights(trainer).items()},
+    )
 
 
 def test_a_stop_of_any_process_stops_all_and_another_number_can_resume(corpus, tmp_path):
@@ -79,14 +83,15 @@ def test_two_stopped_and_resumed_processes_end_with_the_weights_of_uninterrupted
 
 def end_at(processes, config, folder, number, how):
     trainer = pretrainer(config, folder, processes=processes)
-    take = trainer._step
+    prefetch = trainer.batches.prefetch
 
-    def end(forward, batch):
-        if trainer.steps == 4 and processes.rank.number == number:
-            how(processes)
-        return take(forward, batch)
+    def end(step, share):
+        for batch in prefetch(step, share):
+            if trainer.position.steps == 4 and processes.rank.number == number:
+                how(processes)
+            yield batch
 
-    trainer._step = end
+    trainer.batches.prefetch = end
     trainer.run()
 
 
