@@ -2,10 +2,12 @@
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from albert_lab.errors import ConfigError
+from albert_lab.registry import renew
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -23,6 +25,63 @@ def _shipped(name: str) -> Path:
 
 CONF = _shipped("conf")
 EXPERIMENTS = _shipped("experiments")
+_own_conf: list[Path] = []
+
+
+@contextmanager
+def with_conf(folders: Iterable[Path]) -> Iterator[None]:
+    """A context in which the options in these folders join every group of the configuration.
+
+    Raises:
+        ConfigError: no folder; or one with a file that belongs to no group, or has the name of an option of conf/.
+    """
+    found = [folder.absolute() for folder in folders]
+    for folder in found:
+        _check_conf(folder)
+    before = _own_conf[:]
+    _own_conf.extend(folder for folder in found if folder not in before)
+    renew()
+    try:
+        yield
+    finally:
+        _own_conf[:] = before
+        renew()
+
+
+def _check_conf(folder: Path) -> None:
+    if not folder.is_dir():
+        raise ConfigError(f"--conf {folder}: there is no such folder")
+    groups = sorted(each.name for each in CONF.iterdir() if each.is_dir())
+    for file in sorted(folder.rglob("*.yaml")):
+        group = file.parent.relative_to(folder)
+        if str(group) not in groups:
+            raise ConfigError(f"--conf {folder}: {file} is in no group; the groups are folders: {', '.join(groups)}")
+        if (CONF / group / file.name).exists():
+            raise ConfigError(f"--conf {folder}: {group}={file.stem} is part of albert_lab: choose another name")
+
+
+def own_conf() -> list[Path]:
+    """The user's folders of options."""
+    return _own_conf[:]
+
+
+def conf_words() -> list[str]:
+    """The options that add the same folders in another process."""
+    return [word for folder in _own_conf for word in ("--conf", str(folder))]
+
+
+def conf_files(pattern: str) -> list[Path]:
+    """The configuration files of a pattern, such as task/*.yaml: those of conf/, then those of the user's folders."""
+    return [file for folder in (CONF, *_own_conf) for file in sorted(folder.glob(pattern), key=_by_option)]
+
+
+def _by_option(file: Path) -> tuple[Path, str]:
+    return file.parent, file.stem
+
+
+def conf_file(name: str) -> Path:
+    """A configuration file, such as task/sst2.yaml; that of conf/, which need not exist, if no folder has it."""
+    return next((folder / name for folder in (CONF, *_own_conf) if (folder / name).is_file()), CONF / name)
 
 
 def expanded(text: str) -> Path:

@@ -10,6 +10,7 @@ from albert_lab import paths
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
     ["errors", "naming", "distinct", "machine", "allocator", "score", "answers", "messages", "squeue", "units"],
+    ["registry"],
     ["paths", "rank", "locks"],
     ["signals", "storage"],
     ["in_use", "files"],
@@ -25,7 +26,7 @@ LAYERS = [
     ["analysis"],
     ["figures"],
     ["report", "interop"],
-    ["cli"],
+    ["cli", "extend"],
 ]
 LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 MODULES = sorted(file.relative_to(paths.PACKAGE) for file in paths.PACKAGE.rglob("*.py"))

@@ -11,7 +11,7 @@ import pytest
 import typer.main
 from omegaconf import OmegaConf
 
-from albert_lab import paths
+from albert_lab import paths, registry
 from albert_lab.cli.app import app
 from albert_lab.config.compose import axes, load
 from albert_lab.studies import experiment
@@ -110,7 +110,10 @@ def check_command(line: str) -> None:
     context = command.make_context(" ".join(name), list(words))  # an unknown option raises an error
     assert context.command is command
     settings = [word for word in words if re.match(r"[\w.]+=", word)]
-    check(" ".join(name), *settings)
+    with registry.separate():
+        for file in context.params.get("include") or [] if name[0] == "sweep" else []:
+            registry.include(CHECKOUT / file)
+        check(" ".join(name), *settings)
 
 
 @cache

@@ -8,7 +8,19 @@ import typer
 from typer.core import TyperGroup
 
 from albert_lab import __version__
-from albert_lab.cli import data, downstream, housekeeping, interop, ladder, models, paper, plot, reports, studies
+from albert_lab.cli import (
+    data,
+    downstream,
+    housekeeping,
+    interop,
+    ladder,
+    models,
+    own_code,
+    paper,
+    plot,
+    reports,
+    studies,
+)
 from albert_lab.cli.options import PANELS
 from albert_lab.errors import ConfigError
 
@@ -45,6 +57,7 @@ app = typer.Typer(
 )
 for _part in (studies, ladder, paper, reports, plot, models, downstream, data, interop, housekeeping):
     app.add_typer(_part.app)
+own_code.add_to(app)
 
 
 def _print_version(asked: bool) -> None:

@@ -134,7 +134,7 @@ def _experiment(name: str, overrides: Sequence[str]) -> "tuple[Experiment, Seque
     if name == "sweep":
         return experiment.from_overrides(overrides)
     if name.endswith(".yaml"):
-        return experiment.read(Path(name)), overrides
+        return experiment.include_and_read(Path(name)), overrides
     known = [file.stem for file in experiment.files()]
     if name not in known:
         raise ConfigError(f"{name}: no such experiment (allowed: {', '.join(known)}, sweep, or a .yaml file)")

@@ -149,9 +149,9 @@ def _run(
     overrides: StudyOverrides = None,
 ) -> "Choice":
     """Run the study of an experiment file of your own."""
-    from albert_lab.studies.experiment import read
+    from albert_lab.studies.experiment import include_and_read
 
-    return read(file), overrides or []
+    return include_and_read(file), overrides or []
 
 
 def _continue(

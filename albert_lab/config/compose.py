@@ -8,15 +8,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Quote, QuotedString, Sweep
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
@@ -26,6 +27,7 @@ from albert_lab.config.schema import AnySection, RunConfig
 from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.errors import ConfigError
 from albert_lab.files import describe
+from albert_lab.registry import own, until_included
 
 # Limit of a sweep: each run takes a tenth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
@@ -52,22 +54,27 @@ def _hydra() -> Iterator[None]:
         yield
         return
     _register_resolvers()
+    Plugins.instance().register(_OwnFolders)
     with initialize_config_dir(str(paths.CONF), version_base="1.3"):
         yield
 
 
+class _OwnFolders(SearchPathPlugin):
+    """The user's folders of options, which join every group."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for folder in paths.own_conf():
+            search_path.append("own", f"file://{folder}")
+
+
+@until_included
 def groups() -> dict[str, list[str]]:
-    """Every configuration group with its options, read from the file names in conf/."""
-    return _groups_of(paths.CONF)
-
-
-@cache
-def _groups_of(conf: Path) -> dict[str, list[str]]:
+    """Every configuration group with its options, read from file names: those of conf/, then those of the user."""
     found: dict[str, list[str]] = {}
-    for file in sorted(conf.glob("*/*.yaml"), key=lambda file: (file.parent, file.stem)):
-        if file.parent.name in ("task", "ladder"):  # no settings of a run
-            continue
-        found.setdefault(file.parent.name, []).append(file.stem)
+    for file in paths.conf_files("*/*.yaml"):
+        if file.parent.name not in ("task", "ladder"):  # no settings of a run
+            found.setdefault(file.parent.name, []).append(file.stem)
+    found["optimizer"] = [*found["optimizer"], *(name for name in own("optimizer") if name not in found["optimizer"])]
     return found
 
 
@@ -80,11 +87,11 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     return _compose(tuple(overrides))
 
 
-@cache  # tables compose the same configurations many times; frozen models can be shared
+@until_included  # tables compose the same configurations many times; frozen models can be shared
 def _compose(overrides: tuple[str, ...]) -> RunConfig:
     content = _composed(overrides)
     del content["launcher"]  # setting of the command, not of the run: config/launcher.py
-    return validate(content)
+    return validate(content).with_own_code()
 
 
 def compose_group(group: str, overrides: tuple[str, ...]) -> Any:
@@ -163,7 +170,7 @@ def _of_hydra(overrides: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     return composed, choices
 
 
-_of_options = cache(_of_hydra)
+_of_options = until_included(_of_hydra)
 
 
 def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
@@ -209,7 +216,7 @@ def validate(content: Any) -> RunConfig:
 
 def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:
     """A single option of a group, such as the pairs of `inter_sentence: nsp`, on which other runs are scored."""
-    content = OmegaConf.to_container(OmegaConf.load(paths.CONF / group / f"{option}.yaml"), resolve=True)
+    content = OmegaConf.to_container(OmegaConf.load(paths.conf_file(f"{group}/{option}.yaml")), resolve=True)
     assert isinstance(content, dict)
     return section.model_validate_json(json.dumps(content | {"name": option}))
 
@@ -232,7 +239,7 @@ def _known_keys() -> list[str]:
 def _launcher_keys() -> dict[str, list[str]]:
     """The keys of the launchers, each with the options that define it."""
     found: dict[str, list[str]] = {}
-    for file in sorted(paths.CONF.glob("launcher/*.yaml")):
+    for file in paths.conf_files("launcher/*.yaml"):
         for key in OmegaConf.load(file):
             found.setdefault(f"launcher.{key}", []).append(file.stem)
     return found

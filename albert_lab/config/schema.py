@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from omegaconf import OmegaConf
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from albert_lab import paths
+from albert_lab import paths, registry
 from albert_lab.distinct import Distinct
 from albert_lab.naming import Name
 from albert_lab.trackers import tracker as trackers
@@ -63,7 +63,7 @@ class ModelConfig(Section):
     num_attention_heads: int = PositiveInt
     intermediate_size: int = PositiveInt
     max_position_embeddings: int = PositiveInt
-    hidden_act: Literal["gelu_new", "gelu", "relu"]
+    hidden_act: str
     layer_norm_eps: float = Field(gt=0)
     initializer_range: float = Field(gt=0)
 
@@ -86,6 +86,32 @@ class SharingConfig(Section):
     name: Name
     attention_groups: int = PositiveInt
     ffn_groups: int = PositiveInt
+
+
+def _default(value: Any) -> Any:
+    """A field that is left out of records where it has this value: runs from before it existed keep their names."""
+    return Field(default=value, exclude_if=lambda given: given == value)
+
+
+# What own code can add to, and a configuration names: the names of this package, the default of each part first.
+BUILT_IN: dict[registry.Kind, tuple[str, ...]] = {
+    "attention_block": ("standard",),
+    "ffn_block": ("standard",),
+    "position_encoding": ("learned",),
+    "norm_placement": ("post",),
+    "activation": ("gelu_new", "gelu", "relu"),
+    "optimizer": ("lamb", "adamw", "muon"),
+    "masking": ("n-gram",),
+}
+# The exchangeable parts of the encoder, which are keys of a configuration.
+PARTS: tuple[registry.Kind, ...] = ("attention_block", "ffn_block", "position_encoding", "norm_placement")
+
+
+class IncludedFile(Section):
+    """A file of own code that a run was trained with: its name and its text."""
+
+    file: str = Field(min_length=1)
+    text: str
 
 
 class PairLabel(Section):
@@ -205,7 +231,11 @@ class TokenizerConfig(Section):
 
 
 class MaskingConfig(Section):
-    """n-gram masking. max_predictions counts tokens per sequence; null: no cap."""
+    """n-gram masking. max_predictions counts tokens per sequence; null: no cap.
+
+    method chooses the tokens of training batches; held-out text always has n-gram masking, so that runs of different
+    methods are scored on the same sets.
+    """
 
     name: Name
     probability: float = Field(gt=0, lt=1)
@@ -213,6 +243,7 @@ class MaskingConfig(Section):
     max_ngram: int = Field(gt=0, le=MAX_MASKED)
     mask_share: float = Share
     random_share: float = Share
+    method: str = _default("n-gram")
 
     @model_validator(mode="after")
     def _shares_fit(self) -> "MaskingConfig":
@@ -221,7 +252,14 @@ class MaskingConfig(Section):
         return self
 
     def most_predictions(self, length: int) -> int:
-        """Tokens that are predicted in a sequence of this length without padding, at most."""
+        """Tokens that are predicted in a sequence of this length without padding, at most.
+
+        Raises:
+            ConfigError: the method is own code that is not included.
+        """
+        if self.method not in BUILT_IN["masking"]:
+            registry.check_known("masking", self.method, BUILT_IN["masking"], "masking.method")
+            return max(1, math.ceil(registry.own("masking")[self.method].share * length))
         wanted = max(1, round(self.probability * length))
         return min(wanted, self.max_predictions or wanted)
 
@@ -268,7 +306,7 @@ class OptimizerConfig(Section):
     @model_validator(mode="after")
     def _options_of_muon(self) -> "OptimizerConfig":
         for key in ("muon_ratio", "momentum", "newton_schulz_steps"):
-            if (getattr(self, key) is None) == (self.name == "muon"):
+            if self.name in BUILT_IN["optimizer"] and (getattr(self, key) is None) == (self.name == "muon"):
                 verb = "needs" if self.name == "muon" else "does not have"
                 raise ValueError(f"optimizer={self.name} {verb} {key}")
         return self
@@ -458,7 +496,12 @@ class RunConfig(Section):
     short_sequence_probability: float = Share
     batch_size: int = PositiveInt
     dropout: float = Field(ge=0, lt=1)
+    attention_block: str = _default("standard")
+    ffn_block: str = _default("standard")
+    position_encoding: str = _default("learned")
+    norm_placement: str = _default("post")
     seed: int = Seed
+    include: tuple[IncludedFile, ...] = _default(())
     evaluation: EvaluationConfig
     machine: MachineConfig
 
@@ -482,6 +525,35 @@ class RunConfig(Section):
         for stage in self.length_schedule.stages:
             _check_stage(stage, self.max_sequence_length, self.batch_size)
         return self
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> "RunConfig":
+        for kind, key, name in self.named if not self.include else ():  # a record is read without its own code
+            if kind in BUILT_IN:
+                registry.check_known(kind, name, BUILT_IN[kind], key)
+        return self
+
+    @property
+    def named(self) -> list[tuple[registry.Kind, str, str]]:
+        """What own code can add to: its kind, the key, and the name that this configuration has there."""
+        return [
+            *((part, part, getattr(self, part)) for part in PARTS),
+            ("activation", "model.hidden_act", self.model.hidden_act),
+            ("optimizer", "optimizer", self.optimizer.name),
+            ("masking", "masking.method", self.masking.method),
+            *(("pair_kind", "inter_sentence.labels", label.kind) for label in self.inter_sentence.labels),
+        ]
+
+    def with_own_code(self) -> "RunConfig":
+        """The configuration with the included files that it uses: those of its names, and those of all measures."""
+        used = [registry.source_of(kind, name) for kind, _, name in self.named] + registry.measuring()
+        files = {each.digest: IncludedFile(file=each.file, text=each.text) for each in used if each}
+        return self.model_copy(update={"include": tuple(files[key] for key in sorted(files))}) if files else self
+
+    @property
+    def own_code(self) -> list[registry.Included]:
+        """The files of own code that it was made with."""
+        return [registry.Included(each.file, each.text) for each in self.include]
 
     def at_stage(self, number: int) -> "RunConfig":
         """The configuration of a stage of the length schedule: its length, and its number of sequences a batch.
@@ -532,6 +604,8 @@ class RunConfig(Section):
                 content["machine"]["micro_batch_size"] = None
             del content["machine"]["report_to"]
             content["machine"]["tensorboard"] = False  # as in names from before there were other trackers
+        if self.include:
+            content["include"] = [each.digest for each in self.own_code]
         del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
         return content
 

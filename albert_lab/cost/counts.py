@@ -1,4 +1,4 @@
-"""The size of a configuration without building it: parameters, FLOPs and memory, counted."""
+"""The size of a configuration: parameters, FLOPs and memory, by formulas except for blocks of own code."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 
 from albert_lab.config.compose import axes, expand, load
 from albert_lab.config.schema import RunConfig
+from albert_lab.cost import built
 from albert_lab.cost.listing import Listing
 from albert_lab.model.shape import EncoderShape
 
@@ -83,7 +84,10 @@ class PaperRow:
 
 
 def count_parameters(config: RunConfig) -> ParameterCounts:
-    """Exact numbers of parameters of the model that a configuration describes."""
+    """Exact numbers of parameters of the model that a configuration describes.
+
+    The layers include what own code adds outside of them, such as a LayerNorm on the output of the encoder.
+    """
     shape = EncoderShape.from_config(config)
     hidden, embedding = shape.hidden_size, shape.embedding_size
     num_labels = len(config.inter_sentence.labels)
@@ -102,12 +106,16 @@ def count_encoder(shape: EncoderShape) -> int:
 
 
 def _embeddings(shape: EncoderShape) -> int:
+    if shape.own_parts:
+        return built.counts(shape, 1).embeddings
     tables = (shape.vocab_size + shape.type_vocab_size + shape.max_position_embeddings) * shape.embedding_size
     projection = _linear(shape.embedding_size, shape.hidden_size) if shape.projection else 0
     return tables + _layer_norm(shape.embedding_size) + projection
 
 
 def _layers(shape: EncoderShape) -> int:
+    if shape.own_parts:
+        return built.counts(shape, 1).layers
     hidden = shape.hidden_size
     attention = 4 * _linear(hidden, hidden) + _layer_norm(hidden)
     ffn = _linear(hidden, shape.intermediate_size) + _linear(shape.intermediate_size, hidden) + _layer_norm(hidden)
@@ -118,6 +126,8 @@ def _parameters_of_muon(config: RunConfig) -> int:
     if config.optimizer.name != "muon":
         return 0
     shape = EncoderShape.from_config(config)
+    if shape.own_parts:
+        return built.counts(shape, 1).block_matrices
     attention, ffn = 4 * shape.hidden_size**2, 2 * shape.hidden_size * shape.intermediate_size
     return shape.inner_group_num * (shape.attention_groups * attention + shape.ffn_groups * ffn)
 
@@ -135,6 +145,8 @@ def count_flops(config: RunConfig) -> Flops:
     attention = 4 * hidden**2 + 2 * sequence * hidden
     ffn = 2 * hidden * shape.intermediate_size
     encoder = sequence * (projection + shape.num_layers * (attention + ffn))
+    if shape.own_parts:
+        encoder = built.counts(shape, sequence).flops / 2
     pooler = hidden**2
     mlm_head = masked_per_sequence(config) * (hidden * embedding + embedding * shape.vocab_size)
     num_labels = len(config.inter_sentence.labels)
@@ -162,8 +174,9 @@ def estimate_training_memory(config: RunConfig) -> Memory:
     float32, the inputs of both LayerNorms; for each masked position, over the vocabulary: logits, log-probabilities
     and the gradients of both.
     Fused attention is assumed to store no probabilities; with dropout and machine.device=cpu attention is not fused,
-    and they are counted. machine.precision=auto counts as bf16 except with machine.device=cpu. The temporaries of the
-    optimizer come later and are smaller. With machine.micro_batch_size=auto one sequence is counted, the minimum.
+    and they are counted. Blocks of own code count as the paper's. machine.precision=auto counts as bf16 except with
+    machine.device=cpu. The temporaries of the optimizer come later and are smaller. With
+    machine.micro_batch_size=auto one sequence is counted, the minimum.
     """
     copies = _precision_bytes(config)[1]
     share = config.batch_size // config.machine.processes
@@ -299,12 +312,16 @@ def sizes(overrides: Sequence[str]) -> Listing:
     Raises:
         ConfigError: an invalid configuration.
     """
-    rows = [{"configuration": label} | _size(config) for label, config in configurations(overrides).items()]
+    found = configurations(overrides)
+    rows = [{"configuration": label} | _size(config) for label, config in found.items()]
+    own = dict.fromkeys(part for config in found.values() for part in EncoderShape.from_config(config).own_parts)
     notes = [
         "layers counts each shared block once; heads are those of pre-training. FLOPs count matrix products, a"
         " multiply-add as two, at the full length of the configuration.",
         MEMORY,
     ]
+    if own:
+        notes.append(f"{', '.join(own)}: counted from the built module; memory as if its blocks were the paper's.")
     return Listing(rows, notes)
 
 

@@ -17,6 +17,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
+from albert_lab.registry import include_recorded
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,9 @@ def main(threads: int) -> None:
         question = json.loads(line)
         try:
             if bench is None:
-                bench = Bench(validate(question["config"]), question["seconds"])
+                config = validate(question["config"])
+                include_recorded(config.own_code)
+                bench = Bench(config, question["seconds"])
                 computed = {"device": bench.device.type, "device_name": device_name(bench.device)}
                 computed |= {"precision": bench.precision, "threads": threads}
                 computed |= {"micro_batch_size": bench.micro_batch_size}

@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_lab.config.schema import RESULTS_VERSION, InterSentenceConfig, MaskingConfig, RunConfig, digest
 from albert_lab.data import plans
-from albert_lab.data.masking import mask
+from albert_lab.data.masking import Mask, mask, mask_training
 from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.shards import Shards
 
@@ -105,6 +105,7 @@ class Batches:
             config.masking,
             config.max_sequence_length,
             rng,
+            mask_training,
         )
 
     def prefetch(self, step: int) -> Generator[Batch, None, None]:
@@ -226,7 +227,7 @@ def masked_set(
     max_sequence_length: int,
     seed: int,
 ) -> Batch:
-    """All pairs of an evaluation set as masked examples; always the same for the same arguments."""
+    """All pairs of an evaluation set as masked examples, n-gram masked; always the same for the same arguments."""
     return _collate(shards, pairs, vocabulary, masking, max_sequence_length, generator(Stream.MASKING, seed, 0))
 
 
@@ -301,6 +302,7 @@ def _collate(
     masking: MaskingConfig,
     max_sequence_length: int,
     rng: np.random.Generator,
+    choose: Mask = mask,
 ) -> Batch:
     """The pairs as masked examples."""
     column = np.arange(max_sequence_length)
@@ -316,7 +318,7 @@ def _collate(
     input_ids[:, 0] = vocabulary.cls_id
     input_ids[is_text] = shards.tokens[source[is_text]]
 
-    masked_ids, positions, labels = mask(
+    masked_ids, positions, labels = choose(
         input_ids, attention_mask, is_text, vocabulary.word_starts, masking, vocabulary.mask_id, rng
     )
     return Batch(

@@ -1,8 +1,19 @@
 """n-gram masking: chooses the tokens of a batch that the model predicts, and replaces them in the input."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from albert_lab.config.schema import MaskingConfig
+from albert_lab.errors import ConfigError
+from albert_lab.registry import Registry
+
+# Arguments and results are those of mask().
+Mask = Callable[
+    [np.ndarray, np.ndarray, np.ndarray, np.ndarray, MaskingConfig, int, np.random.Generator],
+    tuple[np.ndarray, np.ndarray, np.ndarray],
+]
 
 
 def mask(
@@ -39,6 +50,73 @@ def mask(
     masked_ids = input_ids.copy()
     masked_ids.ravel()[positions] = np.where(draw < masking.mask_share, mask_id, replacement)
     return masked_ids, positions, labels
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to mask training batches; share: the largest share of a sequence that it predicts, None: as configured."""
+
+    mask: Mask
+    share: float | None = None
+
+
+METHODS: Registry[Method] = Registry("masking", {"n-gram": Method(mask)})
+
+
+def masking(name: str, *, share: float) -> Callable[[Mask], Mask]:
+    """Register a function like mask() for `masking.method=NAME`.
+
+    Args:
+        name: of the method.
+        share: the largest share of a sequence that it predicts, from which memory and FLOPs are counted.
+    """
+
+    def register(function: Mask) -> Mask:
+        METHODS.register(name, Method(function, share))
+        return function
+
+    return register
+
+
+def mask_training(
+    input_ids: np.ndarray,
+    attention_mask: np.ndarray,
+    can_mask: np.ndarray,
+    word_starts: np.ndarray,
+    settings: MaskingConfig,
+    mask_id: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """mask() by the method of the settings.
+
+    Raises:
+        ConfigError: own code returns positions that are not of the text, not ascending, or more than its share.
+    """
+    method = METHODS[settings.method]
+    found = method.mask(input_ids, attention_mask, can_mask, word_starts, settings, mask_id, rng)
+    if method.share is not None:
+        _check(found, input_ids, can_mask, settings)
+    return found
+
+
+def _check(
+    found: tuple[np.ndarray, np.ndarray, np.ndarray],
+    input_ids: np.ndarray,
+    can_mask: np.ndarray,
+    settings: MaskingConfig,
+) -> None:
+    masked_ids, positions, labels = found
+    problem = None
+    if masked_ids.shape != input_ids.shape or positions.shape != labels.shape:
+        problem = f"ids {masked_ids.shape}, positions {positions.shape} and labels {labels.shape} do not fit"
+    elif len(positions) == 0 or not (np.diff(positions) > 0).all():
+        problem = "positions must be at least one, and ascending"
+    elif not can_mask.ravel()[positions].all():
+        problem = "positions must be those of text, where can_mask is True"
+    elif len(positions) > (most := settings.most_predictions(input_ids.shape[1]) * len(input_ids)):
+        problem = f"{len(positions)} positions are more than its share allows, {most}"
+    if problem:
+        raise ConfigError(f"masking.method={settings.method}: {problem}")
 
 
 def _find_words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

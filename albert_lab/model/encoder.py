@@ -1,82 +1,14 @@
-"""The encoder: attention and FFN blocks, each with a LayerNorm, shared among the layers."""
+"""The encoder: embeddings, then layers that share attention and FFN blocks."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
+from albert_lab.model.blocks import ATTENTION_BLOCKS, FFN_BLOCKS, NORM_PLACEMENTS
 from albert_lab.model.embeddings import Embeddings
+from albert_lab.model.positions import POSITION_ENCODINGS
 from albert_lab.model.shape import EncoderShape
-
-ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "gelu_new": partial(F.gelu, approximate="tanh"),
-    "gelu": F.gelu,
-    "relu": F.relu,
-}
-
-
-def attend(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, dropout: float
-) -> torch.Tensor:
-    """Scaled dot-product attention of [batch, heads, sequence, head size] with the mask [batch, 1, 1, sequence]."""
-    if query.device.type != "cpu" or query.dtype is not torch.bfloat16:
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-    # On CPUs, the fused backward pass in bf16 is six times slower than in float32 at length 64, and slower at 512 too.
-    with torch.autocast("cpu", enabled=False):
-        return F.scaled_dot_product_attention(
-            query.float(), key.float(), value.float(), attn_mask=mask, dropout_p=dropout
-        )
-
-
-class AttentionBlock(nn.Module):
-    """Multi-head self-attention, residual and LayerNorm (modeling.py, attention_ffn_block)."""
-
-    def __init__(self, shape: EncoderShape) -> None:
-        super().__init__()
-        self.head_size = shape.hidden_size // shape.num_attention_heads
-        # Three matrices instead of one, since LAMB uses the norm of each.
-        self.query = nn.Linear(shape.hidden_size, shape.hidden_size)
-        self.key = nn.Linear(shape.hidden_size, shape.hidden_size)
-        self.value = nn.Linear(shape.hidden_size, shape.hidden_size)
-        self.output = nn.Linear(shape.hidden_size, shape.hidden_size)
-        self.layer_norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps)
-        self.dropout = nn.Dropout(shape.dropout)
-
-    def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
-        """Hidden states [batch, sequence, hidden] after attention with the mask [batch, 1, 1, sequence]."""
-        context = attend(
-            self._split_heads(self.query(hidden_states)),
-            self._split_heads(self.key(hidden_states)),
-            self._split_heads(self.value(hidden_states)),
-            attention_mask,
-            self.dropout.p if self.training else 0.0,
-        )
-        output = self.output(context.transpose(1, 2).flatten(2))
-        return self.layer_norm(hidden_states + self.dropout(output))
-
-    def _split_heads(self, states: torch.Tensor) -> torch.Tensor:
-        return states.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
-
-
-class FfnBlock(nn.Module):
-    """Position-wise feed-forward network, residual and LayerNorm (modeling.py, attention_ffn_block)."""
-
-    def __init__(self, shape: EncoderShape) -> None:
-        super().__init__()
-        self.intermediate = nn.Linear(shape.hidden_size, shape.intermediate_size)
-        self.output = nn.Linear(shape.intermediate_size, shape.hidden_size)
-        self.layer_norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps)
-        self.dropout = nn.Dropout(shape.dropout)
-        self.activation = ACTIVATIONS[shape.hidden_act]
-
-    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """Hidden states [batch, sequence, hidden] after the feed-forward network."""
-        output = self.output(self.activation(self.intermediate(hidden_states)))
-        # Dropout here too, as released; for ALBERT, transformers creates this dropout but never applies it.
-        return self.layer_norm(hidden_states + self.dropout(output))
 
 
 class EncoderOutput(NamedTuple):
@@ -94,8 +26,13 @@ class Encoder(nn.Module):
         self.shape = shape
         self.layers = list(zip(shape.attention_blocks, shape.ffn_blocks, strict=True))
         self.embeddings = Embeddings(shape)
-        self.attention_blocks = nn.ModuleList(AttentionBlock(shape) for _ in sorted(set(shape.attention_blocks)))
-        self.ffn_blocks = nn.ModuleList(FfnBlock(shape) for _ in sorted(set(shape.ffn_blocks)))
+        attention, ffn = ATTENTION_BLOCKS[shape.attention_block], FFN_BLOCKS[shape.ffn_block]
+        self.attention_blocks = nn.ModuleList(attention(shape) for _ in sorted(set(shape.attention_blocks)))
+        self.ffn_blocks = nn.ModuleList(ffn(shape) for _ in sorted(set(shape.ffn_blocks)))
+        self.positions = POSITION_ENCODINGS[shape.position_encoding](shape)
+        norms_output = NORM_PLACEMENTS[shape.norm_placement].norms_output
+        norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps) if norms_output else nn.Identity()
+        self.output_norm = norm
 
     def forward(
         self,
@@ -114,14 +51,17 @@ class Encoder(nn.Module):
             output_hidden_states: whether to keep every layer's output.
         """
         mask = None if attention_mask is None else attention_mask[:, None, None, :]
+        bias = self.positions.bias(input_ids.shape[1], input_ids.device)
+        if bias is not None:
+            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         hidden_states = self.embeddings(input_ids, token_type_ids)
         kept = [hidden_states] if output_hidden_states else []
         for attention, ffn in self.layers:
-            hidden_states = self.attention_blocks[attention](hidden_states, mask)
+            hidden_states = self.attention_blocks[attention](hidden_states, mask, self.positions)
             hidden_states = self.ffn_blocks[ffn](hidden_states)
             if output_hidden_states:
                 kept.append(hidden_states)
-        return EncoderOutput(hidden_states, tuple(kept) if output_hidden_states else None)
+        return EncoderOutput(self.output_norm(hidden_states), tuple(kept) if output_hidden_states else None)
 
 
 def initialize(module: nn.Module, std: float, generator: torch.Generator) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from albert_lab.config.schema import RunConfig
+from albert_lab.config.schema import BUILT_IN, PARTS, RunConfig
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class EncoderShape:
     dropout: float
     type_vocab_size: int = 2
     inner_group_num: int = 1
+    attention_block: str = "standard"
+    ffn_block: str = "standard"
+    position_encoding: str = "learned"
+    norm_placement: str = "post"
 
     @classmethod
     def from_config(cls, config: RunConfig) -> "EncoderShape":
@@ -39,9 +43,17 @@ class EncoderShape:
             # As released: without a projection if the sizes are equal (modeling.py, transformer_model).
             projection=config.projection == "always" or config.embedding_size != config.model.hidden_size,
             dropout=config.dropout,
+            **{key: getattr(config, key) for key in PARTS},
             **config.model.model_dump(exclude={"name"}),
             **config.sharing.model_dump(exclude={"name"}),
         )
+
+    @property
+    def own_parts(self) -> list[str]:
+        """The parts that are own code, as settings; formulas and layouts of other tools do not know them."""
+        own = [f"{part}={getattr(self, part)}" for part in PARTS if getattr(self, part) not in BUILT_IN[part]]
+        known = self.hidden_act in BUILT_IN["activation"]
+        return own if known else [*own, f"model.hidden_act={self.hidden_act}"]
 
     @property
     def attention_blocks(self) -> list[int]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from albert_lab import signals
+from albert_lab import paths, registry, signals
 from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.messages import Say
 from albert_lab.runs import columns, states
@@ -56,6 +56,8 @@ def command(folders: Iterable[Path], tasks: Iterable[str] = ()) -> list[str]:
         "albert_lab.runs.preparing",
         *map(str, folders),
         *(["--tasks", *given] if given else []),
+        *registry.words(),
+        *paths.conf_words(),
     ]
 
 
@@ -64,6 +66,8 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.preparing")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--tasks", nargs="+", default=[], help="downstream tasks that a corpus may provide")
+    parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
+    parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
     given = parser.parse_args(words)
 
     def say(line: str) -> None:
@@ -71,6 +75,8 @@ def main(words: Sequence[str]) -> int:
 
     try:
         found = [read(folder) for folder in given.folders]
+        for run in found:
+            registry.include_recorded(run.config.own_code)
         prepare_all(found, say)
         for run in found:
             columns.available({task: task for task in given.tasks}, run.config, say)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost.counts import count_parameters, masked_per_sequence
 from albert_lab.cost.listing import Listing
+from albert_lab.errors import ConfigError
 from albert_lab.runs.results import RunRecord
 
 UNKNOWN = "—"
@@ -72,7 +73,9 @@ def of_config(config: RunConfig, text_tokens: float | None = None) -> list[Quant
     """
     unit, budget = config.budget.unit, config.budget.value
     tokens = {"steps": budget * config.batch_size * config.max_sequence_length, "tokens": budget}.get(unit)
-    return _quantities(config, tokens, tokens / text_tokens if tokens and text_tokens else None, None, None)
+    parameters = count_parameters(config).total
+    passes = tokens / text_tokens if tokens and text_tokens else None
+    return _quantities(config, parameters, tokens, passes, None, None)
 
 
 def too_small(configs: Iterable[RunConfig]) -> list[str]:
@@ -91,17 +94,25 @@ def of_record(record: RunRecord) -> list[Quantity]:
     """The numbers of a finished run: its tokens without padding, its text as it was cut into chunks."""
     data = record.data
     tokens = record.training.tokens
-    return _quantities(record.config, tokens, data.epochs, data.document_start_share, data.median_document_sequences)
+    return _quantities(
+        record.config,
+        record.parameters["total"],
+        tokens,
+        data.epochs,
+        data.document_start_share,
+        data.median_document_sequences,
+    )
 
 
 def _quantities(
     config: RunConfig,
+    parameters: int,
     tokens: float | None,
     passes: float | None,
     document_start_share: float | None,
     median_document: float | None,
 ) -> list[Quantity]:
-    parameters, hidden_size = count_parameters(config).total, config.model.hidden_size
+    hidden_size = config.model.hidden_size
     return [
         Quantity(
             "tokens per parameter",
@@ -143,7 +154,7 @@ def _quantities(
         ),
         Quantity(
             "masked tokens per step",
-            _of_one(float(masked_per_sequence(config) * config.batch_size)),
+            _of_one(_masked_per_step(config)),
             (20.0 * 4096, 77.0 * 4096),
             ALL_TABLES,
             "the noise of a step",
@@ -157,6 +168,14 @@ def _quantities(
         ),
         *_of_schedule(config),
     ]
+
+
+def _masked_per_step(config: RunConfig) -> float | None:
+    """None for the record of a run whose own masking is not included."""
+    try:
+        return float(masked_per_sequence(config) * config.batch_size)
+    except ConfigError:
+        return None
 
 
 def _of_schedule(config: RunConfig) -> list[Quantity]:

@@ -99,7 +99,7 @@ class Run:
             # An added corpus is only trained on, never held out.
             "fingerprints": {key: value for key, value in self.fingerprints.items() if key != "added_corpus"},
             "corpus": config.identity()["corpus"],
-            "masking": config.masking.model_dump(),
+            "masking": config.masking.model_dump(exclude={"method"}),
             "max_sequence_length": config.max_sequence_length,
             "short_sequence_probability": config.short_sequence_probability,
             "num_pairs": config.evaluation.num_pairs,
@@ -140,6 +140,8 @@ def create(run: Run) -> Path:
             machine = read(folder).config.machine
             run = replace(run, config=run.config.model_copy(update={"machine": machine}))
         write_run_file(run, folder)
+        for each in run.config.own_code:  # for --include of a command that works with the weights
+            write_atomically(folder / "include" / each.file, each.text)
     return folder
 
 

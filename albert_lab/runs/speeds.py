@@ -7,6 +7,7 @@ from albert_lab import paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost.rates import Rates, Speed, choose_device
 from albert_lab.errors import ConfigError
+from albert_lab.registry import are_included
 from albert_lab.runs import results
 
 # The number of newest records to read: several, since other work on the machine slowed some of the runs.
@@ -26,12 +27,16 @@ def choose_rates(asked: str | None, config: RunConfig) -> Rates:
 
 
 def read_speed(folder: Path) -> Speed | None:
-    """The speed of the run in a folder; None if it is not finished, or if its record is of an earlier version."""
+    """The speed of the run in a folder.
+
+    None if it is not finished, its record is of an earlier version, or its own code, which counts its FLOPs, is not
+    included.
+    """
     try:
         record = results.read(folder)
     except ConfigError:
         return None
-    if record is None:
+    if record is None or not are_included(record.config.own_code):
         return None
     training, place = record.training, record.provenance
     # The recorded tokens per second do not include padding.

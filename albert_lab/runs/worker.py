@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import Timeout
 
-from albert_lab import paths, signals
+from albert_lab import paths, registry, signals
 from albert_lab.errors import FIXABLE, STOPPED, ConfigError, LostProcessError, MissingDataError, WriteError
 from albert_lab.rank import Rank
 from albert_lab.rank import read as read_rank
@@ -72,6 +72,7 @@ def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool], say: Calla
     if is_trained(folder):
         return 0
     try:
+        registry.include_recorded(run.config.own_code)
         return 0 if _pretrain(run, folder, lambda _: None, lambda _: None, is_stopped, rank) else STOPPED
     except LostProcessError:
         return STOPPED
@@ -80,7 +81,10 @@ def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool], say: Calla
 
         if isinstance(error, DivergedError):  # all processes diverge: the leading one reports it
             return 1
-        say(f"process {rank.number} failed: {_text(error)}")
+        own = registry.error_of_own_code(error)
+        say(f"process {rank.number} failed: {own or _text(error)}")
+        if own:
+            return 2
         traceback.print_exc()
         return 1
 
@@ -93,7 +97,10 @@ def _fail(folder: Path, progress: RunProgress, error: Exception) -> int:
     text = _text(error)
     if isinstance(error, OSError) and error.filename is None:  # the system does not name the file, as for a full disk
         text = f"{text}, in {folder}"
-    progress.say(f"failed: {text}")
+    own = registry.error_of_own_code(error)
+    progress.say(f"failed: {own or text}")
+    if own:
+        return 2
     if isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
         return 2 if isinstance(error, ConfigError) else 4
     try:
@@ -115,6 +122,7 @@ def _make(
     """Pre-train if there is no record yet, then fine-tune; False if stopped before the end."""
     run = read(folder)
     use_threads(folder, run.config, rank)
+    registry.include_recorded(run.config.own_code)  # now: it may load torch
     if not is_trained(folder) and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
         return False
     return finetunings.make(run, tasks, progress.say, is_stopped, seeds, progress.show_finetuning)
@@ -230,7 +238,18 @@ def command(words: Sequence[str]) -> int:
     parser.add_argument("tasks", nargs="*")
     parser.add_argument("--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given")
     parser.add_argument("--position", help="in a study: see runs/progress.py")
-    return main(**vars(parser.parse_args(words)))
+    parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
+    parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
+    given = vars(parser.parse_args(words))
+    include, conf = given.pop("include"), given.pop("conf")
+    with paths.with_conf(conf):
+        try:
+            for file in include:
+                registry.include(file)
+        except ConfigError as error:
+            print(error, file=sys.stderr)
+            return 2
+        return main(**given)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from albert_lab import errors, in_use, paths
+from albert_lab import errors, in_use, paths, registry
 from albert_lab.config.launcher import LOCAL, LauncherConfig, LocalLauncher, SlurmLauncher
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
@@ -211,7 +211,7 @@ def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
 def _arguments(item: PlannedPoint) -> list[str]:
     """The arguments of a run's child process after its folder."""
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
-    return [*item.tasks.values(), *seeds]
+    return [*item.tasks.values(), *seeds, *registry.words(), *paths.conf_words()]
 
 
 def _describe_exit(code: int) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from albert_lab import paths
+from albert_lab import paths, registry
 from albert_lab.config.compose import axes
 from albert_lab.config.schema import SEEDS, Keep
 from albert_lab.distinct import Distinct, check_distinct
@@ -108,7 +108,8 @@ class Experiment(_ExperimentPart):
 
     An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of
     several keys; if value and override are the same, the axis is a plain list. finetuning_seeds replace those that each
-    task has for the scale. continues names an existing run from whose weights every row starts.
+    task has for the scale. continues names an existing run from whose weights every row starts. include has files of
+    own code, by their paths from the folder of the experiment file.
     """
 
     name: Name
@@ -128,6 +129,7 @@ class Experiment(_ExperimentPart):
     figures: Annotated[tuple[str, ...], Distinct] = ("learning-curves",)
     paper_figure: PaperFigure | None = None
     notes: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -235,7 +237,7 @@ class Experiment(_ExperimentPart):
 
 
 def read(file: Path) -> Experiment:
-    """An experiment from a YAML file.
+    """An experiment from a YAML file, such as one that a user wrote with own code that is included, or a record.
 
     Raises:
         ConfigError: a missing file, invalid YAML or invalid keys; names the file and the key.
@@ -248,6 +250,20 @@ def read(file: Path) -> Experiment:
         return Experiment.model_validate({"name": file.stem} | _as_text(content))
     except ValidationError as error:
         raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors(include_url=False)))}") from error
+
+
+def include_and_read(file: Path) -> Experiment:
+    """An experiment from the file of a user, after its own code is included.
+
+    Raises:
+        ConfigError: see read(); or own code that fails, with its file and line.
+    """
+    found = read_yaml(file).get("include") if file.is_file() else None
+    if found is not None and (not isinstance(found, list) or not all(isinstance(each, str) and each for each in found)):
+        raise ConfigError(f"{file}: include: a list of Python files is needed: include: [my_block.py]")
+    for own in found or ():
+        registry.include(file.parent / own)
+    return read(file)
 
 
 def _as_text(value: Any) -> Any:

@@ -92,7 +92,7 @@ class PlannedRung:
 
 def known() -> list[str]:
     """The ladders that come with the package."""
-    return sorted(file.stem for file in paths.CONF.glob("ladder/*.yaml"))
+    return sorted(file.stem for file in paths.conf_files("ladder/*.yaml"))
 
 
 def read(name: str) -> Ladder:
@@ -101,7 +101,7 @@ def read(name: str) -> Ladder:
     Raises:
         ConfigError: no such ladder, or invalid keys; names the file and the key.
     """
-    file = Path(name) if name.endswith(".yaml") else paths.CONF / "ladder" / f"{name}.yaml"
+    file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"ladder/{name}.yaml")
     if not file.is_file():
         raise ConfigError(f"--along {name}: no such ladder (allowed: {', '.join(known())}, or a .yaml file)")
     try:

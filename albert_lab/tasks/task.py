@@ -4,7 +4,6 @@ import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +19,7 @@ from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, read_yaml
 from albert_lab.naming import Name
+from albert_lab.registry import until_included
 from albert_lab.tasks.defaults import filled, is_kind, kinds
 from albert_lab.tasks.examples import Issue, cannot_be_learnt
 from albert_lab.tasks.formats.choices import ChoicesFormat
@@ -244,7 +244,7 @@ class TaskConfig(Section):
 
 def task_names() -> list[str]:
     """The names of all tasks in conf/task/."""
-    return sorted(file.stem for file in paths.CONF.glob("task/*.yaml"))
+    return sorted(file.stem for file in paths.conf_files("task/*.yaml"))
 
 
 def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
@@ -281,7 +281,7 @@ def load_start(task: TaskConfig) -> TaskConfig | None:
 
 
 def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
-    file = Path(name) if name.endswith(".yaml") else paths.CONF / "task" / f"{name}.yaml"
+    file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"task/{name}.yaml")
     if not file.is_file():
         if file == Path(name):
             raise ConfigError(f"task {name}: the file does not exist")
@@ -289,10 +289,10 @@ def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(f"task {name} is unknown{hint} (allowed: {', '.join(task_names())}, or a .yaml file)")
     task = _load(file, file.stat().st_mtime_ns, tuple(overrides))
-    return task.beside(file.parent) if name.endswith(".yaml") else task
+    return task if file.is_relative_to(paths.CONF) else task.beside(file.parent)
 
 
-@cache  # a plan loads each task many times
+@until_included  # a plan loads each task many times
 def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
     try:
         content = OmegaConf.create(read_yaml(file))
@@ -303,7 +303,8 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
         # JSON mode: lists are allowed for tuples, and numbers stay strict.
         plain: Any = OmegaConf.to_container(content, resolve=True)
         content = filled({"name": file.stem} | plain)
-        if file.parent != paths.CONF / "task" and content["name"] in task_names():
+        is_named = file == paths.conf_file(f"task/{file.name}")
+        if not is_named and content["name"] in task_names():
             content["name"] = OWN + content["name"]
         return TaskConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:

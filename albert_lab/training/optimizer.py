@@ -8,7 +8,7 @@ from torch.optim import AdamW, Optimizer
 
 from albert_lab.config.schema import OptimizerConfig
 from albert_lab.errors import ConfigError
-from albert_lab.model.encoder import AttentionBlock, FfnBlock
+from albert_lab.model.blocks import Block
 from albert_lab.training.lamb import Lamb
 from albert_lab.training.muon import Muon
 
@@ -50,7 +50,10 @@ def num_moments(group: dict[str, Any]) -> int:
 def _groups(model: nn.Module, config: OptimizerConfig) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Groups of parameters: matrices of attention and FFN, other adapted parameters, and excluded ones."""
     adapted, excluded = split_parameters(model)
-    in_blocks = {id(p) for m in model.modules() if isinstance(m, AttentionBlock | FfnBlock) for p in m.parameters()}
+    # Own blocks can have parameters of other shapes.
+    in_blocks = {
+        id(p) for module in model.modules() if isinstance(module, Block) for p in module.parameters() if p.ndim == 2
+    }
     return (
         {"params": [p for p in adapted if id(p) in in_blocks], "ratio": config.muon_ratio or 1.0},
         {"params": [p for p in adapted if id(p) not in in_blocks], "ratio": config.embedding_ratio or 1.0},
@@ -70,7 +73,12 @@ def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]
 
     Source: exclude_from_weight_decay in optimization.py of google-research/albert.
     """
-    norms = {id(p) for module in model.modules() if isinstance(module, nn.LayerNorm) for p in module.parameters()}
+    norms = {
+        id(p)
+        for module in model.modules()
+        if isinstance(module, nn.LayerNorm | nn.RMSNorm)
+        for p in module.parameters()
+    }
     adapted: list[Parameter] = []
     excluded: list[Parameter] = []
     for name, parameter in model.named_parameters():

@@ -31,6 +31,7 @@ OTHER_VALUES = {
     "projection": "always",
     "tokenizer.character_coverage": 0.99,
     "masking.max_predictions": 20,
+    "optimizer.name": "lamb",
     "optimizer.betas": [0.9, 0.99],
     "budget.unit": "tokens",
     "machine.device": "cpu",

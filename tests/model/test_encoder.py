@@ -1,13 +1,13 @@
 import dataclasses
-from typing import get_args
 
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
 from albert_lab.config import compose as config
-from albert_lab.config.schema import ModelConfig
-from albert_lab.model.encoder import ACTIVATIONS, Encoder, initialize
+from albert_lab.config.schema import BUILT_IN
+from albert_lab.model.blocks import ACTIVATIONS
+from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import PretrainingModel, likeliest
 from albert_lab.model.shape import EncoderShape
 
@@ -64,8 +64,7 @@ def test_the_shape_of_a_run_has_every_size_of_its_configuration():
 
 
 def test_every_allowed_activation_exists():
-    allowed = get_args(ModelConfig.model_fields["hidden_act"].annotation)
-    assert set(allowed) == set(ACTIVATIONS)
+    assert set(BUILT_IN["activation"]) == set(ACTIVATIONS)
 
 
 def test_outputs_have_the_stated_shapes_and_heads_follow_the_labels():

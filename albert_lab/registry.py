@@ -1,0 +1,302 @@
+"""Own code: the files that a user includes, and what each registers by name next to the things of this package."""
+
+import hashlib
+import linecache
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import FrameType, ModuleType, TracebackType
+from typing import Any, Literal, ParamSpec, TypeVar
+
+from albert_lab.errors import FIXABLE, ConfigError, LostProcessError
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+# Each kind of thing that a file can register.
+Kind = Literal[
+    "activation",
+    "attention_block",
+    "ffn_block",
+    "position_encoding",
+    "norm_placement",
+    "optimizer",
+    "pair_kind",
+    "masking",
+    "measure",
+    "task_kind",
+    "check",
+]
+_MODULE = "albert_lab_include_"
+
+
+@dataclass(frozen=True)
+class Included:
+    """A file of own code: its name without folders, and its text."""
+
+    file: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """Short hash of the text (12 hex digits)."""
+        return hashlib.blake2b(self.text.encode(), digest_size=6).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Own:
+    thing: Any
+    source: Included
+
+
+_included: dict[str, tuple[Included, Path | None]] = {}  # by digest; the path as the user wrote it
+_own: dict[Kind, dict[str, _Own]] = {}
+_loading: list[Included] = []
+_caches: list[Callable[[], None]] = []
+
+
+class Registry(Mapping[str, T]):
+    """The things of one kind by name: those of this package, then those of included files."""
+
+    def __init__(self, kind: Kind, built_in: Mapping[str, T]) -> None:
+        self.kind: Kind = kind
+        self.built_in = built_in
+
+    def __getitem__(self, name: str) -> T:
+        """The thing of that name.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        if name in self.built_in:
+            return self.built_in[name]
+        check_known(self.kind, name, self.built_in)
+        return own(self.kind)[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.built_in or name in own(self.kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.built_in, *own(self.kind)])
+
+    def __len__(self) -> int:
+        return len(self.built_in) + len(own(self.kind))
+
+    def register(self, name: str, thing: T) -> None:
+        """Register a thing of the file that is being included.
+
+        Raises:
+            ConfigError: the name is taken.
+        """
+        if name in self.built_in:
+            raise ConfigError(f"{_words(self.kind)} {name} is part of albert_lab: choose another name")
+        register(self.kind, name, thing)
+
+    def decorator(self, name: str) -> Callable[[T], T]:
+        """A decorator that registers a thing under a name."""
+
+        def decorate(thing: T) -> T:
+            self.register(name, thing)
+            return thing
+
+        return decorate
+
+
+def register(kind: Kind, name: str, thing: Any) -> None:
+    """Register a thing of a kind without a registry of its own; see Registry.register().
+
+    Raises:
+        ConfigError: the name is taken; or no file is being included, so that no run could record the code.
+    """
+    if not _loading:
+        raise ConfigError(
+            f"{_words(kind)} {name}: own code is registered by a file that a command includes (--include FILE.py), or"
+            " by albert_lab.extend.include(FILE)"
+        )
+    if taken := _own.get(kind, {}).get(name):
+        raise ConfigError(f"{_words(kind)} {name} is registered twice: by {taken.source.file} too")
+    _own.setdefault(kind, {})[name] = _Own(thing, _loading[-1])
+
+
+def own(kind: Kind) -> dict[str, Any]:
+    """The things of one kind that included files registered, by name."""
+    return {name: found.thing for name, found in _own.get(kind, {}).items()}
+
+
+def source_of(kind: Kind, name: str) -> Included | None:
+    """The included file that registered a thing; None for a thing of this package."""
+    found = _own.get(kind, {}).get(name)
+    return found.source if found else None
+
+
+def measuring() -> list[Included]:
+    """The included files that register a held-out measure, which every run is scored by."""
+    return list(dict.fromkeys(found.source for found in _own.get("measure", {}).values()))
+
+
+def check_known(kind: Kind, name: str, built_in: Iterable[str], key: str | None = None) -> None:
+    """Check that a name is built in, or registered by an included file; key is the setting that has it.
+
+    Raises:
+        ConfigError: it is neither; lists the allowed names.
+    """
+    known = [*built_in, *own(kind)]
+    if name not in known:
+        place = f"{key or kind}={name}"
+        raise ConfigError(f"{place} is unknown (allowed: {', '.join(known)}, and what an --include FILE.py registers)")
+
+
+def include(file: Path) -> Included:
+    """Execute a file, which registers what it has. A text that is included already is not executed again.
+
+    Raises:
+        ConfigError: the file cannot be read, fails or registers nothing; names the file and the line.
+    """
+    try:
+        text = file.read_bytes().decode()
+    except FileNotFoundError as error:
+        raise ConfigError(f"--include {file}: the file does not exist") from error
+    except (OSError, ValueError) as error:
+        what = "is a folder" if file.is_dir() else f"cannot be read as UTF-8 text: {error}"
+        raise ConfigError(f"--include {file}: {what}; name a Python file") from error
+    found = Included(file.name, text)
+    _load(found, file)
+    return found
+
+
+def include_recorded(files: Iterable[Included]) -> None:
+    """Execute the texts that a run's configuration records, as the process that trains the run does.
+
+    Raises:
+        ConfigError: see include().
+    """
+    for each in files:
+        _load(each, None)
+
+
+def are_included(files: Iterable[Included]) -> bool:
+    """Whether exactly these texts are included."""
+    return all(each.digest in _included for each in files)
+
+
+def check_included(files: Iterable[Included], what: str) -> None:
+    """Check that exactly these texts are included, before work with a model that was trained with them.
+
+    Raises:
+        ConfigError: one is not; names the file.
+    """
+    for each in files:
+        if not are_included([each]):
+            same = [found for found, _ in _included.values() if found.file == each.file]
+            other = f"{each.file} is included, but with another text" if same else f"add --include {each.file}"
+            raise ConfigError(
+                f"{what} was trained with own code: {other}; the text it was trained with is in the folder of the run,"
+                f" include/{each.file}"
+            )
+
+
+def _load(found: Included, path: Path | None) -> None:
+    if found.digest in _included:
+        return
+    name, shown = _MODULE + found.digest, str(path or found.file)
+    module = ModuleType(name)
+    module.__file__ = shown
+    sys.modules[name] = module  # dataclasses look their module up
+    linecache.cache[shown] = (len(found.text), None, found.text.splitlines(keepends=True), shown)
+    _loading.append(found)
+    before = sum(map(len, _own.values()))
+    try:
+        exec(compile(found.text, shown, "exec"), module.__dict__)
+        if sum(map(len, _own.values())) == before:
+            raise ConfigError("registers nothing: docs/own-code.md lists the decorators")
+    except (Exception, SystemExit) as error:
+        for things in _own.values():
+            for key in [key for key, thing in things.items() if thing.source == found]:
+                del things[key]
+        raise ConfigError(_describe(error, shown)) from error
+    finally:
+        _loading.pop()
+    _included[found.digest] = (found, path)
+    renew()
+
+
+def _describe(error: BaseException, shown: str) -> str:
+    """An error of an included file in one line, with the line where it was raised."""
+    if isinstance(error, SyntaxError) and error.filename == shown:
+        return f"{shown}, line {error.lineno}: {error.msg}"
+    lines = [frame.f_lineno if number is None else number for frame, number in _frames(error.__traceback__, shown)]
+    place = f"{shown}, line {lines[-1]}" if lines else shown
+    return f"{place}: {_reason(error)}"
+
+
+def _frames(traceback: TracebackType | None, shown: str) -> Iterator[tuple[FrameType, int | None]]:
+    while traceback:
+        if traceback.tb_frame.f_code.co_filename == shown:
+            yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, FIXABLE) and text else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def error_of_own_code(error: BaseException) -> str | None:
+    """An error in one line, with file and line, if it was raised in or below an included file; else None.
+
+    Not if the error says what happened by itself: one that a user can fix, too little memory, or a lost process.
+    """
+    if isinstance(error, (*FIXABLE, MemoryError, LostProcessError)) or type(error).__name__ == "OutOfMemoryError":
+        return None
+    for found, path in _included.values():
+        shown = str(path or found.file)
+        if any(True for _ in _frames(error.__traceback__, shown)):
+            return _describe(error, shown)
+    return None
+
+
+def words() -> list[str]:
+    """The options that include the same files in another process, for files that no run records."""
+    in_runs = {each.source.digest for kind, things in _own.items() if kind in _FOR_LATER for each in things.values()}
+    paths = [path for digest, (_, path) in _included.items() if digest in in_runs and path]
+    return [word for path in paths for word in ("--include", str(path.absolute()))]
+
+
+_FOR_LATER: tuple[Kind, ...] = ("task_kind",)  # needed after the pre-training, by its process
+
+
+def until_included(function: Callable[P, T]) -> Callable[P, T]:
+    """A cache of a function's results that is emptied when a file is included."""
+    cached = cache(function)
+    _caches.append(cached.cache_clear)
+    return cached  # pyright: ignore[reportReturnType]
+
+
+def renew() -> None:
+    """Empty the caches of until_included()."""
+    for clear in _caches:
+        clear()
+
+
+@contextmanager
+def separate() -> Iterator[None]:
+    """A context that begins without included files, and whose own are forgotten at its end."""
+    included, own_things = dict(_included), _own.copy()
+    _included.clear()
+    _own.clear()
+    renew()
+    try:
+        yield
+    finally:
+        _included.clear()
+        _own.clear()
+        _included.update(included)
+        _own.update(own_things)
+        renew()
+
+
+def _words(kind: Kind) -> str:
+    return kind.replace("_", " ")
