@@ -18,7 +18,11 @@ Source = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an ALBERT
 
 @app.command(
     rich_help_panel=MODELS,
-    epilog=examples("albert-lab export RUN exported", "albert-lab export RUN exported --layout albert-lab"),
+    epilog=examples(
+        "albert-lab export RUN exported",
+        "albert-lab export RUN exported --layout albert-lab",
+        "albert-lab export RUN exported --push me/my-albert --license apache-2.0",
+    ),
 )
 def export(
     run: RunOrFolder,
@@ -26,12 +30,27 @@ def export(
     layout: Annotated[
         str, typer.Option("--layout", help="auto (albert or bert, depending on sharing), albert, bert or albert-lab.")
     ] = "auto",
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            "--push", metavar="REPO", help="Also upload the folder to this repository of the Hugging Face Hub."
+        ),
+    ] = None,
+    private: Annotated[bool, typer.Option("--private", help="Create that repository as a private one.")] = False,
+    licence: Annotated[
+        str, typer.Option("--license", metavar="ID", help="Licence of the weights, by its name on the Hub.")
+    ] = "unknown",
 ) -> None:
     """Export a run as a folder that transformers loads, with a model card."""
     from albert_lab.interop.export import export
+    from albert_lab.interop.push import check, push
 
-    note(f"written in the layout {export(run, target, layout)}")
+    if repository:
+        check(repository)
+    note(f"written in the layout {export(run, target, layout, licence)}")
     print(target)
+    if repository:
+        print(push(target, repository, private=private))
 
 
 @app.command(

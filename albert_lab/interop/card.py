@@ -2,30 +2,37 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+from omegaconf import OmegaConf
 from tabulate import tabulate
 
 from albert_lab import __version__, paths
+from albert_lab.config.schema import AddedCorpusConfig, CorpusConfig
+from albert_lab.data.hub import local_folder
 from albert_lab.interop.loading import Opened, read_import
+from albert_lab.measures.catalog import labels, units
 from albert_lab.runs import reported, results
 from albert_lab.runs import run as runs
 from albert_lab.runs.results import RunRecord
 from albert_lab.score import PRINTED, printed
 
+UNKNOWN = "unknown"  # as the Hub calls a licence that nobody named
 
-def model_card(folder: Path, opened: Opened, layout: str, model_class: str | None) -> str:
-    """The text of a model card: description, scores, provenance and usage of the model.
+
+def model_card(folder: Path, opened: Opened, layout: str, model_class: str | None, licence: str = UNKNOWN) -> str:
+    """The text of a model card: metadata of the Hub, then description, scores, provenance and usage of the model.
 
     Args:
         folder: folder of the run.
         opened: the model of the folder.
         layout: layout of the export.
         model_class: class of transformers that opens it; None: albert_lab.load opens it.
+        licence: of the weights, by its name on the Hub.
     """
     record = results.read(folder)
-    library = "albert-lab" if layout == "albert-lab" else "transformers"
     parts = [
-        f"---\nlibrary_name: {library}\ntags: [{layout}, fill-mask, albert-lab]\n---",
+        f"---\n{OmegaConf.to_yaml(OmegaConf.create(_metadata(opened, layout, licence, record)))}---",
         f"# {opened.name}",
         _description(opened),
         _usage(model_class),
@@ -37,6 +44,34 @@ def model_card(folder: Path, opened: Opened, layout: str, model_class: str | Non
         f"```json\n{json.dumps(opened.config.identity(), indent=2)}\n```",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _metadata(opened: Opened, layout: str, licence: str, record: RunRecord | None) -> dict[str, Any]:
+    """What the Hub reads of a card; the text of a model that was not trained here is not known."""
+    found: dict[str, Any] = {"library_name": "albert-lab" if layout == "albert-lab" else "transformers"}
+    found |= {"license": licence, "pipeline_tag": "fill-mask", "tags": [layout, "fill-mask", "albert-lab"]}
+    if record is None:
+        return found
+    corpus, added = record.config.corpus, record.config.added_corpus
+    names = [name for each in (corpus, added) if each.source != "none" for name in _datasets(each)]
+    held_out = {"type": corpus.name, "name": f"held-out documents of {corpus.name}"}
+    results = [
+        {
+            "task": {"type": "fill-mask" if name.startswith("mlm") else "text-classification"},
+            "dataset": held_out,
+            "metrics": [
+                {"type": name, "name": f"{labels().get(name, name)} ({units().get(name, '%')})", "value": score.value}
+            ],
+        }
+        for name, score in record.scores.items()
+    ]
+    found |= {"language": corpus.language.split("-")[0], "datasets": list(dict.fromkeys(names))}
+    return found | {"model-index": [{"name": opened.name, "results": results}]}
+
+
+def _datasets(corpus: CorpusConfig | AddedCorpusConfig) -> list[str]:
+    """The data sets of a text on the Hub; else its own name."""
+    return [dataset.path for dataset in corpus.datasets if not local_folder(dataset)] or [corpus.name]
 
 
 def _description(opened: Opened) -> str:

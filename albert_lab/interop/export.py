@@ -15,7 +15,7 @@ from albert_lab.interop import architecture as architectures
 from albert_lab.interop import folder as folders
 from albert_lab.interop import tokenizer_files
 from albert_lab.interop.architecture import Architecture, Family
-from albert_lab.interop.card import model_card
+from albert_lab.interop.card import UNKNOWN, model_card
 from albert_lab.interop.loading import Opened, open_run
 from albert_lab.model.huggingface import to_albert, to_bert
 from albert_lab.model.shape import EncoderShape
@@ -28,7 +28,7 @@ LAYOUTS = (AUTO, *get_args(Family), OWN)
 CARD = "README.md"
 
 
-def export(text: str, target: Path, layout: str) -> str:
+def export(text: str, target: Path, layout: str, licence: str = UNKNOWN) -> str:
     """Writes a finished or imported run atomically as a separate folder; returns the layout.
 
     auto: as ALBERT if whole layers are shared, as BERT if none are shared and E = H.
@@ -37,6 +37,7 @@ def export(text: str, target: Path, layout: str) -> str:
         text: name of a run, or its folder.
         target: folder to write; it must be empty or not exist.
         layout: one of LAYOUTS.
+        licence: of the weights, for the model card.
 
     Raises:
         ConfigError: unknown layout or run, an unfinished run, a target that is not empty or cannot be written, or a
@@ -58,7 +59,8 @@ def export(text: str, target: Path, layout: str) -> str:
     with replacing(target) as partial:
         partial.mkdir()
         write(partial)
-        (partial / CARD).write_text(model_card(folder, opened, layout, _model_class(partial)), encoding="utf-8")
+        card = model_card(folder, opened, layout, _model_class(partial), licence)
+        (partial / CARD).write_text(card, encoding="utf-8")
     return layout
 
 

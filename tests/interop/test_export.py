@@ -1,9 +1,11 @@
 import dataclasses
 import json
 import shutil
+from typing import Any
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parity import ALBERT, BERT, assert_equal_outputs_and_gradients, shapes, transformers
@@ -157,6 +159,10 @@ def test_the_card_has_scores_provenance_and_the_reports_with_the_run(spiece, own
     assert "fingerprint c0ffee" in card
     assert "smoke-toy/mine/report.md" in card
     assert "smoke-toy/other" not in card
+    data: Any = ModelCard(card).data
+    assert (data.license, data.pipeline_tag, data.language, data.datasets) == ("unknown", "fill-mask", "en", ["sotu"])
+    (sop,) = [found for found in data.eval_results if found.metric_type == "sop_accuracy"]
+    assert (sop.metric_value, sop.dataset_name) == (60.0, "held-out documents of sotu")
 
 
 def test_an_unfinished_run_and_a_target_that_is_not_empty_are_refused(spiece, own_home):
