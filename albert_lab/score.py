@@ -16,7 +16,7 @@ SEGMENTS: Floor = "each segment by itself"
 BAGS: Floor = "bags of tokens"  # in older records, in place of SEGMENTS
 
 
-_Percent = Field(ge=-100, le=100)  # a correlation can be below 0
+_Percent = Field(strict=True, ge=-100, le=100)  # a correlation can be below 0; a boolean is no number
 
 
 class Score(BaseModel):
@@ -39,7 +39,7 @@ class Score(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     value: float = _Percent
-    n: int = Field(ge=1)
+    n: int = Field(strict=True, ge=1, lt=1 << 63)
     low: float | None = _Percent
     high: float | None = _Percent
     floor: float = _Percent

@@ -1,9 +1,10 @@
 """The record of one run, and its log."""
 
+import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from albert_lab import files
 from albert_lab.answers import Answers
@@ -49,6 +50,12 @@ def having(*keys: str) -> AfterValidator:
     return AfterValidator(check_keys)
 
 
+# A boolean is no number; nothing here is negative.
+_Count = Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]
+_Amount = Annotated[float, Field(strict=True, ge=0)]
+_SEED = re.compile(r"_seed(\d+)(?:_|$)")  # in the name of a run
+
+
 class Training(_RecordPart):
     """The cost of training. training_seconds excludes evaluation, checkpoints and compilation.
 
@@ -57,15 +64,15 @@ class Training(_RecordPart):
     final_loss is the mean training loss of the last steps (nats; see training/intervals.py).
     """
 
-    steps: int
-    tokens: int
-    training_seconds: float
-    total_seconds: float
-    tokens_per_second: float
-    inference_tokens_per_second: float | None = None
-    data_wait_share: float
-    peak_memory_bytes: int
-    final_loss: float
+    steps: _Count
+    tokens: _Count
+    training_seconds: _Amount
+    total_seconds: _Amount
+    tokens_per_second: _Amount
+    inference_tokens_per_second: _Amount | None = None
+    data_wait_share: _Amount
+    peak_memory_bytes: _Count
+    final_loss: _Amount
 
 
 TRAINING_SPEED, INFERENCE_SPEED = "tokens_per_second", "inference_tokens_per_second"
@@ -170,13 +177,13 @@ class RunRecord(_RecordPart):
     """The full record of a finished run; its file is written last and marks the run as done."""
 
     name: Name
-    results_version: int
+    results_version: int = Field(strict=True, ge=1, le=RESULTS_VERSION)
     config: RunConfig
     fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
     start_from: Annotated[dict[str, str], having("run", "keep")] | None = None
     evaluation_set: str
-    parameters: Annotated[dict[str, int], having("total", "encoder")]
-    train_flops_per_token: float
+    parameters: Annotated[dict[str, _Count], having("total", "encoder")]
+    train_flops_per_token: _Amount
     scores: dict[str, Score]
     training: Training
     data: Data
@@ -192,6 +199,20 @@ class RunRecord(_RecordPart):
             return alarms
         scores, steps = info.data["scores"], info.data["training"].steps
         return [_alarm(each, scores, steps) if isinstance(each, str) else each for each in alarms]
+
+    @field_validator("scores")
+    @classmethod
+    def _are_shares(cls, scores: dict[str, Score]) -> dict[str, Score]:
+        for name, score in scores.items():
+            if name.endswith("_accuracy") and score.value < 0:
+                raise ValueError(f"{name}={score.value} is negative")
+        return scores
+
+    @model_validator(mode="after")
+    def _has_the_seed_of_its_name(self) -> Self:
+        if (named := _SEED.search(self.name)) and int(named[1]) != self.config.seed:
+            raise ValueError(f"config.seed={self.config.seed} is not the seed of its name, {self.name}")
+        return self
 
 
 def _alarm(sentence: str, scores: dict[str, Score], steps: int) -> Alarm:

@@ -1,8 +1,10 @@
 import json
+import re
 
 import pytest
 from records import toy_record
 
+from albert_lab.errors import DamagedFileError
 from albert_lab.runs import reported, results
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import Alarm
@@ -12,6 +14,27 @@ def test_a_record_is_read_back_as_written(tmp_path):
     record = toy_record()
     results.write(tmp_path, record)
     assert results.read(tmp_path) == record
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "says"),
+    [
+        (("scores", "mlm_accuracy", "value"), -3, "mlm_accuracy=-3.0 is negative"),
+        (("scores", "mlm_accuracy", "value"), True, "scores.mlm_accuracy.value=true"),
+        (("scores", "mlm_accuracy", "n"), 10**40, "scores.mlm_accuracy.n"),
+        (("training", "steps"), -5, "training.steps=-5"),
+        (("results_version",), 10**30, "results_version"),
+        (("config", "seed"), 77, "config.seed=77 is not the seed of its name"),
+    ],
+)
+def test_numbers_that_no_run_can_have_are_refused(tmp_path, keys, value, says):
+    content = part = json.loads(toy_record().model_dump_json())
+    for key in keys[:-1]:
+        part = part[key]
+    part[keys[-1]] = value
+    (tmp_path / results.RECORD).write_text(json.dumps(content))
+    with pytest.raises(DamagedFileError, match=re.escape(says)):
+        results.read(tmp_path)
 
 
 def test_a_record_without_timed_inference_can_be_read(tmp_path):
