@@ -49,8 +49,13 @@ from albert_lab.training.schedule import learning_rate_factor
 LOSSES = (5.0, 4.65)
 SLOWER = 2
 OURS = LIBRARIES[0]
-# transformers always projects the embeddings. Nothing but MLM is measured.
-COMMON = ["projection=always", "evaluation.num_curve_points=24", "evaluation.num_curve_pairs=2048"]
+# transformers always projects the embeddings. Nothing but MLM is measured, so by default nothing else is trained.
+COMMON = [
+    "inter_sentence=none",
+    "projection=always",
+    "evaluation.num_curve_points=24",
+    "evaluation.num_curve_pairs=2048",
+]
 COMMON += ["evaluation.num_pairs=2048", "evaluation.num_probe_pairs=64", "machine.checkpoint_seconds=1000000"]
 THEIRS = ["optimizer=adamw", "length_schedule=constant"]
 MLM = "mlm_accuracy"
