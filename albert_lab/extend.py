@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from albert_lab.registry import include
 
 if TYPE_CHECKING:  # an own check of claims, for one, needs no torch
-    from albert_lab.config.schema import MaskingConfig
+    from albert_lab.config.data import MaskingConfig
     from albert_lab.data.masking import mask, masking
     from albert_lab.model.blocks import (
         AttentionBlock,

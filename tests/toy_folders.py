@@ -10,7 +10,8 @@ from parity import random_model
 from records import toy_record
 
 from albert_lab.config.compose import load, load_option, validate
-from albert_lab.config.schema import InterSentenceConfig, RunConfig
+from albert_lab.config.data import InterSentenceConfig
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.cache import MODEL_FILE
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.data.tokenizer.train import train

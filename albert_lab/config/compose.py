@@ -23,7 +23,8 @@ from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseExce
 from pydantic import BaseModel, ValidationError
 
 from albert_lab import paths
-from albert_lab.config.schema import AnySection, RunConfig
+from albert_lab.config.schema import RunConfig
+from albert_lab.config.section import AnySection
 from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.errors import ConfigError
 from albert_lab.files import describe

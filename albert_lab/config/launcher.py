@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from albert_lab.config.compose import compose_group, parse, quoted
-from albert_lab.config.schema import Section
+from albert_lab.config.section import Section
 from albert_lab.errors import ConfigError
 from albert_lab.files import describe
 

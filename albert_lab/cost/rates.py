@@ -11,7 +11,8 @@ from omegaconf import OmegaConf
 from pydantic import BaseModel, ConfigDict
 
 from albert_lab import machine
-from albert_lab.config.schema import MachineConfig, RunConfig
+from albert_lab.config.schema import RunConfig
+from albert_lab.config.training import MachineConfig
 from albert_lab.cost import capacity
 from albert_lab.cost.counts import count_parameters, count_training_flops
 from albert_lab.errors import ConfigError

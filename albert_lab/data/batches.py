@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from albert_lab.config.schema import RESULTS_VERSION, InterSentenceConfig, MaskingConfig, RunConfig, digest
+from albert_lab.config.data import InterSentenceConfig, MaskingConfig
+from albert_lab.config.schema import RESULTS_VERSION, RunConfig, digest
 from albert_lab.data import plans
 from albert_lab.data.masking import Mask, mask, mask_training
 from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs

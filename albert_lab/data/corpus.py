@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from albert_lab.config.schema import AddedCorpusConfig, CorpusConfig
+from albert_lab.config.data import AddedCorpusConfig, CorpusConfig
 from albert_lab.data import hub
 from albert_lab.data.files import files_of, walk
 from albert_lab.data.fingerprint import revision

@@ -8,7 +8,7 @@ from glob import has_magic
 from pathlib import Path
 
 from albert_lab import paths
-from albert_lab.config.schema import CorpusConfig
+from albert_lab.config.data import CorpusConfig
 from albert_lab.data.lines import COMPRESSION, suffixes
 from albert_lab.errors import ConfigError, MissingDataError
 

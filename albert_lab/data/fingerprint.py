@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab import paths
-from albert_lab.config.schema import CorpusConfig, HubDataset, digest
+from albert_lab.config.data import CorpusConfig, HubDataset
+from albert_lab.config.schema import digest
 from albert_lab.data import files, hub
 from albert_lab.data.lines import open_file
 from albert_lab.errors import DamagedFileError, MissingDataError

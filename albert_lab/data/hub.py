@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab import paths
-from albert_lab.config.schema import CorpusConfig, HubDataset
+from albert_lab.config.data import CorpusConfig, HubDataset
 from albert_lab.errors import ConfigError, MissingDataError
 
 

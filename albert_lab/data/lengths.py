@@ -6,7 +6,7 @@ from decimal import ROUND_UP, Context
 
 import numpy as np
 
-from albert_lab.config.schema import CorpusConfig
+from albert_lab.config.data import CorpusConfig
 from albert_lab.data import corpus as texts
 
 # A document with at most this many sentences is likely to be a paragraph.

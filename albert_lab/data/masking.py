@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from albert_lab.config.schema import MaskingConfig
+from albert_lab.config.data import MaskingConfig
 from albert_lab.errors import ConfigError
 from albert_lab.registry import Registry
 

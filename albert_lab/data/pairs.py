@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from albert_lab.config.schema import InterSentenceConfig
+from albert_lab.config.data import InterSentenceConfig
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
 

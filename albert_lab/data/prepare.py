@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from albert_lab import paths
-from albert_lab.config.schema import CorpusConfig, RunConfig, digest
+from albert_lab.config.data import CorpusConfig
+from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
 from albert_lab.data.corpus import Split

@@ -6,7 +6,7 @@ from itertools import chain
 
 import sentencex
 
-from albert_lab.config.schema import CorpusConfig
+from albert_lab.config.data import CorpusConfig
 
 _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from albert_lab import files
-from albert_lab.config.schema import MAX_LAYERS
+from albert_lab.config.model import MAX_LAYERS
 from albert_lab.model.shape import EncoderShape
 
 Family = Literal["albert", "bert"]

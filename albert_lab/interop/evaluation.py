@@ -8,7 +8,8 @@ from typing import Any
 from tabulate import tabulate
 
 from albert_lab.config.compose import load, parse, validate
-from albert_lab.config.schema import CorpusConfig, RunConfig
+from albert_lab.config.data import CorpusConfig
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer

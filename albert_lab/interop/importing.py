@@ -15,7 +15,8 @@ import torch
 
 from albert_lab import __version__
 from albert_lab.config.compose import groups, load, load_option, parse, validate
-from albert_lab.config.schema import InterSentenceConfig, RunConfig
+from albert_lab.config.data import InterSentenceConfig
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.build import find_or_build
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import MODEL_FILE

@@ -10,7 +10,8 @@ from typing import Any
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_lab import files
-from albert_lab.config.schema import CorpusConfig, RunConfig
+from albert_lab.config.data import CorpusConfig
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS
 from albert_lab.data.tokenizer.cache import MODEL_FILE
 from albert_lab.data.tokenizer.cache import load as load_model

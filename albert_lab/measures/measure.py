@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from albert_lab.config.compose import load_option
-from albert_lab.config.schema import InterSentenceConfig, RunConfig
+from albert_lab.config.data import InterSentenceConfig
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import fixed_pairs
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards

@@ -3,7 +3,7 @@
 Source: create_pretraining_data.py, create_instances_from_document. All else is as in nsp.py.
 """
 
-from albert_lab.config.schema import InterSentenceConfig
+from albert_lab.config.data import InterSentenceConfig
 from albert_lab.measures.measure import PairMeasure, option
 
 

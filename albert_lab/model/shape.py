@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from albert_lab.config.schema import BUILT_IN, PARTS, RunConfig
+from albert_lab.config.schema import RunConfig
+from albert_lab.config.section import BUILT_IN, PARTS
 
 
 @dataclass(frozen=True)

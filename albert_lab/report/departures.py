@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from albert_lab.config.schema import TokenizerConfig
+from albert_lab.config.data import TokenizerConfig
 from albert_lab.report.markdown import distinct, mean_percent
 from albert_lab.report.templates import fill_lines
 from albert_lab.runs.results import RunRecord, Stage

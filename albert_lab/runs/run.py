@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from albert_lab import files, locks, paths
 from albert_lab.config.compose import validate
-from albert_lab.config.schema import MAX_THREADS, RESULTS_VERSION, Keep, RunConfig, digest
+from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
+from albert_lab.config.training import MAX_THREADS
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.machine import cores, has_gpu
 from albert_lab.naming import Name

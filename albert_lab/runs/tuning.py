@@ -9,7 +9,8 @@ from tabulate import tabulate
 
 from albert_lab import paths, storage
 from albert_lab.config.compose import parse
-from albert_lab.config.schema import SEEDS, digest
+from albert_lab.config.schema import digest
+from albert_lab.config.section import SEEDS
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.runs import columns, states

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from albert_lab import paths, registry
 from albert_lab.config.compose import axes
-from albert_lab.config.schema import SEEDS, Keep
+from albert_lab.config.schema import Keep
+from albert_lab.config.section import SEEDS
 from albert_lab.distinct import Distinct, check_distinct
 from albert_lab.errors import ConfigError
 from albert_lab.files import describe, read_yaml

@@ -5,7 +5,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from albert_lab.config.schema import CorpusConfig
+from albert_lab.config.data import CorpusConfig
 from albert_lab.data.sentences import clean
 from albert_lab.data.tokenizer.base import Tokenizer
 

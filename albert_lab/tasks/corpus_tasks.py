@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from albert_lab import paths
-from albert_lab.config.schema import CorpusConfig, RunConfig, digest
+from albert_lab.config.data import CorpusConfig
+from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build
 from albert_lab.data.fingerprint import fingerprint, source_settings

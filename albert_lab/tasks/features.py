@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import torch
 
-from albert_lab.config.schema import CorpusConfig
+from albert_lab.config.data import CorpusConfig
 from albert_lab.data.sentences import clean
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.tasks.alignment import AlignedText, align

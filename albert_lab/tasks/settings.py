@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from albert_lab.config.schema import PositiveInt, Section, Seed
+from albert_lab.config.section import PositiveInt, Section, Seed
 from albert_lab.distinct import Distinct
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]

@@ -13,7 +13,8 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_
 
 from albert_lab import paths
 from albert_lab.config.compose import groups, parse
-from albert_lab.config.schema import PositiveInt, RunConfig, Section, digest
+from albert_lab.config.schema import RunConfig, digest
+from albert_lab.config.section import PositiveInt, Section
 from albert_lab.data.fingerprint import digest_path
 from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError

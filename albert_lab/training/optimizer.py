@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import Parameter
 from torch.optim import AdamW, Optimizer
 
-from albert_lab.config.schema import OptimizerConfig
+from albert_lab.config.training import OptimizerConfig
 from albert_lab.errors import ConfigError
 from albert_lab.model.blocks import Block
 from albert_lab.training.lamb import Lamb

@@ -1,6 +1,6 @@
 """The used share of a run's budget, and the learning rate at that share."""
 
-from albert_lab.config.schema import BudgetConfig
+from albert_lab.config.training import BudgetConfig
 
 
 class Budget:

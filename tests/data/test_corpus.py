@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.config.compose import load
-from albert_lab.config.schema import CorpusConfig, HubDataset
+from albert_lab.config.data import CorpusConfig, HubDataset
 from albert_lab.data import corpus as texts
 from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.sentences import clean, sentences

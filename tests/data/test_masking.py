@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.config.compose import load
-from albert_lab.config.schema import MaskingConfig
+from albert_lab.config.data import MaskingConfig
 from albert_lab.data.masking import mask
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4

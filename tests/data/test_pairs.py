@@ -13,7 +13,7 @@ from toy_shards import make_prose, make_shards
 
 from albert_lab import paths
 from albert_lab.config import compose as config
-from albert_lab.config.schema import InterSentenceConfig, PairLabel
+from albert_lab.config.data import InterSentenceConfig, PairLabel
 from albert_lab.data import pairs as module
 from albert_lab.data.pairs import (
     KINDS,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from albert_lab import paths
 from albert_lab.config.compose import load
-from albert_lab.config.schema import TokenizerConfig
+from albert_lab.config.data import TokenizerConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.tokenizer import base, cache

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from albert_lab.config import compose as config
-from albert_lab.config.schema import BUILT_IN
+from albert_lab.config.section import BUILT_IN
 from albert_lab.model.blocks import ACTIVATIONS
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import PretrainingModel, likeliest

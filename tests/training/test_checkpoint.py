@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-from albert_lab.config.schema import OptimizerConfig
+from albert_lab.config.training import OptimizerConfig
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.training.checkpoint import CheckpointError, last_weights, load_latest, load_weights, save, save_weights
 from albert_lab.training.optimizer import build_optimizer

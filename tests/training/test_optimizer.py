@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from albert_lab.config.compose import load
-from albert_lab.config.schema import OptimizerConfig
+from albert_lab.config.training import OptimizerConfig
 from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training.lamb import Lamb

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_lab.config.schema import BudgetConfig
+from albert_lab.config.training import BudgetConfig
 from albert_lab.training.schedule import Budget, learning_rate_factor
 
 SHARES = st.floats(0, 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from albert_lab.config.schema import MIN_VOCAB_SIZE, CorpusConfig, TokenizerConfig
+from albert_lab.config.data import MIN_VOCAB_SIZE, CorpusConfig, TokenizerConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.sentences import clean, raw_sentences
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS

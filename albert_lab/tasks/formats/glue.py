@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from albert_lab.config.schema import Section
+from albert_lab.config.section import Section
 from albert_lab.errors import ConfigError
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import Issue, TextExample, enumerate_few

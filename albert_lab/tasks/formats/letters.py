@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from albert_lab.config.schema import Section
+from albert_lab.config.section import Section
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import enumerate_few
 from albert_lab.tasks.formats import read_json, write_json

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 
-from albert_lab.config.schema import Section
+from albert_lab.config.section import Section
 from albert_lab.errors import ConfigError
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import Answer, Issue, SpanExample

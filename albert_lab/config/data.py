@@ -1,0 +1,172 @@
+"""The sections of the data: corpora, tokenizer, segment pairs and masking."""
+
+import math
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from albert_lab import registry
+from albert_lab.config.section import BUILT_IN, Section, Share, default
+from albert_lab.naming import Name
+
+MIN_VOCAB_SIZE = 32
+# Far beyond any vocabulary in use; SentencePiece fails without an error near its limit of 2**31.
+MAX_VOCAB_SIZE = 2**24
+# SentencePiece refuses to sample fewer sentences, and a smaller share of characters.
+MIN_TRAINING_SENTENCES = 101
+MIN_CHARACTER_COVERAGE = 0.98
+# More than any memory holds; the arithmetic of the sampling fails above 2**53.
+MAX_TRAINING_SENTENCES = 10**12
+# More tokens than any sequence has; arrays are made of this size.
+MAX_MASKED = 2**16
+
+
+class PairLabel(Section):
+    """One label of an inter-sentence objective: a kind of pair (a function in data/pairs.py) and its share."""
+
+    kind: str
+    share: float = Field(gt=0, le=1)
+
+
+class InterSentenceConfig(Section):
+    """The kinds of segment pairs that are made and classified. Without labels: consecutive pairs without a loss.
+
+    cutting: whether documents are cut into chunks from both ends, so that lengths do not reveal the order, or only from
+    the front, as in the released code.
+    """
+
+    name: Name
+    labels: tuple[PairLabel, ...]
+    single_sentence_chunks: Literal["drop", "other-document"]
+    cutting: Literal["balanced", "released"]
+
+    @model_validator(mode="after")
+    def _shares_sum_to_one(self) -> "InterSentenceConfig":
+        if self.labels and not math.isclose(sum(label.share for label in self.labels), 1.0, abs_tol=1e-6):
+            raise ValueError(f"the shares of labels sum to {sum(label.share for label in self.labels):g}, not to 1")
+        if len(self.labels) == 1:
+            raise ValueError("a single label cannot be classified: give none, or two or more")
+        if len({label.kind for label in self.labels}) < len(self.labels):
+            raise ValueError("a kind of pair occurs twice among the labels")
+        return self
+
+
+# Empty, as from a shell variable that is not set, a path would be the current folder.
+_Path = Annotated[str, Field(min_length=1)]
+
+
+class HubDataset(Section):
+    """A data set of the Hugging Face Hub, or a local folder in a format that `datasets` reads."""
+
+    path: _Path
+    name: str | None
+    split: str
+
+
+SourceDocuments = Literal["auto", "file", "blank-line"]
+Documents = Literal["file", "blank-line", "paragraph"]
+
+
+# ISO 639-1; a language without a two-letter code has a code of three letters. The sentence splitter accepts any text.
+_LANGUAGES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo"
+    " es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka"
+    " kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng"
+    " nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su"
+    " sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+
+
+def _check_language(code: str) -> str:
+    language = re.fullmatch("([a-z]{2,3})(-[A-Za-z0-9]+)*", code)
+    if not language or (len(language[1]) == 2 and language[1] not in _LANGUAGES.split()):
+        raise ValueError(f"{code!r} is not a language code: two letters of ISO 639-1, such as en, or three of 639-3")
+    return code
+
+
+class CorpusConfig(Section):
+    """The source of the text, its split into documents and sentences, and its cleaning.
+
+    source_documents: units that are held out or trained on as a whole; documents: units of which segment pairs are
+    made, the same or smaller. Records of .jsonl files, rows of data sets and sections of WikiExtractor are source
+    documents.
+    """
+
+    name: Name
+    source: Literal["package", "files", "hub"]
+    path: _Path | None
+    source_documents: SourceDocuments
+    documents: Documents
+    document_tokens: int | None = Field(gt=0)
+    sentences: Literal["split", "line"]
+    text_field: str
+    language: Annotated[str, AfterValidator(_check_language)]
+    lower_case: bool
+    strip_accents: bool
+    dev_share: float = Field(gt=0, lt=1)
+    datasets: tuple[HubDataset, ...]
+
+
+class AddedCorpusConfig(Section):
+    """Training text in addition to the corpus, cleaned and split like it; source=none: no added text.
+
+    The tokenizer and the held-out documents remain those of the corpus.
+    """
+
+    name: Name
+    source: Literal["none", "package", "files", "hub"]
+    path: _Path | None
+    source_documents: SourceDocuments
+    documents: Documents
+    sentences: Literal["split", "line"]
+    text_field: str
+    datasets: tuple[HubDataset, ...]
+
+
+class TokenizerConfig(Section):
+    """A SentencePiece model: trained on the corpus, or an existing file; or an existing tokenizer.json.
+
+    digit_commas: keep tokens such as "2006,", or split the comma off as the release does.
+    """
+
+    name: Name
+    model_file: _Path | None
+    digit_commas: Literal["keep", "split"]
+    vocab_size: int = Field(ge=MIN_VOCAB_SIZE, le=MAX_VOCAB_SIZE)
+    training_sentences: int | None = Field(ge=MIN_TRAINING_SENTENCES, le=MAX_TRAINING_SENTENCES)
+    character_coverage: float | None = Field(ge=MIN_CHARACTER_COVERAGE, le=1)
+
+
+class MaskingConfig(Section):
+    """n-gram masking. max_predictions counts tokens per sequence; null: no cap.
+
+    method chooses the tokens of training batches; held-out text always has n-gram masking, so that runs of different
+    methods are scored on the same sets.
+    """
+
+    name: Name
+    probability: float = Field(gt=0, lt=1)
+    max_predictions: int | None = Field(gt=0, le=MAX_MASKED)
+    max_ngram: int = Field(gt=0, le=MAX_MASKED)
+    mask_share: float = Share
+    random_share: float = Share
+    method: str = default("n-gram")
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> "MaskingConfig":
+        if self.mask_share + self.random_share > 1 + 1e-9:
+            raise ValueError(f"mask_share + random_share is {self.mask_share + self.random_share:g}, more than 1")
+        return self
+
+    def most_predictions(self, length: int) -> int:
+        """Tokens that are predicted in a sequence of this length without padding, at most.
+
+        Raises:
+            ConfigError: the method is own code that is not included.
+        """
+        if self.method not in BUILT_IN["masking"]:
+            registry.check_known("masking", self.method, BUILT_IN["masking"], "masking.method")
+            return max(1, math.ceil(registry.own("masking")[self.method].share * length))
+        wanted = max(1, round(self.probability * length))
+        return min(wanted, self.max_predictions or wanted)

@@ -1,0 +1,164 @@
+"""The sections of training: optimizer, budget, lengths of sequences, evaluation, and the machine."""
+
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from omegaconf import OmegaConf
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from albert_lab import paths
+from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share
+from albert_lab.distinct import Distinct
+from albert_lab.naming import Name
+from albert_lab.trackers import tracker as trackers
+
+MAX_THREADS = 2**16
+
+
+_Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+def _two_numbers(value: Any) -> Any:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"{value} is not a pair of numbers such as [0.9,0.999]")
+    return tuple(value)
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+# An option that not every optimizer has. Without it, a run keeps the name that it had before the option existed.
+_Optional = Field(default=None, exclude_if=_is_none)
+
+
+class OptimizerConfig(Section):
+    """Optimizer and schedule. warmup is the share of the budget in which the rate rises.
+
+    decay is the share at its end in which the rate falls to zero; without it, it falls from the warm-up on.
+
+    Rates of groups of parameters, over the learning rate: muon_ratio, of the attention and FFN matrices;
+    embedding_ratio, of the embeddings and other matrices outside of the blocks.
+    """
+
+    name: Name
+    learning_rate: float | None = Field(gt=0)
+    betas: Annotated[tuple[_Decay, _Decay], BeforeValidator(_two_numbers)]
+    eps: float = Field(gt=0)
+    weight_decay: float = Field(ge=0)
+    warmup: float = Share
+    max_grad_norm: float = Field(gt=0)
+    muon_ratio: Annotated[float, Field(gt=0)] | None = _Optional
+    momentum: _Decay | None = _Optional
+    newton_schulz_steps: Annotated[int, Field(gt=0, lt=100)] | None = _Optional
+    embedding_ratio: Annotated[float, Field(gt=0)] | None = _Optional
+    decay: Annotated[float, Field(gt=0, le=1)] | None = _Optional
+
+    @model_validator(mode="after")
+    def _options_of_muon(self) -> "OptimizerConfig":
+        for key in ("muon_ratio", "momentum", "newton_schulz_steps"):
+            if self.name in BUILT_IN["optimizer"] and (getattr(self, key) is None) == (self.name == "muon"):
+                verb = "needs" if self.name == "muon" else "does not have"
+                raise ValueError(f"optimizer={self.name} {verb} {key}")
+        return self
+
+
+class BudgetConfig(Section):
+    """The length of the training: value counts optimizer steps, seconds of the training clock, or non-padding tokens.
+
+    The schedule is always that of the whole budget. stop_at is the share of the budget at which the run ends: below 1
+    for a trunk, which other runs continue.
+    """
+
+    name: Name
+    unit: Literal["steps", "seconds", "tokens"]
+    value: float = Field(gt=0, le=1e15)
+    stop_at: float = Field(gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _whole_steps(self) -> "BudgetConfig":
+        if self.unit != "seconds" and self.value != int(self.value):
+            raise ValueError(f"value={self.value} is not a whole number of {self.unit}")
+        return self
+
+
+class LengthStage(Section):
+    """A part of the budget in sequences of a fraction of max_sequence_length, and as many more of them in a batch."""
+
+    share: float = Field(gt=0, le=1)
+    fraction: float = Field(gt=0, lt=1)
+
+
+class LengthScheduleConfig(Section):
+    """The stages of shorter sequences at the start of a run; the rest of its budget has the full length."""
+
+    name: Name
+    stages: tuple[LengthStage, ...]
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> "LengthScheduleConfig":
+        if (total := sum(stage.share for stage in self.stages)) > 1 + 1e-9:
+            raise ValueError(f"the shares of the stages sum to {total:g}, more than 1")
+        return self
+
+
+class EvaluationConfig(Section):
+    """Intrinsic evaluation on held-out documents; sizes count segment pairs."""
+
+    num_pairs: int = PositiveInt
+    num_probe_pairs: int = PositiveInt
+    num_curve_points: int = Field(ge=0)
+    num_curve_pairs: int = PositiveInt
+    batch_size: int = PositiveInt
+    seed: int = Seed
+
+
+def _micro_batch_size(value: Any) -> Any:
+    if value in (None, "auto") or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise ValueError(f"{value} is not a positive integer, auto or null")
+
+
+MicroBatchSize = Annotated[int | Literal["auto"] | None, BeforeValidator(_micro_batch_size)]
+
+
+def _tracker(name: str) -> str:
+    if name not in trackers.names():
+        raise ValueError(f"{name} is no tracker (allowed: {', '.join(trackers.names())})")
+    return name
+
+
+class MachineConfig(Section):
+    """Technical settings of a run; they must not change its results beyond rounding."""
+
+    device: Literal["auto", "cpu", "cuda"]
+    precision: Literal["auto", "bf16", "fp16", "tf32", "fp32"]
+    memory_check: bool
+    compile: bool
+    processes: int = PositiveInt
+    threads: int | None = Field(gt=0, le=MAX_THREADS)
+    workers: int | None = Field(gt=0, le=MAX_THREADS)
+    micro_batch_size: MicroBatchSize
+    checkpoint_seconds: float = Field(ge=0)
+    log_every_steps: int = PositiveInt
+    report_to: Annotated[tuple[Annotated[str, AfterValidator(_tracker)], ...], Distinct]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, content: Any) -> Any:
+        """Add keys that are newer than a saved run; defaults are correct, since no machine key changes a score."""
+        if not isinstance(content, dict):
+            return content
+        content = _machine_defaults() | content
+        if content.pop("tensorboard", False):  # of runs from before there were other trackers
+            content["report_to"] = ["tensorboard"]
+        if isinstance(named := content["report_to"], str | list):
+            content["report_to"] = (named,) if isinstance(named, str) else tuple(named)
+        return content
+
+
+@cache
+def _machine_defaults() -> dict[str, Any]:
+    content = OmegaConf.to_container(OmegaConf.load(paths.CONF / "config.yaml"))
+    assert isinstance(content, dict)
+    return dict(content["machine"])
