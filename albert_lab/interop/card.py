@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 from tabulate import tabulate
 
 from albert_lab import __version__, paths
-from albert_lab.config.schema import AddedCorpusConfig, CorpusConfig
+from albert_lab.config.data import AddedCorpusConfig, CorpusConfig
 from albert_lab.data.hub import local_folder
 from albert_lab.interop.loading import Opened, read_import
 from albert_lab.measures.catalog import labels, units
