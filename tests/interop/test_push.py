@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(
                 {"transfer": "basic", "objects": [self.upload(each) for each in json.loads(content)["objects"]]}
             )
-        name, what = re.fullmatch(r"/api/models/(me/[^/]+)/(preupload|commit)/main", self.path).groups()
+        name, what = re.findall(r"/api/models/(me/[^/]+)/(preupload|commit)/main", self.path)[0]
         if what == "preupload":
             modes = [
                 {
