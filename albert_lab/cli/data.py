@@ -56,11 +56,18 @@ def data_status(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show which tasks have their data, what is missing, and where it is expected."""
+    """Show which tasks have their data, what is missing, and where it is expected.
+
+    With --tasks, exit code 4 if one of them cannot be used.
+    """
+    from albert_lab.errors import MissingDataError
     from albert_lab.tasks.fetch import status, status_text
 
     found = status(paths.tasks_data(), task_names(tasks))
     print(json.dumps(found, indent=2) if as_json else status_text(found, paths.tasks_data()))
+    unusable = [row["task"] for row in found if not {"train", "dev"} <= row["examples"].keys()]
+    if tasks and unusable:
+        raise MissingDataError(f"without train or dev examples: {', '.join(unusable)}")
 
 
 @data_app.command(

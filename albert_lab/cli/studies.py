@@ -64,6 +64,7 @@ def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, opti
     how, rest = options.take_launcher(overrides)
     experiment, rest = choose(overrides=rest)
     plan = plan_study(experiment, rest, task_names(options.tasks))
+    _note_wide_embeddings(plan)
     if options.dry_run:
         _print_price(plan, options)
         return
@@ -79,6 +80,16 @@ def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, opti
         print(report.as_json(folder.name, found) if options.as_json else closing.text(folder, found))
         exit_on(options.fail_on, {verdict.decision for verdict in found.verdicts}, code)
     raise typer.Exit(code)
+
+
+def _note_wide_embeddings(plan: "Plan") -> None:
+    """Say so before anything else where E is above H, as with the paper's sizes at a small scale."""
+    configs = [item.point.config for item in plan.points]
+    wide = {(config.embedding_size, config.model.hidden_size): config.scale.name for config in configs}
+    if found := {pair: scale for pair, scale in wide.items() if pair[0] > pair[1]}:
+        sizes = ", ".join(f"embedding_size={e} is above model.hidden_size={h}" for e, h in sorted(found))
+        scale = next(iter(found.values()))
+        note(f"{sizes}; the paper's table of E, at the sizes of this scale: albert-lab embedding-size scale={scale}")
 
 
 def _print_price(plan: "Plan", options: StudyOptions) -> None:

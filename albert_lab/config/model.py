@@ -29,9 +29,11 @@ class ModelConfig(Section):
             small = [n for n in range(1, math.isqrt(self.hidden_size) + 1) if self.hidden_size % n == 0]
             divisors = {*small, *(self.hidden_size // n for n in small)}
             nearest = sorted(divisors, key=lambda n: abs(n - self.num_attention_heads))[:4]
+            below = self.hidden_size // self.num_attention_heads * self.num_attention_heads
+            multiples = [str(size) for size in (below, below + self.num_attention_heads) if size]
             raise ValueError(
                 f"num_attention_heads={self.num_attention_heads} does not divide hidden_size={self.hidden_size};"
-                f" nearest that do: {', '.join(map(str, sorted(nearest)))}"
+                f" nearest that do: {', '.join(map(str, sorted(nearest)))}; or hidden_size={' or '.join(multiples)}"
             )
         return self
 

@@ -1,5 +1,6 @@
 """Lines of text files, plain or compressed, decompressed and decoded as they are read."""
 
+import codecs
 import gzip
 import io
 import lzma
@@ -16,6 +17,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 # Suffix of a compressed file: bytes of text per compressed byte, for English prose; only estimates use this.
 COMPRESSION = {".gz": 2.7, ".xz": 3.8, ".zst": 3.0}
 _CHUNK_BYTES = 1 << 20
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def suffixes(file: Path) -> tuple[str, str]:
@@ -34,7 +36,8 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
     try:
         for number, line in enumerate(_split_lines(_chunks(file)), 1):
             if b"\0" in line:
-                raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text")
+                hint = "; it looks like UTF-16: iconv -f UTF-16 -t UTF-8" if number == 1 and line[:2] in _UTF_16 else ""
+                raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text{hint}")
             yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
@@ -42,7 +45,10 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
         raise MissingDataError(f"{file} cannot be read: {error.strerror} (after line {number})") from error
     except UnicodeDecodeError as error:
         bad = error.object[error.start]
-        raise ConfigError(f"{file}:{number}: not UTF-8 (byte 0x{bad:02x} at {error.start} of the line)") from error
+        raise ConfigError(
+            f"{file}:{number}: not UTF-8 (byte 0x{bad:02x} at {error.start} of the line);"
+            " if it is Western text: iconv -f WINDOWS-1252 -t UTF-8"
+        ) from error
     except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
 

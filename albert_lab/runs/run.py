@@ -172,10 +172,10 @@ def write_run_file(run: Run, folder: Path) -> None:
 
 
 def find(text: str) -> Path:
-    """The folder of a run, by its name or path.
+    """The folder of a run by its path or name, or by a beginning of its name or its model that fits no other run.
 
     Raises:
-        ConfigError: neither exists; names the run with the most similar name.
+        ConfigError: several runs fit, or none; names them, or the run with the most similar name.
     """
     named, folder = paths.runs() / text, paths.expanded(text)
     if (named / RUN_FILE).is_file():
@@ -183,6 +183,13 @@ def find(text: str) -> Path:
     if folder.is_dir():
         return folder
     known = [file.parent.name for file in paths.runs().glob(f"*/{RUN_FILE}")]
+    fitting = [name for name in known if name.startswith(text)] or [name for name in known if f"_{text}-L" in name]
+    if len(fitting) == 1:
+        return paths.runs() / fitting[0]
+    if fitting:
+        raise ConfigError(
+            f"{text} fits {len(fitting)} runs: {', '.join(sorted(fitting)[:3])}{', …' * (len(fitting) > 3)}"
+        )
     near = difflib.get_close_matches(text, known, n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}{hint}")

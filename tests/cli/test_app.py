@@ -322,6 +322,21 @@ def test_data_status_lists_missing_data_and_its_expected_paths(tmp_path):
     assert f"looked for in {tmp_path}" in shown
 
 
+def test_data_status_exits_with_4_if_a_task_that_is_named_cannot_be_used(tmp_path):
+    toy_task("mnli", tmp_path)
+    assert here("data", "status", "--tasks", "mnli", ALBERT_LAB_TASKS=str(tmp_path)).returncode == 0
+    done = here("data", "status", "--tasks", "mnli,race", ALBERT_LAB_TASKS=str(tmp_path))
+    assert done.returncode == 4
+    assert "without train or dev examples: race" in done.stderr
+
+
+def test_a_sweep_of_e_above_h_says_so_and_names_the_papers_table_at_this_scale():
+    done = here("sweep", "embedding_size=8,256", "seed=0", "scale=smoke", "--list")
+    assert "embedding_size=256 is above model.hidden_size=" in done.stderr
+    assert "albert-lab embedding-size scale=smoke" in done.stderr
+    assert "embedding_size=8 " not in done.stderr
+
+
 def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, own_home, runs_here, empty_figures):
     done = here("pretrain", *toy_overrides(corpus, "budget.value=2"))
     assert done.returncode == 0, done.stderr

@@ -198,7 +198,7 @@ def test_the_error_for_an_unknown_name_without_a_near_one_lists_all_names():
         ("budget.value=1e300", "budget.value=1e\\+300: .*less than or equal to 1000000000000000"),
         ("model=3", "model=3: .*tiny"),
         ("inter_sentence=null", "inter_sentence=null: .*none, nsp"),
-        ("model.num_attention_heads=7", "num_attention_heads=7 does not divide hidden_size=72; .* 6, 8"),
+        ("model.num_attention_heads=7", "=7 does not divide hidden_size=72; .* 6, 8, 9; or hidden_size=70 or 77"),
         ("embedding_size=${hidden_over:7}", "embedding_size: model.hidden_size=72 is not divisible by 7"),
         ("inter_sentence.labels.0.share=0.4", "shares of labels sum to 0.9, not to 1"),
         ("inter_sentence.labels=[{kind: swapped, share: 1.0}]", "a single label cannot be classified"),

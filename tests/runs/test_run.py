@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -225,3 +226,13 @@ def test_a_disk_that_is_full_is_reported_with_the_folder_of_the_run(corpus, own_
     with own_signals():
         assert worker.main(folder) == 1
     assert f"No space left on device, in {folder}" in capsys.readouterr().err
+
+
+def test_a_run_is_found_by_a_beginning_of_its_name_or_by_its_model_if_no_other_fits(corpus, own_home):
+    folders = [runs.create(runs.plan(toy_config(corpus, f"seed={seed}"))) for seed in range(2)]
+    one, other = (folder.name for folder in folders)
+    assert [runs.find(name[:-4]) for name in (one, other)] == folders
+    with pytest.raises(ConfigError, match=f"fits 2 runs: {min(one, other)}, {max(one, other)}"):
+        runs.find("tiny")
+    shutil.rmtree(folders[1])
+    assert runs.find("tiny") == folders[0]

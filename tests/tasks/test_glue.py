@@ -219,3 +219,13 @@ def test_a_predicted_number_must_be_finite(tmp_path):
     file.write_text("index\tprediction\n0\tnan\n")
     with pytest.raises(ConfigError, match=r"not a number: 1 \(line 2: nan\)"):
         FORMS["stsb"].read_predictions(file)
+
+
+def test_a_csv_file_has_quoted_cells_with_commas_quotation_marks_and_line_feeds(tmp_path):
+    (tmp_path / "dev.csv").write_text('text,label\n"A ""good"", long\nfilm.",1\nBad.,0\nshort\n')
+    task = tmp_path / "senti.yaml"
+    data = "data: {train: dev.csv, dev: dev.csv}\n"
+    task.write_text(f'kind: classification\n{data}format: {{text_a: text, labels: ["0", "1"]}}\n')
+    found, issues = load_task(str(task)).read(tmp_path, "dev")
+    assert [(example.text_a, example.label) for example in found] == [('A "good", long\nfilm.', "1"), ("Bad.", "0")]
+    assert "dev.csv:5" in describe(issues)

@@ -1,5 +1,6 @@
-"""Files with one example per line: tab-separated columns, or JSON objects if the file's name ends in .jsonl."""
+"""Files with one example per line: tab-separated columns, or by the file's name .csv or JSON objects (.jsonl)."""
 
+import csv
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.formats import check_file
 
-JSON_LINES = ".jsonl"
+JSON_LINES, CSV = ".jsonl", ".csv"
 
 
 def _as_texts(labels: Any) -> Any:
@@ -49,7 +50,8 @@ def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> 
     """Reads the column names and the rows of a file.
 
     Args:
-        file: JSON Lines by its name, else tab-separated; quotation marks are text, and only a line feed ends a line.
+        file: JSON Lines or CSV by its name, else tab-separated, where quotation marks are text and only a line feed
+            ends a line. A line of CSV is a record, with line feeds in its quoted cells.
         columns: column names of a tab-separated file without a header line.
         header: whether the first line of a tab-separated file is a header line.
         marker: a column name; a first line that contains it is always a header line.
@@ -62,13 +64,21 @@ def read_rows(file: Path, columns: Sequence[str], header: bool, marker: str) -> 
         if all(row.flaw for row in rows):
             raise ConfigError(f"{file}: no line is a JSON object; the first one is {rows[0].flaw}")
         return list(dict.fromkeys(name for row in rows for name in row.cells)), rows
-    cells = [line.split("\t") for line in lines]
+    if file.suffix == CSV:
+        reader = csv.reader((f"{line}\n" for line in lines), strict=True)
+        try:
+            cells, numbers = zip(*((row, reader.line_num) for row in reader), strict=True)
+        except csv.Error as error:
+            raise ConfigError(f"{file}:{reader.line_num}: {error}") from error
+    else:
+        cells = [line.split("\t") for line in lines]
+        numbers = range(1, len(cells) + 1)
     has_header = header or marker in cells[0]
     names = cells[0] if has_header else list(columns)
     rows = []
     for number, row in enumerate(cells[has_header:]):
         flaw = "" if len(row) == len(names) else f"{len(row)} columns instead of {len(names)}"
-        place = f"{file.name}:{number + 1 + has_header}"
+        place = f"{file.name}:{numbers[number + has_header]}"
         rows.append(TaskRow(place, number, {} if flaw else dict(zip(names, row, strict=True)), flaw))
     return names, rows
 
