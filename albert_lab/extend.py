@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # an own check of claims, for one, needs no torch
     )
     from albert_lab.model.positions import PositionEncoding, position_encoding
     from albert_lab.model.shape import EncoderShape
+    from albert_lab.studies.checks import check
+    from albert_lab.studies.claim import BaseClaim, Comparison, Grid, Labels
 
 _MODULES = {
     "config.schema": ("MaskingConfig",),
@@ -39,19 +41,26 @@ _MODULES = {
     ),
     "model.positions": ("PositionEncoding", "position_encoding"),
     "model.shape": ("EncoderShape",),
+    "studies.checks": ("check",),
+    "studies.claim": ("BaseClaim", "Comparison", "Grid", "Labels"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "AttentionBlock",
+    "BaseClaim",
+    "Comparison",
     "EncoderShape",
     "FfnBlock",
+    "Grid",
+    "Labels",
     "MaskingConfig",
     "NormPlacement",
     "PositionEncoding",
     "activation",
     "attend",
     "attention_block",
+    "check",
     "ffn_block",
     "include",
     "mask",

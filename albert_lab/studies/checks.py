@@ -1,12 +1,14 @@
-"""The checks of claims, one class each. A new check is one class here, listed in Claim."""
+"""The checks of claims, one class each. A new check is one class here, listed in CHECKS; own code can add others."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
+from albert_lab.files import describe
+from albert_lab.registry import Registry
 from albert_lab.studies.claim import (
     BaseClaim,
     Comparison,
@@ -228,7 +230,8 @@ class Monotone(_AlongAxis):
         rising = rows if self.direction == "rising" else rows[::-1]
         middle = (len(rows) - 1) / 2
         scale = sum((place - middle) ** 2 for place in range(len(rows)))
-        slope = Comparison(tuple(((place - middle) / scale, row) for place, row in enumerate(rising)), low=0.0)
+        weights = tuple(((place - middle) / scale, row) for place, row in enumerate(rising))
+        slope = Comparison(weights, low=0.0, title="slope per step")
         if len(rows) == 2:
             return [difference(rising[1], rising[0], low=0.0)]
         return [slope, *(difference(after, before, low=0.0, is_required=False) for before, after in pairwise(rising))]
@@ -270,10 +273,79 @@ class PeakAt(_AlongAxis):
             raise ValueError(f"at={self.at} is not among {', '.join(grid[self.axis])}")
 
 
-Claim = Annotated[
-    Greater | Within | Ordered | AtChance | Ratio | Monotone | PeakAt,
-    Field(discriminator="check"),
-]
+class Interaction(BaseClaim):
+    """The effect of one setting depends on another: row exceeds than by less under one label than elsewhere.
+
+    row and than differ in the setting, under and elsewhere in the other one. The effect has a sign: if row is the worse
+    one elsewhere, a claim that the setting matters less under the label has row and than exchanged.
+    """
+
+    check: Literal["interaction"]
+    row: Labels
+    than: Labels
+    under: Labels
+    elsewhere: Labels
+
+    @model_validator(mode="after")
+    def _crossed(self) -> "Interaction":
+        for one, other in (("row", "than"), ("under", "elsewhere")):
+            if getattr(self, one).keys() != getattr(self, other).keys():
+                raise ValueError(f"{one} and {other} name different axes")
+        if both := self.row.keys() & self.under.keys():
+            raise ValueError(f"row and under both name {', '.join(sorted(both))}")
+        return self
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        """The four rows."""
+        return [row | place for place in (self.elsewhere, self.under) for row in (self.row, self.than)]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """The difference of the two effects, seed by seed: that elsewhere minus that under the label."""
+        weights = zip((1.0, -1.0, -1.0, 1.0), self.rows(grid), strict=True)
+        first, second = distinct([self.elsewhere, self.under])
+        return [Comparison(tuple(weights), low=0.0, title=f"effect at {first} − effect at {second}")]
+
+    def words(self, unit: str) -> str:
+        """The check in words."""
+        row, than = distinct([self.row, self.than])
+        return f"{row} above {than} by less at {name(self.under)} than at {name(self.elsewhere)}" + shared(
+            [self.row, self.than]
+        )
+
+
+CHECKS: Registry[type[BaseClaim]] = Registry(
+    "check",
+    {
+        "greater": Greater,
+        "within": Within,
+        "ordered": Ordered,
+        "at-chance": AtChance,
+        "ratio": Ratio,
+        "monotone": Monotone,
+        "peak-at": PeakAt,
+        "interaction": Interaction,
+    },
+)
+
+
+def check(name: str) -> Callable[[type[BaseClaim]], type[BaseClaim]]:
+    """Register a subclass of BaseClaim for `check: NAME` in a claim."""
+    return CHECKS.decorator(name)
+
+
+def _parsed(content: Any) -> Any:
+    """The claim of plain data, in the class of its check."""
+    if not isinstance(content, Mapping):
+        return content
+    if "check" not in content:
+        raise ValueError(f"check is missing (allowed: {', '.join(CHECKS)})")
+    try:
+        return CHECKS[str(content["check"])].model_validate(content)
+    except ValidationError as error:
+        raise ValueError("; ".join(map(describe, error.errors(include_url=False)))) from error
+
+
+Claim = Annotated[SerializeAsAny[BaseClaim], BeforeValidator(_parsed)]
 
 
 def _number(label: str) -> float:

@@ -17,7 +17,7 @@ class Comparison:
     """A weighted sum of row means that is strictly between two bounds if the claim is true.
 
     A comparison that is not required can contradict the claim but not support it. With is_log, the means are those of
-    logarithms, and the bounds are logarithms.
+    logarithms, and the bounds are logarithms. One of more than two rows has a title.
     """
 
     weights: tuple[tuple[float, Labels], ...]
@@ -25,13 +25,14 @@ class Comparison:
     high: float = math.inf
     is_required: bool = True
     is_log: bool = False
+    title: str = ""
 
     @property
     def words(self) -> str:
-        """The compared row, or two rows by the labels in which they differ."""
+        """Its title; else the compared row, or two rows by the labels in which they differ."""
         rows = [labels for _, labels in self.weights]
-        if len(rows) > 2:
-            return "slope per step"
+        if self.title:
+            return self.title
         return (" / " if self.is_log else " − ").join(distinct(rows)) if len(rows) == 2 else name(rows[0])
 
 
@@ -43,6 +44,7 @@ class BaseClaim(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    check: str
     quote: str = Field(min_length=1)
     section: str = Field(min_length=1)
     metric: str

@@ -130,7 +130,7 @@ class Experiment(_ExperimentPart):
     figures: Annotated[tuple[str, ...], Distinct] = ("learning-curves",)
     paper_figure: PaperFigure | None = None
     notes: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
+    include: tuple[str, ...] = Field(default=(), exclude_if=lambda files: not files)
 
     @model_validator(mode="before")
     @classmethod
