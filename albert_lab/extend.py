@@ -10,7 +10,11 @@ from albert_lab.registry import include
 
 if TYPE_CHECKING:  # an own check of claims, for one, needs no torch
     from albert_lab.config.data import MaskingConfig
+    from albert_lab.config.training import OptimizerConfig
     from albert_lab.data.masking import mask, masking
+    from albert_lab.data.pairs import Pairs, Segments, pair_kind
+    from albert_lab.data.shards import Shards
+    from albert_lab.measures.catalog import measure
     from albert_lab.model.blocks import (
         AttentionBlock,
         FfnBlock,
@@ -25,10 +29,16 @@ if TYPE_CHECKING:  # an own check of claims, for one, needs no torch
     from albert_lab.model.shape import EncoderShape
     from albert_lab.studies.checks import check
     from albert_lab.studies.claim import BaseClaim, Comparison, Grid, Labels
+    from albert_lab.tasks.kind import TaskKind, task_kind
+    from albert_lab.training.optimizer import optimizer
 
 _MODULES = {
-    "config.schema": ("MaskingConfig",),
+    "config.data": ("MaskingConfig",),
+    "config.training": ("OptimizerConfig",),
     "data.masking": ("mask", "masking"),
+    "data.pairs": ("Pairs", "Segments", "pair_kind"),
+    "data.shards": ("Shards",),
+    "measures.catalog": ("measure",),
     "model.blocks": (
         "AttentionBlock",
         "FfnBlock",
@@ -43,6 +53,8 @@ _MODULES = {
     "model.shape": ("EncoderShape",),
     "studies.checks": ("check",),
     "studies.claim": ("BaseClaim", "Comparison", "Grid", "Labels"),
+    "tasks.kind": ("TaskKind", "task_kind"),
+    "training.optimizer": ("optimizer",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -56,7 +68,12 @@ __all__ = [
     "Labels",
     "MaskingConfig",
     "NormPlacement",
+    "OptimizerConfig",
+    "Pairs",
     "PositionEncoding",
+    "Segments",
+    "Shards",
+    "TaskKind",
     "activation",
     "attend",
     "attention_block",
@@ -65,8 +82,12 @@ __all__ = [
     "include",
     "mask",
     "masking",
+    "measure",
     "norm_placement",
+    "optimizer",
+    "pair_kind",
     "position_encoding",
+    "task_kind",
 ]
 
 

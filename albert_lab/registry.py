@@ -132,6 +132,11 @@ def source_of(kind: Kind, name: str) -> Included | None:
     return found.source if found else None
 
 
+def digests(kind: Kind, names: Iterable[str]) -> list[str]:
+    """The hashes of the texts that registered these things, without those of this package."""
+    return [source.digest for name in names if (source := source_of(kind, name))]
+
+
 def measuring() -> list[Included]:
     """The included files that register a held-out measure, which every run is scored by."""
     return list(dict.fromkeys(found.source for found in _own.get("measure", {}).values()))
@@ -180,6 +185,16 @@ def include_recorded(files: Iterable[Included]) -> None:
 def are_included(files: Iterable[Included]) -> bool:
     """Whether exactly these texts are included."""
     return all(each.digest in _included for each in files)
+
+
+def file_names() -> list[str]:
+    """The names of the included files."""
+    return [found.file for found, _ in _included.values()]
+
+
+def have_files(names: Iterable[str]) -> bool:
+    """Whether files of these names are included, with any text."""
+    return set(names) <= set(file_names())
 
 
 def check_included(files: Iterable[Included], what: str) -> None:

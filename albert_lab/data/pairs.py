@@ -12,6 +12,7 @@ import numpy as np
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
+from albert_lab.registry import Registry
 
 SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 
@@ -182,16 +183,47 @@ def _exchange(segments: Segments, partners: np.ndarray) -> Segments:
     return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
 
 
-# A kind of pair is a function from consecutive pairs to pairs of that kind; it drops pairs without a partner.
-KINDS: dict[str, Callable[[Segments, np.random.Generator, Shards], Segments]] = {
-    "consecutive": consecutive,
-    "swapped": swapped,
-    "other-document": other_document,
-    "same-document": same_document,
-    "random-document": random_document,
-}
-# The kinds with a second segment from another source document.
-ACROSS_DOCUMENTS = ("other-document", "random-document")
+# From consecutive pairs to pairs of a kind, without those that have no partner.
+MakePairs = Callable[[Segments, np.random.Generator, Shards], Segments]
+
+
+@dataclass(frozen=True)
+class PairKind:
+    """A kind of pair; is_across: whether the second segment is from another source document."""
+
+    make: MakePairs
+    is_across: bool = False
+
+
+KINDS: Registry[PairKind] = Registry(
+    "pair_kind",
+    {
+        "consecutive": PairKind(consecutive),
+        "swapped": PairKind(swapped),
+        "other-document": PairKind(other_document, is_across=True),
+        "same-document": PairKind(same_document),
+        "random-document": PairKind(random_document, is_across=True),
+    },
+)
+
+
+def pair_kind(name: str, *, is_across: bool = False) -> Callable[[MakePairs], MakePairs]:
+    """Register a function that makes pairs, for `kind: NAME` among the labels of an inter_sentence option.
+
+    Args:
+        name: of the kind.
+        is_across: whether the second segment is from another source document, so that a corpus needs two of them.
+    """
+
+    def register(make: MakePairs) -> MakePairs:
+        KINDS.register(name, PairKind(make, is_across))
+        return make
+
+    return register
+
+
+def _kinds_across() -> list[str]:
+    return [name for name, kind in KINDS.items() if kind.is_across]
 
 
 def check_kinds(spec: InterSentenceConfig) -> None:
@@ -345,7 +377,7 @@ def _make_kinds(
     assigned = rng.permutation(_quotas(shares, len(segments), rng))
     for label, kind in enumerate(kinds):
         candidates = segments.take(assigned == label)
-        made = KINDS[kind](candidates, rng, shards)
+        made = KINDS[kind].make(candidates, rng, shards)
         counts["unmatched_pairs"] += len(candidates) - len(made)
         yield made, label if spec.labels else -1, kind
 
@@ -405,7 +437,7 @@ def _truncate(
 
 def _check_sources(spec: InterSentenceConfig, num_sources: int) -> None:
     kinds = {entry.kind for entry in spec.labels} | {spec.single_sentence_chunks}
-    if kinds.intersection(ACROSS_DOCUMENTS) and num_sources < 2:
+    if kinds.intersection(_kinds_across()) and num_sources < 2:
         raise ConfigError(
             f"inter_sentence={spec.name} pairs text of different source documents: it needs at least 2, the corpus has"
             f" {num_sources}"
@@ -443,7 +475,7 @@ def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards
         "median_document_sequences": float(np.median(document_tokens)) / limit,
         "short_chunk_share": counts["short_chunks"] / counts["chunks"],
         "cross_document_share": float(
-            np.mean(np.isin(pairs.kind, [list(KINDS).index(kind) for kind in ACROSS_DOCUMENTS]))
+            np.mean(np.isin(pairs.kind, [list(KINDS).index(kind) for kind in _kinds_across()]))
         ),
         "label_balance": [float(np.mean(pairs.label == label)) for label in range(len(spec.labels))],
     }

@@ -18,6 +18,7 @@ from albert_lab.data.shards import Shards
 from albert_lab.errors import DamagedFileError
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
+from albert_lab.registry import digests
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:  # they take half a second to import, and only fitting needs them
@@ -57,7 +58,7 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
     def build(folder: Path) -> None:
         (folder / _FILE).write_bytes(fit())
 
-    key = digest([VERSION, find_shards(config).name, _settings(config), *measures])
+    key = digest([VERSION, find_shards(config).name, _settings(config), *measures, *digests("measure", measures)])
     folder = paths.cache() / "segments-floors" / key
     find_or_build(folder, build, "the floor of each segment by itself", say)
     try:

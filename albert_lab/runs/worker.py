@@ -26,8 +26,16 @@ if TYPE_CHECKING:  # it loads torch, and the thread count must be set before tha
     from albert_lab.training.start import Inherited
 
 
-def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = None, position: str | None = None) -> int:
+def main(
+    folder: Path,
+    tasks: Sequence[str] = (),
+    seeds: finetunings.Seeds = None,
+    position: str | None = None,
+    include: Sequence[Path] = (),
+) -> int:
     """Make or resume one run and its fine-tunings on tasks, and return the exit code; position is that in a study.
+
+    include has files of own code that its tasks need; those that the pre-training needs are in its record.
 
     If RANK is not that of the run's first process, this process only helps to pre-train.
 
@@ -46,7 +54,7 @@ def main(folder: Path, tasks: Sequence[str] = (), seeds: finetunings.Seeds = Non
                 return _follow(folder, rank, is_stopped, progress.say)
             with locked(folder, progress.say, is_stopped):
                 try:
-                    if _make(folder, tasks, seeds, progress, is_stopped, rank):
+                    if _make(folder, tasks, seeds, progress, is_stopped, rank, include):
                         return 0
                     progress.say("stopped; its state is saved, and the same command resumes from there")
                 except Exception as error:
@@ -118,6 +126,7 @@ def _make(
     progress: RunProgress,
     is_stopped: Callable[[], bool],
     rank: Rank,
+    include: Sequence[Path],
 ) -> bool:
     """Pre-train if there is no record yet, then fine-tune; False if stopped before the end."""
     run = read(folder)
@@ -125,6 +134,8 @@ def _make(
     registry.include_recorded(run.config.own_code)  # now: it may load torch
     if not is_trained(folder) and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
         return False
+    for file in include:
+        registry.include(file)
     return finetunings.make(run, tasks, progress.say, is_stopped, seeds, progress.show_finetuning)
 
 
@@ -241,14 +252,7 @@ def command(words: Sequence[str]) -> int:
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
     given = vars(parser.parse_args(words))
-    include, conf = given.pop("include"), given.pop("conf")
-    with paths.with_conf(conf):
-        try:
-            for file in include:
-                registry.include(file)
-        except ConfigError as error:
-            print(error, file=sys.stderr)
-            return 2
+    with paths.with_conf(given.pop("conf")):
         return main(**given)
 
 

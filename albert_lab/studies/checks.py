@@ -27,7 +27,6 @@ CHANCE = (45.0, 55.0)  # percent of two equally frequent labels
 class Greater(BaseClaim):
     """The metric of row is greater than that of another row, or than a number."""
 
-    check: Literal["greater"]
     row: Labels
     than: Labels | float
 
@@ -61,7 +60,6 @@ class Greater(BaseClaim):
 class Within(BaseClaim):
     """The metrics of two rows differ by less than a margin."""
 
-    check: Literal["within"]
     row: Labels
     of: Labels
     margin: float = Field(gt=0)
@@ -88,7 +86,6 @@ class Within(BaseClaim):
 class Ordered(BaseClaim):
     """Each row's metric is greater than that of the row after it."""
 
-    check: Literal["ordered"]
     order: tuple[Labels, ...] = Field(min_length=2)
 
     def rows(self, grid: Grid) -> list[Labels]:
@@ -112,7 +109,6 @@ class Ordered(BaseClaim):
 class AtChance(BaseClaim):
     """An accuracy over two labels is at the level of chance; trained_for is a score that the row must have learnt."""
 
-    check: Literal["at-chance"]
     row: Labels
     trained_for: str | None = None
 
@@ -149,7 +145,6 @@ class AtChance(BaseClaim):
 class Ratio(BaseClaim):
     """The ratio of the metrics of two rows is between two bounds; null means no bound."""
 
-    check: Literal["ratio"]
     row: Labels
     to: Labels
     low: float | None = Field(default=None, gt=0)
@@ -221,7 +216,6 @@ class _AlongAxis(BaseClaim):
 class Monotone(_AlongAxis):
     """The metric rises, or falls, along an axis of numbers."""
 
-    check: Literal["monotone"]
     direction: Literal["rising", "falling"]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
@@ -250,7 +244,6 @@ class Monotone(_AlongAxis):
 class PeakAt(_AlongAxis):
     """The metric is greater at one label of an axis than at every other."""
 
-    check: Literal["peak-at"]
     at: str
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
@@ -280,7 +273,6 @@ class Interaction(BaseClaim):
     one elsewhere, a claim that the setting matters less under the label has row and than exchanged.
     """
 
-    check: Literal["interaction"]
     row: Labels
     than: Labels
     under: Labels

@@ -44,10 +44,10 @@ class BaseClaim(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    check: str
     quote: str = Field(min_length=1)
     section: str = Field(min_length=1)
     metric: str
+    check: str
 
     @abstractmethod
     def rows(self, grid: Grid) -> list[Labels]:

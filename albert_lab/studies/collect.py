@@ -1,8 +1,9 @@
 """The results of a plan, collected into the study from which its report is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
-from albert_lab import paths
+from albert_lab import paths, registry
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.runs import layers, reported, results
@@ -37,6 +38,9 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     elif experiment.ensemble:
         averaged = ensembles.table(plan.points, experiment.ensemble.members, say)
     points = study_points(plan, failures, command)
+    named = [Path(file).name for file in experiment.include]
+    further = tuple(file for file in registry.file_names() if file not in named)  # by --include
+    experiment = experiment.model_copy(update={"include": (*experiment.include, *further)})
     return Study(experiment, points, found, averaged, side_by_side.read(folder), plan.seed_plan)
 
 

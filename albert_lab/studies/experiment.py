@@ -18,6 +18,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import describe, read_yaml
 from albert_lab.measures.catalog import labels
 from albert_lab.naming import Name
+from albert_lab.registry import until_included
 from albert_lab.runs import results
 from albert_lab.runs.layer_numbers import LAYER_CURVES, LAYER_NUMBERS
 from albert_lab.runs.reported import AVERAGE, AVERAGED
@@ -156,7 +157,8 @@ class Experiment(_ExperimentPart):
 
     @model_validator(mode="after")
     def _columns_are_known(self) -> "Experiment":
-        if unknown := [column for column in self.columns if column not in scores()]:
+        known = {*scores(), *self.recorded_columns}
+        if unknown := [column for column in self.columns if column not in known]:
             raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {', '.join(scores())})")
         return self
 
@@ -208,6 +210,7 @@ class Experiment(_ExperimentPart):
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
         metrics = {*scores(), *map(loss_name, scores()), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
+        metrics |= {*self.recorded_columns, *map(loss_name, self.recorded_columns)}
         metrics |= set(LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
         for number, claim in enumerate(self.claims, 1):
             try:
@@ -221,6 +224,11 @@ class Experiment(_ExperimentPart):
         if self.continues and self.start_from:
             raise ValueError("start_from and continues: a row starts from one run")
         return self
+
+    @property
+    def recorded_columns(self) -> tuple[str, ...]:
+        """Its columns, if it is the record of a study whose own code is not included: some may be own measures."""
+        return () if registry.have_files(Path(file).name for file in self.include) else self.columns
 
     def values_beyond(self, axis: str) -> dict[str, Choice]:
         """The values of an axis that the paper does not print."""
@@ -276,7 +284,7 @@ def _as_text(value: Any) -> Any:
     return value if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@cache
+@until_included
 def scores() -> tuple[str, ...]:
     """The columns of scores: the measures on held-out text and their probes, tasks, their average."""
     return (*labels(), *task_names(), AVERAGE)

@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.reported import AVERAGE, FilledColumn, ReportedRun, part_name
-from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.experiment import Experiment, scores
 
 AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
 
@@ -70,7 +70,8 @@ def _spread(values: Sequence[float]) -> Spread | None:
 
 def intrinsic_columns(experiment: Experiment) -> list[Column]:
     """The columns scored on held-out text."""
-    return [Column(key, labels()[key], key, unit=units()[key]) for key in experiment.columns if key in labels()]
+    named = labels() | {key: key for key in experiment.recorded_columns if key not in scores()}
+    return [Column(key, named[key], key, unit=units().get(key, "%")) for key in experiment.columns if key in named]
 
 
 def filled_columns(table: Iterable[Row]) -> dict[str, FilledColumn]:

@@ -7,6 +7,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from albert_lab import paths
+from albert_lab.registry import own
 
 DEFAULTS = paths.CONF / "task_defaults.yaml"
 # The scale whose settings are complete; other scales list only the differences.
@@ -15,8 +16,8 @@ EVERY_KIND = "every_kind"
 
 
 def kinds() -> list[str]:
-    """The kinds of task that have defaults."""
-    return [kind for kind in _defaults() if kind != EVERY_KIND]
+    """The kinds of task that have defaults, and those of own code."""
+    return [*(kind for kind in _defaults() if kind != EVERY_KIND), *own("task_kind")]
 
 
 def kind_module(kind: str) -> str:
@@ -26,7 +27,13 @@ def kind_module(kind: str) -> str:
 
 def is_kind(kind: str) -> bool:
     """Whether the kind has a module."""
-    return kind.isidentifier() and find_spec(kind_module(kind)) is not None
+    return kind in own("task_kind") or (kind.isidentifier() and find_spec(kind_module(kind)) is not None)
+
+
+def like(kind: str) -> str:
+    """The kind whose formats and defaults a kind has: itself, unless it is own code."""
+    found = own("task_kind").get(kind)
+    return found.like if found else kind
 
 
 def filled(content: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +42,7 @@ def filled(content: dict[str, Any]) -> dict[str, Any]:
     The default title is the name. Default metrics depend on the format; the main metric is the first, for SQuAD both.
     The settings of a scale are the task's, else the kind's, else those of the full scale.
     """
-    default = _defaults().get(str(content.get("kind")), {})
+    default = _defaults().get(like(str(content.get("kind"))), {})
     found = {"title": content["name"]} | _defaults()[EVERY_KIND] | content
     form = _format(content.get("format", {}), default.get("format", {}))
     if isinstance(form, dict):

@@ -24,4 +24,4 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
     if name == "adam-release":
         return Lamb(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, trust_ratio=False)
     # Differs from the release: AdamW corrects the bias of the moments.
-    return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=can_fuse(model))
+    return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=can_fuse(groups))

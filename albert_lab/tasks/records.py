@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
+from albert_lab.registry import digests
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.settings import TaskSettings
@@ -133,6 +134,7 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
     """
     content = task.model_dump(mode="json", exclude={"settings", "hub", "note", "official_examples"})
     own = [found] if (found := task.digest_own_data()) else []
+    own += digests("task_kind", [task.kind])
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
 
 

@@ -21,7 +21,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, read_yaml
 from albert_lab.naming import Name
 from albert_lab.registry import until_included
-from albert_lab.tasks.defaults import filled, is_kind, kinds
+from albert_lab.tasks.defaults import filled, is_kind, kinds, like
 from albert_lab.tasks.examples import Issue, cannot_be_learnt
 from albert_lab.tasks.formats.choices import ChoicesFormat
 from albert_lab.tasks.formats.glue import GlueFormat
@@ -95,7 +95,7 @@ class TaskConfig(Section):
     @field_validator("format")
     @classmethod
     def _is_read_by_the_kind(cls, form: Format, info: ValidationInfo) -> Format:
-        known = FORMATS.get(info.data.get("kind", ""), (form.name,))
+        known = FORMATS.get(like(info.data.get("kind", "")), (form.name,))
         if form.name not in known:
             raise ValueError(f"format.name={form.name}: kind={info.data['kind']} reads {' or '.join(known)}")
         return form

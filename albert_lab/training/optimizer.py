@@ -1,39 +1,80 @@
 """The optimizer of a run, with the parameters that are excluded from weight decay and trust ratio."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from hydra.core.config_store import ConfigStore
+from omegaconf import OmegaConf
 from torch import nn
 from torch.nn import Parameter
 from torch.optim import AdamW, Optimizer
 
+from albert_lab import paths
 from albert_lab.config.training import OptimizerConfig
 from albert_lab.errors import ConfigError
 from albert_lab.model.blocks import Block
+from albert_lab.registry import Registry
 from albert_lab.training.lamb import Lamb
 from albert_lab.training.muon import Muon
 
+# From groups of parameters, as in torch.optim (matrices of the blocks; other parameters with weight decay; LayerNorm
+# and biases, with a weight_decay of 0), the settings of `optimizer`, and the first learning rate. A group's rate is set
+# at every step.
+Build = Callable[[Sequence[dict[str, Any]], OptimizerConfig, float], Optimizer]
+
+
+def _options(config: OptimizerConfig, learning_rate: float) -> dict[str, Any]:
+    return {"lr": learning_rate, "betas": config.betas, "eps": config.eps, "weight_decay": config.weight_decay}
+
+
+def _lamb(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:
+    *adapted, excluded = groups
+    return Lamb([*adapted, excluded | {"trust_ratio": False}], **_options(config, learning_rate))
+
+
+def _adamw(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:
+    # One kernel for all tensors; the meta device (for models that are only counted) does not have it.
+    return AdamW([*groups], **_options(config, learning_rate), fused=can_fuse(groups))
+
+
+def _muon(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:
+    blocks, *others = groups
+    blocks |= {"momentum": config.momentum, "newton_schulz_steps": config.newton_schulz_steps}
+    return Muon([blocks, *others], **_options(config, learning_rate), fused=can_fuse(groups))
+
+
+OPTIMIZERS: Registry[Build] = Registry("optimizer", {"lamb": _lamb, "adamw": _adamw, "muon": _muon})
+
+
+def optimizer(name: str, *, like: str = "adamw") -> Callable[[Build], Build]:
+    """Register a function that builds an optimizer, for `optimizer=NAME`.
+
+    Args:
+        name: of the option.
+        like: the option whose settings it has by default; it must not be muon, which has settings of its own.
+    """
+
+    def register(build: Build) -> Build:
+        OPTIMIZERS.register(name, build)
+        content = OmegaConf.load(paths.conf_file(f"optimizer/{like}.yaml"))
+        ConfigStore.instance().store(group="optimizer", name=name, node=content)
+        return build
+
+    return register
+
 
 def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: float) -> Optimizer:
-    """LAMB, AdamW, or Muon with AdamW, over a model's trainable parameters; set_learning_rate() changes its rate.
+    """The optimizer of a configuration over a model's trainable parameters; set_learning_rate() changes its rate.
 
     Raises:
-        ConfigError: unknown optimizer.
+        ConfigError: unknown optimizer, or own code that does not keep the groups.
     """
-    blocks, others, excluded = _groups(model, config)
-    options = {"lr": learning_rate, "betas": config.betas, "eps": config.eps, "weight_decay": config.weight_decay}
-    match config.name:
-        case "lamb":
-            optimizer = Lamb([blocks, others, excluded | {"trust_ratio": False}], **options)
-        case "adamw":
-            # One kernel for all tensors; the meta device (for models that are only counted) does not have it.
-            optimizer = AdamW([blocks, others, excluded], **options, fused=can_fuse(model))
-        case "muon":
-            blocks |= {"momentum": config.momentum, "newton_schulz_steps": config.newton_schulz_steps}
-            optimizer = Muon([blocks, others, excluded], **options, fused=can_fuse(model))
-        case _:
-            raise ConfigError(f"optimizer={config.name} is unknown (allowed: adamw, lamb, muon)")
-    set_learning_rate(optimizer, learning_rate)
-    return optimizer
+    groups = _groups(model, config)
+    found = OPTIMIZERS[config.name](groups, config, learning_rate)
+    if not all("ratio" in group for group in found.param_groups):
+        raise ConfigError(f"optimizer={config.name}: its param_groups must be the groups that it is given")
+    set_learning_rate(found, learning_rate)
+    return found
 
 
 def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
@@ -61,9 +102,9 @@ def _groups(model: nn.Module, config: OptimizerConfig) -> tuple[dict[str, Any], 
     )
 
 
-def can_fuse(model: nn.Module) -> bool:
-    """Whether torch has a fused AdamW for the device of a model's parameters."""
-    return all(parameter.device.type in ("cpu", "cuda") for parameter in model.parameters())
+def can_fuse(groups: Sequence[dict[str, Any]]) -> bool:
+    """Whether torch has a fused AdamW for the device of the parameters of groups."""
+    return all(parameter.device.type in ("cpu", "cuda") for group in groups for parameter in group["params"])
 
 
 def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:

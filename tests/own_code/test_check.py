@@ -6,14 +6,11 @@ from planted import EMBEDDING_SIZES, claim, decide, experiment, row, table
 from albert_lab import registry
 
 HALVED = """
-from typing import Literal
-
 from albert_lab.extend import BaseClaim, Comparison, Grid, Labels, check
 
 
 @check("half-of")
 class HalfOf(BaseClaim):
-    check: Literal["half-of"]
     row: Labels
     of: Labels
 
