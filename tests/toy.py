@@ -62,6 +62,10 @@ def train(plan: Plan, **options: Any) -> Outcome:
     return execute(reset(plan), Options(**options))
 
 
+def silent(_line: str) -> None:
+    """Says nothing."""
+
+
 def states_of(plan: Plan) -> list[str]:
     """The state of each point now."""
     return [item.state for item in plan.updated().points]

@@ -390,6 +390,7 @@ def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
     assert "nsp_not-shared_came-back-L3-E12" in imported.stdout
     text = write_corpus(tmp_path / "text, 'quoted'")
     options = ["scale=smoke", "corpus.sentences=line", "corpus.dev_share=0.25", "machine.device=cpu", "--json"]
+    options += ["evaluation.num_pairs=32", "evaluation.num_probe_pairs=32"]
     scored = here("evaluate", Path(imported.stdout.strip()).name, "--corpus", str(text), *options)
     assert scored.returncode == 0, scored.stderr
     assert {row["by"] for row in json.loads(scored.stdout)["rows"]} == {"head", "linear probe"}

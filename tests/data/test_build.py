@@ -3,13 +3,10 @@ import threading
 import time
 
 import pytest
+from toy import silent
 
 from albert_lab import in_use, storage
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
-
-
-def silent(_line):
-    pass
 
 
 def write(folder):

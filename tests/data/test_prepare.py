@@ -9,6 +9,7 @@ from collections import namedtuple
 import numpy as np
 import psutil
 import pytest
+from toy import silent
 
 from albert_lab import in_use, paths, storage
 from albert_lab.config.compose import load
@@ -33,10 +34,6 @@ def toy_documents(count=60):
         return " ".join(random.choice(WORDS, random.integers(2, 12))) + "."
 
     return ["\n".join(sentence() for _ in range(random.integers(1, 6))) for _ in range(count)]
-
-
-def silent(_line):
-    pass
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
+from toy import silent
 
 from albert_lab import paths
 from albert_lab.config.compose import load
@@ -37,10 +38,6 @@ def settings(**changes):
         character_coverage=0.99995,
     )
     return toy.model_copy(update=changes)
-
-
-def silent(_line):
-    pass
 
 
 @pytest.fixture(scope="module")

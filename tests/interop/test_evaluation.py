@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 import torch
 from parity import ALBERT, make_albert
-from toy import toy_config, toy_overrides, write_corpus
+from toy import silent, toy_config, toy_overrides, write_corpus
 
 from albert_lab.data.tokenizer.cache import find_or_train, find_tokenizer
 from albert_lab.errors import ConfigError
@@ -21,10 +21,6 @@ def finished(corpus, own_home):
     record = results.read(folder)
     assert record is not None
     return folder, record
-
-
-def silent(_line):
-    pass
 
 
 def test_a_run_and_its_exports_get_the_scores_of_its_record(finished, own_home, corpus):

@@ -9,7 +9,7 @@ from huggingface_hub import ModelCard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parity import ALBERT, BERT, assert_equal_outputs_and_gradients, shapes, transformers
-from toy_folders import toy_run, toy_tokenizer_file, trained_model
+from toy_folders import toy_run, trained_model
 
 from albert_lab.errors import ConfigError
 from albert_lab.interop.export import choose_layout, export
@@ -20,11 +20,6 @@ from albert_lab.model.huggingface import to_albert, to_bert
 from albert_lab.runs import run as runs
 
 NOT_SHARED = dataclasses.replace(ALBERT, attention_groups=3, ffn_groups=3)
-
-
-@pytest.fixture(scope="module")
-def spiece(tmp_path_factory):
-    return toy_tokenizer_file(tmp_path_factory.mktemp("tokenizer"))
 
 
 def load_with_report(cls, folder):

@@ -4,6 +4,7 @@ import json
 import pytest
 import torch
 from parity import ALBERT, BERT, make_albert, make_bert
+from toy import silent
 from toy_folders import toy_tokenizer_file
 from toy_tasks import toy_task
 
@@ -16,11 +17,6 @@ from albert_lab.runs import run as runs
 from albert_lab.runs import states, status, tuning
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
-
-
-@pytest.fixture(scope="module")
-def spiece(tmp_path_factory):
-    return toy_tokenizer_file(tmp_path_factory.mktemp("tokenizer"))
 
 
 @pytest.fixture
@@ -37,10 +33,6 @@ def published(spiece, tmp_path):
         return folder
 
     return make
-
-
-def silent(_line):
-    pass
 
 
 @pytest.mark.parametrize(

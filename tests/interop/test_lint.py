@@ -3,15 +3,10 @@ import json
 
 import pytest
 from parity import ALBERT, BERT, make_albert, make_bert
-from toy_folders import toy_run, toy_tokenizer_file
+from toy_folders import toy_run
 
 from albert_lab.interop.export import export
 from albert_lab.interop.lint import lint
-
-
-@pytest.fixture(scope="module")
-def spiece(tmp_path_factory):
-    return toy_tokenizer_file(tmp_path_factory.mktemp("tokenizer"))
 
 
 @pytest.fixture

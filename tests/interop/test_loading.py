@@ -5,17 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 from parity import ALBERT, BERT, make_albert
-from toy_folders import toy_run, toy_tokenizer_file, trained_model
+from toy_folders import toy_run, trained_model
 
 import albert_lab
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.interop.export import export
 from albert_lab.interop.loading import load, open_folder
-
-
-@pytest.fixture(scope="module")
-def spiece(tmp_path_factory):
-    return toy_tokenizer_file(tmp_path_factory.mktemp("tokenizer"))
 
 
 @pytest.mark.parametrize("layout", ["run", "albert", "albert-lab"])

@@ -26,7 +26,7 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "report")]
 
 import torch  # noqa: E402
-from toy import toy_config, toy_overrides, write_corpus  # noqa: E402
+from toy import silent, toy_config, toy_overrides, write_corpus  # noqa: E402
 from toy_reports import compose_figure, toy_report  # noqa: E402
 
 from albert_lab import cli  # noqa: E402
@@ -67,9 +67,9 @@ def forked(work: Callable[[], Any]) -> int:
         return child
     code = 99
     try:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
         code = work() or 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
@@ -166,14 +166,10 @@ def kill_reports(kills: int, home: Path, random_: random.Random, tally: Tally) -
         tally.check(digest(folder) == expected, "report: it cannot be made again")
 
 
-def quiet(line: str) -> None:
-    """Says nothing."""
-
-
 def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) -> None:
     config = toy_config(home / "text", "tokenizer.vocab_size=48")
     os.environ["ALBERT_LAB_CACHE"] = str(home / "cache-reference")
-    expected = digest(prepare(config, quiet), "*.tokens")
+    expected = digest(prepare(config, silent), "*.tokens")
     cache = home / "cache-killed"
     os.environ["ALBERT_LAB_CACHE"] = str(cache)
     for number in range(kills):
@@ -183,7 +179,7 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
         def work() -> None:
             fingerprint._digests.clear()
             fingerprint._digests["new"] = str(random_.random())
-            prepare(config, quiet)
+            prepare(config, silent)
             for _ in range(1000):
                 fingerprint._digests[f"more-{time.monotonic_ns()}"] = "x"
                 remember_fingerprints()
@@ -207,7 +203,7 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
             file.unlink()
         fingerprint._digests.clear()
         try:
-            folder = prepare(config, quiet)
+            folder = prepare(config, silent)
             tally.check(digest(folder, "*.tokens") == expected, "cache: other tokens than without kills")
             for split in SPLITS:
                 open_shards(folder, split)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy import toy_config
+from toy import silent, toy_config
 from toy_shards import make_shards
 
 from albert_lab import paths
@@ -13,10 +13,6 @@ from albert_lab.measures import segments_floor, sop
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
 from albert_lab.measures.segments_floor import BIGRAMS, EDGE, features, find_or_fit, fit
-
-
-def silent(_line):
-    pass
 
 
 @pytest.fixture

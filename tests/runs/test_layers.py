@@ -1,6 +1,6 @@
 import pytest
 import torch
-from toy import toy_config
+from toy import silent, toy_config
 
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
@@ -16,10 +16,6 @@ from albert_lab.training.evaluation_sets import make_sets
 from albert_lab.training.layer_similarity import hidden_states_of, measure
 
 
-def quiet(line: str) -> None:
-    pass
-
-
 @pytest.fixture
 def finished(corpus, own_home):
     """Folder of a finished run of a few steps."""
@@ -29,10 +25,10 @@ def finished(corpus, own_home):
 
 
 def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(finished):
-    found = layers.of_run(finished, quiet)
+    found = layers.of_run(finished, silent)
     config = runs.read(finished).config
     tokenizer = load_model(find_tokenizer(config))
-    train, dev = (open_shards(prepare(config, quiet), split, tokenizer) for split in ("train", "dev"))
+    train, dev = (open_shards(prepare(config, silent), split, tokenizer) for split in ("train", "dev"))
     model = PretrainingModel.from_config(config)
     checkpoint.set_weights(model, checkpoint.read_last_weights(finished / "checkpoint"), "a test")
     batch = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
@@ -54,13 +50,13 @@ def test_a_run_is_measured_once(finished):
 
 
 def test_a_remade_run_is_measured_again(finished):
-    layers.of_run(finished, quiet)
+    layers.of_run(finished, silent)
     states.forget(finished)
     with pytest.raises(ConfigError, match="not finished"):
-        layers.of_run(finished, quiet)
+        layers.of_run(finished, silent)
 
 
 def test_a_run_without_its_checkpoint_is_refused(finished):
     (finished / "checkpoint").rename(finished / "gone")
     with pytest.raises(MissingDataError, match="no checkpoint"):
-        layers.of_run(finished, quiet)
+        layers.of_run(finished, silent)

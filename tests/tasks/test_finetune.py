@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from toy import silent
 from toy_tasks import toy_config, toy_start, toy_task, values_of
 
 from albert_lab.errors import ConfigError, MissingDataError
@@ -22,10 +23,6 @@ from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import DivergedError
 
 TASKS = ["sst2", "mnli", "race", "squad1", "squad2"]
-
-
-def silent(line):
-    pass
 
 
 def make(start, task, data, seed=0, say=silent, **options) -> FinetuningRecord:
