@@ -39,7 +39,9 @@ def _of_the_hub(repo: str) -> Iterator[Any]:
     """The package, with its errors in one line."""
     try:
         hub: Any = import_module("huggingface_hub")
-        problems = (OSError, ValueError, RuntimeError, import_module("httpx").HTTPError)
+        # Its base is every error of a connection; which library raises it depends on the version.
+        answer: Any = import_module("huggingface_hub.errors").HfHubHTTPError
+        problems = (OSError, ValueError, RuntimeError, answer.__mro__[1])
     except ImportError as error:
         raise MissingDataError("--push needs a package: pip install 'albert-lab[hub]'") from error
     try:

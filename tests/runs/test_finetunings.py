@@ -136,7 +136,7 @@ def test_an_unknown_or_unfinished_run_is_not_fine_tuned(planned):
         tuning.find_run("nowhere")
     runs.create(planned.points[0].run)
     with pytest.raises(ConfigError, match=f"did you mean {planned.points[0].run.name}"):
-        tuning.find_run(planned.points[0].run.name[:-3])
+        tuning.find_run(planned.points[0].run.name[:-3] + "xyz")
     with pytest.raises(ConfigError, match="is not finished"):
         tuning.find_run(planned.points[0].run.name)
 

@@ -159,7 +159,7 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
 def test_a_record_copied_from_another_run_is_refused(corpus, own_home):
     folder = runs.create(runs.plan(toy_config(corpus)))
     results.write(
-        folder, toy_record(name="sop_all-shared_seed1").model_copy(update={"results_version": RESULTS_VERSION})
+        folder, toy_record(name="sop_all-shared_seed1", seed=1).model_copy(update={"results_version": RESULTS_VERSION})
     )
     with pytest.raises(DamagedFileError, match=r"results\.json: is the record of another run, sop_all-shared_seed1"):
         results.check(folder)
