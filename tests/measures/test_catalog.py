@@ -31,4 +31,4 @@ def test_a_new_module_is_a_new_measure(tmp_path, monkeypatch):
         'MEASURE = TokenMeasure("toy", "TOY", objective=option("none"))\n'
     )
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    assert "toy" in [measure.name for measure in catalog.measures.__wrapped__()]
+    assert "toy" in [measure.name for measure in catalog.measures.__wrapped__()]  # pyright: ignore[reportFunctionMemberAccess]
