@@ -12,7 +12,8 @@ if TYPE_CHECKING:  # an own check of claims, for one, needs no torch
     from albert_lab.config.data import MaskingConfig
     from albert_lab.config.training import OptimizerConfig
     from albert_lab.data.masking import mask, masking
-    from albert_lab.data.pairs import Pairs, Segments, pair_kind
+    from albert_lab.data.pair_kinds import Segments, pair_kind
+    from albert_lab.data.pairs import Pairs
     from albert_lab.data.shards import Shards
     from albert_lab.measures.catalog import measure
     from albert_lab.model.blocks import (
@@ -36,7 +37,8 @@ _MODULES = {
     "config.data": ("MaskingConfig",),
     "config.training": ("OptimizerConfig",),
     "data.masking": ("mask", "masking"),
-    "data.pairs": ("Pairs", "Segments", "pair_kind"),
+    "data.pair_kinds": ("Segments", "pair_kind"),
+    "data.pairs": ("Pairs",),
     "data.shards": ("Shards",),
     "measures.catalog": ("measure",),
     "model.blocks": (

@@ -223,7 +223,7 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
         MissingDataError: text, or the data of a task given by its name, is missing.
     """
     from albert_lab.data.fingerprint import fingerprints_taken_once
-    from albert_lab.data.pairs import check_kinds
+    from albert_lab.data.pair_kinds import check_kinds
 
     with fingerprints_taken_once():
         found = points(experiment, overrides, to_stderr)

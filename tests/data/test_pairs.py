@@ -15,8 +15,8 @@ from albert_lab import paths
 from albert_lab.config import compose as config
 from albert_lab.config.data import InterSentenceConfig, PairLabel
 from albert_lab.data import pairs as module
+from albert_lab.data.pair_kinds import KINDS
 from albert_lab.data.pairs import (
-    KINDS,
     Pairs,
     Stretches,
     cut_chunks,
