@@ -1,7 +1,7 @@
 """Options and output that several commands share."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -292,13 +292,19 @@ def with_options(kind: type[TrainingOptions], **defaults: Any) -> Callable[[Call
             values = {item.name: given.pop(item.name, item.default) for item in shared}
             command(*arguments, **given, options=kind(**values))
 
-        # Typer reads the options of a command from its signature.
-        parsed.__signature__ = Signature([*own, *shared])  # pyright: ignore[reportFunctionMemberAccess]
-        parsed.__annotations__ = {item.name: item.annotation for item in [*own, *shared]}
-        parsed.__name__, parsed.__doc__ = command.__name__, command.__doc__
-        return parsed
+        return with_parameters(parsed, [*own, *shared], command)
 
     return decorated
+
+
+def with_parameters(
+    function: Callable[..., None], parameters: Sequence[Parameter], command: Callable[..., None]
+) -> Callable[..., None]:
+    """A function with the name and help of a command and these parameters, from which Typer reads its options."""
+    function.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    function.__annotations__ = {item.name: item.annotation for item in parameters}
+    function.__name__, function.__doc__ = command.__name__, command.__doc__
+    return function
 
 
 def note(line: str) -> None:

@@ -1,13 +1,14 @@
 """The options --include and --conf, which every command has: own code, and own options of the configuration."""
 
 from collections.abc import Callable
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from albert_lab import paths, registry
+from albert_lab.cli.options import with_parameters
 from albert_lab.errors import ConfigError
 
 _PANEL = "Own code"
@@ -63,12 +64,7 @@ def _with_own_code(command: Callable[..., None]) -> Callable[..., None]:
         Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=option)
         for name, option in (("include", _Include), ("conf", _Conf))
     ]
-    parameters = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in own] + shared
-    # Typer reads the options of a command from its signature.
-    run.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
-    run.__annotations__ = {item.name: item.annotation for item in parameters}
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    return run
+    return with_parameters(run, [*(item.replace(kind=Parameter.KEYWORD_ONLY) for item in own), *shared], command)
 
 
 def _path(file: Path) -> Path:
