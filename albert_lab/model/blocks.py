@@ -1,5 +1,6 @@
 """The blocks of a layer: attention and FFN, each with a residual and a LayerNorm, whose places are exchangeable."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 
@@ -52,7 +53,7 @@ class NormPlacement(nn.Module):
 NORM_PLACEMENTS: Registry[type[NormPlacement]] = Registry("norm_placement", {"post": NormPlacement})
 
 
-class Block(nn.Module):
+class Block(nn.Module, ABC):
     """A block of a layer: what build() makes and compute() computes, with residual, dropout and LayerNorm around it."""
 
     def __init__(self, shape: EncoderShape) -> None:
@@ -62,9 +63,9 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(shape.dropout)
         self.placement = NORM_PLACEMENTS[shape.norm_placement](shape)
 
+    @abstractmethod
     def build(self, shape: EncoderShape) -> None:
         """Make the modules of the block. Their matrices are initialised later, all alike."""
-        raise NotImplementedError
 
 
 class AttentionBlock(Block):
