@@ -8,7 +8,8 @@ from typing import Any
 
 from albert_lab.trackers.tracker import PROJECT
 
-# Its files are logs in LevelDB's format: blocks of records, each with a checksum, its length and its kind.
+# Its files are logs in LevelDB's format: blocks of records, each with a checksum, its length and its kind. The package
+# writes them but has no function that reads them.
 _MAGIC_BYTES, _BLOCK_BYTES, _HEADER_BYTES = 7, 32_768, 7
 _WHOLE, _LAST_PART = 1, 4
 
