@@ -85,12 +85,10 @@ def lines(*rows: dict) -> bytes:
     return b"".join(as_json(row) + b"\n" for row in rows)
 
 
-def refused_at_most(name: str, read: Callable[[], object]) -> None:
-    """Assert that reading succeeds, or raises one of our errors with the name of the file."""
-    said = name
+def is_read_or_named(name: str, read: Callable[[], object]) -> bool:
+    """Whether reading succeeds, or raises one of our errors with the name of the file and without pydantic's words."""
     try:
         read()
     except FIXABLE as error:
-        said = str(error)
-    assert name in said
-    assert "pydantic" not in said
+        return name in str(error) and "pydantic" not in str(error)
+    return True

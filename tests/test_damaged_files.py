@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from damage import as_json, damaged, edited, lines, refused_at_most
+from damage import as_json, damaged, edited, is_read_or_named, lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from parity import BERT, make_bert
@@ -89,7 +89,7 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(run_folder
     before = file.read_bytes() if file.exists() else None
     file.write_bytes(data.draw(accidents(files.read_yaml(file) if content is None else content)))
     try:
-        refused_at_most(name, lambda: read(run_folder))
+        assert is_read_or_named(name, lambda: read(run_folder))
         assert status.text(status.rows(run_folder.parent))
         assert run_folder.name not in ancestry.parents(run_folder.parent)
         assert run_folder not in cleaning.garbage(cache=True, checkpoints=True)
@@ -181,7 +181,7 @@ def test_a_damaged_file_is_read_or_named(tmp_path_factory, data, name):
     file = records.record_file(folder, "sst2", 0).parent / name
     file.parent.mkdir()
     file.write_bytes(data.draw(accidents(content)))
-    refused_at_most(file.parent.name if name == "meta.json" else name, lambda: read(file))
+    assert is_read_or_named(file.parent.name if name == "meta.json" else name, lambda: read(file))
     shutil.rmtree(folder)
 
 
@@ -237,7 +237,7 @@ def test_a_damaged_record_of_a_report_is_named(reports, data, place, is_study):
         report.render(found, "")
 
     try:
-        refused_at_most(folder.name, read)
+        assert is_read_or_named(folder.name, read)
         assert all(found.name == run for found in recorded.read(run, [folder.parent], lambda _line: None))
     finally:
         file.write_bytes(before)
@@ -284,6 +284,6 @@ def test_a_folder_of_transformers_is_read_or_its_file_named(published, data, par
         after = with_header(before, as_json(data.draw(edited(header))))
     file.write_bytes(after)
     try:
-        refused_at_most(published.name, lambda: folders.read_model(published))
+        assert is_read_or_named(published.name, lambda: folders.read_model(published))
     finally:
         file.write_bytes(before)

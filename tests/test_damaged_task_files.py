@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from damage import as_json, damaged, edited, lines, refused_at_most
+from damage import as_json, damaged, edited, is_read_or_named, lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toy_tasks import toy_task
@@ -37,7 +37,7 @@ def test_the_data_of_a_task_is_read_or_named(tmp_path_factory, data, name):
     before = file.read_bytes()
     is_json = name in ("squad2", "race") and data.draw(st.booleans())
     file.write_bytes(data.draw(edited(json.loads(before)).map(as_json) if is_json else damaged(before)))
-    refused_at_most(place.name, lambda: task.read(folder, "dev"))
+    assert is_read_or_named(place.name, lambda: task.read(folder, "dev"))
     shutil.rmtree(folder)
 
 
@@ -50,7 +50,7 @@ def test_json_lines_of_an_own_task_are_read_or_named(tmp_path_factory, data, kin
     content = damaged(lines(row, row, row)) if by_bytes else edited(row).map(lambda changed: lines(row, changed))
     (folder / "dev.jsonl").write_bytes(data.draw(content))
     task = load_task(str(folder / "own.yaml"))
-    refused_at_most("dev.jsonl", lambda: task.read(folder, "dev"))
+    assert is_read_or_named("dev.jsonl", lambda: task.read(folder, "dev"))
     shutil.rmtree(folder)
 
 
@@ -76,5 +76,5 @@ def test_predictions_are_scored_or_named(tmp_path_factory, toy_data, data, name,
     file = tmp_path_factory.mktemp("predictions") / "mine.json"
     is_edited = not by_bytes and name != "sst2"
     file.write_bytes(data.draw(edited(json.loads(before)).map(as_json) if is_edited else damaged(before)))
-    refused_at_most(file.name, lambda: score(load_task(name), file, toy_data, lambda _line: None))
+    assert is_read_or_named(file.name, lambda: score(load_task(name), file, toy_data, lambda _line: None))
     shutil.rmtree(file.parent)

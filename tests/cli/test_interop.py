@@ -1,0 +1,44 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from command import here
+from parity import BERT, make_bert
+from toy import write_corpus
+from toy_folders import toy_run, toy_tokenizer_file
+
+
+def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
+    folder = toy_run(toy_tokenizer_file(tmp_path), replace(BERT, max_position_embeddings=128), "nsp")
+    out = str(tmp_path / "out")
+    exported = here("export", folder.name, out)
+    assert (exported.returncode, exported.stdout) == (0, f"{out}\n"), exported.stderr
+    linted = json.loads(here("lint", out, "--json").stdout)
+    assert {trap["severity"] for trap in linted} == {"note"}
+    imported = here("import", out, "--name", "came-back")
+    assert imported.returncode == 0, imported.stderr
+    assert "nsp_not-shared_came-back-L3-E12" in imported.stdout
+    text = write_corpus(tmp_path / "text, 'quoted'")
+    options = ["scale=smoke", "corpus.sentences=line", "corpus.dev_share=0.25", "machine.device=cpu", "--json"]
+    options += ["evaluation.num_pairs=32", "evaluation.num_probe_pairs=32"]
+    scored = here("evaluate", Path(imported.stdout.strip()).name, "--corpus", str(text), *options)
+    assert scored.returncode == 0, scored.stderr
+    assert {row["by"] for row in json.loads(scored.stdout)["rows"]} == {"head", "linear probe"}
+
+
+@pytest.mark.parametrize("command", ["import", "evaluate", "lint"])
+def test_a_folder_with_pickled_code_is_refused_with_exit_code_2_and_nothing_is_executed(own_home, command):
+    make_bert(BERT).save_pretrained(own_home / "bad")
+    (own_home / "bad" / "model.safetensors").unlink()
+    toy_tokenizer_file(own_home / "bad")
+    # Its pickle would create a file when read.
+    (own_home / "bad" / "pytorch_model.bin").write_bytes(
+        b"cbuiltins\nopen\n(S'%b'\nS'w'\ntR." % bytes(own_home / "ran")
+    )
+    done = here(command, str(own_home / "bad"))
+    assert done.returncode == 2
+    assert "contains more than tensors" in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    assert not (own_home / "ran").exists()
+    assert not (own_home / "runs").exists()
