@@ -170,7 +170,12 @@ def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:
 
 
 # Studies of figures whose names differ from their study's, for the examples.
-_STUDIES = {"learning-curves": "sop-vs-nsp", "sharing-tradeoff": "sharing", "speed": "model-sizes"}
+_STUDIES = {
+    "learning-curves": "sop-vs-nsp",
+    "scores-by-setting": "contamination",
+    "sharing-tradeoff": "sharing",
+    "speed": "model-sizes",
+}
 
 for _name, _figure in FIGURES.items():
     if _name != LAYERS:  # a command of its own, above

@@ -34,12 +34,21 @@ class InterSentenceConfig(Section):
 
     cutting: whether documents are cut into chunks from both ends, so that lengths do not reveal the order, or only from
     the front, as in the released code.
+    random_share: the share of all pairs that get a second segment from a random document, as in the released code, in
+    place of as many pairs of the negative label, which they have too.
     """
 
     name: Name
     labels: tuple[PairLabel, ...]
     single_sentence_chunks: Literal["drop", "other-document"]
     cutting: Literal["balanced", "released"]
+    random_share: float = default(0.0)
+
+    @property
+    def negative(self) -> int:
+        """The label of a segment with random text: other-document, else the first not consecutive, else -1."""
+        found = [label for label, entry in enumerate(self.labels) if entry.kind != "consecutive"]
+        return max(found, key=lambda label: self.labels[label].kind == "other-document", default=-1)
 
     @model_validator(mode="after")
     def _shares_sum_to_one(self) -> "InterSentenceConfig":
@@ -49,6 +58,12 @@ class InterSentenceConfig(Section):
             raise ValueError("a single label cannot be classified: give none, or two or more")
         if len({label.kind for label in self.labels}) < len(self.labels):
             raise ValueError("a kind of pair occurs twice among the labels")
+        most = self.labels[self.negative].share if self.labels else 0
+        if not 0 <= self.random_share < (most or 1e-9):
+            allowed = (
+                f"0 or more, and less than the {most:g} of the negative label" if most else "only 0 without labels"
+            )
+            raise ValueError(f"random_share is {self.random_share:g} (allowed: {allowed})")
         return self
 
 

@@ -220,33 +220,36 @@ def _make_kinds(
         b_length=end - middle,
     )
 
-    kinds = [entry.kind for entry in spec.labels] or ["consecutive"]
-    shares = [entry.share for entry in spec.labels] or [1.0]
-    assigned = rng.permutation(_quotas(shares, len(segments), rng))
-    for label, kind in enumerate(kinds):
-        candidates = segments.take(assigned == label)
+    mix = _mix(spec)
+    assigned = rng.permutation(_quotas([share for _, _, share in mix], len(segments), rng))
+    for part, (label, kind, _) in enumerate(mix):
+        candidates = segments.take(assigned == part)
         made = KINDS[kind].make(candidates, rng, shards)
         counts["unmatched_pairs"] += len(candidates) - len(made)
-        yield made, label if spec.labels else -1, kind
+        yield made, label, kind
 
     if spec.single_sentence_chunks == "other-document":
-        yield random_document(_first_segments(shards, single), rng, shards), _random_label(spec), "other-document"
+        yield random_document(_first_segments(shards, single), rng, shards), spec.negative, "other-document"
     else:
         counts["dropped_chunks"] += len(single)
         counts["dropped_tokens"] += int((offsets[single.end] - offsets[single.first]).sum())
 
 
+def _mix(spec: InterSentenceConfig) -> list[tuple[int, str, float]]:
+    """Label, kind and share of the pairs of several sentences; without labels, all are consecutive."""
+    found = [(label, entry.kind, entry.share) for label, entry in enumerate(spec.labels)] or [(-1, "consecutive", 1.0)]
+    if spec.random_share:
+        label, kind, share = found[spec.negative]
+        found[spec.negative] = label, kind, share - spec.random_share
+        found.append((label, "random-document", spec.random_share))
+    return found
+
+
 def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -> np.ndarray:
-    """Labels of num_pairs pairs in exactly the given shares, up to rounding, so that the chance score is known."""
+    """The part of each of num_pairs pairs, in exactly these shares, up to rounding, so that chance is known."""
     # Differs from the release, which draws each label at random.
     upper = np.cumsum(shares)[:-1]
     return np.searchsorted(upper, (np.arange(num_pairs) + rng.random()) / max(num_pairs, 1), side="right")
-
-
-def _random_label(spec: InterSentenceConfig) -> int:
-    """The label of a sentence with random text: other-document, else the first not consecutive, else -1."""
-    negatives = [label for label, entry in enumerate(spec.labels) if entry.kind != "consecutive"]
-    return max(negatives, key=lambda label: spec.labels[label].kind == "other-document", default=-1)
 
 
 def _first_segments(shards: Shards, chunks: Chunks) -> Segments:
@@ -284,7 +287,7 @@ def _truncate(
 
 
 def _check_sources(spec: InterSentenceConfig, num_sources: int) -> None:
-    kinds = {entry.kind for entry in spec.labels} | {spec.single_sentence_chunks}
+    kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks}
     if kinds.intersection(kinds_across()) and num_sources < 2:
         raise ConfigError(
             f"inter_sentence={spec.name} pairs text of different source documents: it needs at least 2, the corpus has"

@@ -228,6 +228,27 @@ def _scores(
     return figure
 
 
+def scores_by_setting(data: FigureData) -> Figure | None:
+    """Accuracies of pairs against the one numeric axis of a study, one line for each column."""
+    rows = [(float(row.values[axis]), row) for row in data.rows for axis in data.axes if _is_number(row.values[axis])]
+    if len(data.axes) != 1 or len(rows) < 2:
+        return None
+    figure, ((panel,),) = drawing.sheet(1, 1)
+    columns = [name for name in data.experiment.columns if name != "mlm_accuracy" and units().get(name) == "%"]
+    for look, column in enumerate(columns):
+        found = [(x, spread) for x, row in sorted(rows, key=lambda each: each[0]) if (spread := row.spread(column))]
+        if found:
+            xs, spreads = zip(*found, strict=True)
+            drawing.draw_line(panel, Line.of_spreads(labels()[column], xs, spreads), look)
+    panel.set(xlabel=data.axes[0].rpartition(".")[2].replace("_", " "), ylabel="held-out accuracy (%)")
+    drawing.legend_below(figure, [panel])
+    return figure
+
+
+def _is_number(value: str) -> bool:
+    return value.replace(".", "", 1).isdigit()
+
+
 def speed(data: FigureData) -> Figure | None:
     """Training throughput of each row; next to it the speed-up over the paper's reference if the paper prints it."""
     found = [(row, spread) for row in data.rows if (spread := row.compared(TRAINING_SPEED))]

@@ -39,6 +39,11 @@ FIGURES = {
         "Table 3 as a figure: score against embedding size.",
         "Score against embedding size, by sharing strategy.",
     ),
+    "scores-by-setting": Figure(
+        "Scores on pairs against the numeric setting that an own study varies.",
+        "Scores of the rows against the setting that they differ in, each with a band of one standard deviation over"
+        " seeds.",
+    ),
     "speed": Figure(
         "Training throughput of the rows of any report, with the paper's speed-ups.",
         "Training throughput of each row: over rounds if the rows were measured side by side, or else over seeds, as it"

@@ -225,6 +225,28 @@ def test_rows_beyond_the_paper_have_separate_markers(tmp_path):
     assert len(markers) == 4
 
 
+def own_study(folder, grid, **options):
+    text = f"{{title: Own, source: own study, grid: {grid}, columns: [mlm_accuracy, sop_accuracy, nsp_accuracy]}}"
+    (folder / "own.yaml").write_text(text)
+    return figure_data(report.read(toy_report(folder / "report", experiment.read(folder / "own.yaml"), **options)))
+
+
+def test_scores_by_setting_has_a_line_for_each_accuracy_of_pairs_over_the_values_in_order(tmp_path):
+    data = own_study(tmp_path, "{dropout: [0.2, 0, 0.1]}", seeds=2)
+    (panel,) = drawn(figures.scores_by_setting(data)).axes
+    assert [str(line.get_label()).partition(" (")[0] for line in panel.lines] == ["SOP", "NSP"]
+    assert places(panel.lines[0]) == [0, 0.1, 0.2]
+    spreads = {float(row.values["dropout"]): row.spread("sop_accuracy") for row in data.rows}
+    by_value = {x: spread.mean for x, spread in spreads.items() if spread}
+    assert heights(panel.lines[0]) == [by_value[x] for x in (0, 0.1, 0.2)]
+    assert panel.get_xlabel() == "dropout"
+
+
+@pytest.mark.parametrize("grid", ["{inter_sentence: [nsp, sop]}", "{dropout: [0, 0.1], sharing: [all-shared]}"])
+def test_scores_by_setting_needs_one_numeric_setting(tmp_path, grid):
+    assert figures.scores_by_setting(own_study(tmp_path, grid, seeds=1)) is None
+
+
 def test_arms_are_drawn_next_to_the_papers_and_separate_at_the_end_of_the_trunk(tmp_path):
     ours, paper = drawn(figures.arms(arms_of(tmp_path, trunk_points=2))).axes
     assert set(places(line_of(ours, "one curve up to here"))) == {200}
@@ -290,6 +312,8 @@ def test_the_newest_report_with_a_figure_is_found_or_its_command_is_named(tmp_pa
     monkeypatch.setenv("ALBERT_LAB_REPORTS", str(tmp_path))
     with pytest.raises(MissingDataError, match="`albert-lab sharing`"):
         plots.newest("sharing-tradeoff")
+    with pytest.raises(MissingDataError, match="`figures` of an experiment file makes one"):
+        plots.newest("scores-by-setting")
     toy_report(tmp_path / "smoke-sotu" / "sharing", experiment.named("sharing"), seeds=1)
     toy_report(tmp_path / "smoke-sotu" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
     assert plots.newest("sharing-tradeoff") == paths.reports() / "smoke-sotu" / "sharing"
