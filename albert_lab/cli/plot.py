@@ -172,7 +172,7 @@ def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:
 # Studies of figures whose names differ from their study's, for the examples.
 _STUDIES = {
     "learning-curves": "sop-vs-nsp",
-    "scores-by-setting": "contamination",
+    "scores-by-setting": "dropout",
     "sharing-tradeoff": "sharing",
     "speed": "model-sizes",
 }

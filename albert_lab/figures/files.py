@@ -95,7 +95,7 @@ def newest(name: str) -> Path:
         if files:
             return max(files, key=lambda file: file.stat().st_mtime).parent
     makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]
-    commands = " or ".join(f"`albert-lab {maker}`" for maker in makers) or "`figures` of an experiment file"
+    commands = " or ".join(f"`albert-lab {maker}`" for maker in makers)
     raise MissingDataError(f"no report in {paths.reports()} has the figure {name}: {commands} makes one")
 
 

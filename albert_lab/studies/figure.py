@@ -40,9 +40,10 @@ FIGURES = {
         "Score against embedding size, by sharing strategy.",
     ),
     "scores-by-setting": Figure(
-        "Scores on pairs against the numeric setting that an own study varies.",
+        "Scores on pairs against the one numeric setting that the rows of a report differ in.",
         "Scores of the rows against the setting that they differ in, each with a band of one standard deviation over"
         " seeds.",
+        is_of_any=True,
     ),
     "speed": Figure(
         "Training throughput of the rows of any report, with the paper's speed-ups.",

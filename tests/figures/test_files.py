@@ -312,8 +312,6 @@ def test_the_newest_report_with_a_figure_is_found_or_its_command_is_named(tmp_pa
     monkeypatch.setenv("ALBERT_LAB_REPORTS", str(tmp_path))
     with pytest.raises(MissingDataError, match="`albert-lab sharing`"):
         plots.newest("sharing-tradeoff")
-    with pytest.raises(MissingDataError, match="`figures` of an experiment file makes one"):
-        plots.newest("scores-by-setting")
     toy_report(tmp_path / "smoke-sotu" / "sharing", experiment.named("sharing"), seeds=1)
     toy_report(tmp_path / "smoke-sotu" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
     assert plots.newest("sharing-tradeoff") == paths.reports() / "smoke-sotu" / "sharing"
