@@ -44,7 +44,6 @@ def is_used(folder: Path) -> bool:
 
 
 def is_mark(path: Path) -> bool:
-    """Whether a file is a mark."""
     return _SUFFIX in path.name
 
 

@@ -16,7 +16,6 @@ def quiet(_line: str) -> None:
 
 
 def to_stderr(line: str) -> None:
-    """Print the line to stderr immediately."""
     print(line, file=sys.stderr, flush=True)
 
 

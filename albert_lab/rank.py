@@ -22,7 +22,6 @@ class Rank:
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the leader."""
         return self.number == 0
 
 

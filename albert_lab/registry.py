@@ -183,12 +183,10 @@ def include_recorded(files: Iterable[Included]) -> None:
 
 
 def are_included(files: Iterable[Included]) -> bool:
-    """Whether exactly these texts are included."""
     return all(each.digest in _included for each in files)
 
 
 def file_names() -> list[str]:
-    """The names of the included files."""
     return [found.file for found, _ in _included.values()]
 
 

@@ -49,12 +49,10 @@ def finish() -> None:
 
 
 def exit_code() -> int | None:
-    """The exit code of the first signal; None without a signal."""
     return None if _first is None else code_of(_first)
 
 
 def code_of(number: int) -> int:
-    """The exit code of a process that this signal stopped."""
     return INTERRUPTED if number == signal.SIGINT else STOPPED
 
 

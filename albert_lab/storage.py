@@ -66,7 +66,6 @@ def unique() -> str:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it exists."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -49,7 +49,6 @@ class Agreement:
     rerun: float = 0.0
 
     def __add__(self, other: "Agreement") -> "Agreement":
-        """The sum of two agreements."""
         return Agreement(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
@@ -122,5 +121,4 @@ def _is_probed(row: Row, column: str) -> bool:
 
 
 def total(found: Iterable[Agreement]) -> Agreement:
-    """The sum of several agreements."""
     return sum(found, Agreement())

@@ -46,17 +46,14 @@ class Analysis:
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment of the study."""
         return self.study.experiment
 
     @property
     def axes(self) -> list[str]:
-        """The axes of the table."""
         return self.study.axes
 
     @cached_property
     def finished(self) -> list[ReportedRun]:
-        """The runs of the rows, each once."""
         return list({run.name: run for row in self.rows for run in row.runs}.values())
 
     @cached_property
@@ -76,7 +73,6 @@ class Analysis:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """A verdict for each claim of the experiment."""
         return claims.decide(self.experiment, self.scores, self.study.plan)
 
     @cached_property
@@ -86,17 +82,14 @@ class Analysis:
 
     @cached_property
     def agreement(self) -> Agreement:
-        """The agreement of the order of its rows with the paper's."""
         return agreement.agreement(self.experiment, self.scores)
 
     @cached_property
     def row_alarms(self) -> list[RowAlarm]:
-        """The alarms of rows on their held-out scores."""
         return alarms.held_out(self.rows)
 
     @cached_property
     def task_alarms(self) -> list[TaskAlarm]:
-        """The alarms of fine-tuned tasks."""
         return alarms.of_tasks(self.tasks, self.rows)
 
     @cached_property

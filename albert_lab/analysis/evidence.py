@@ -31,7 +31,6 @@ class Finding:
 
     @cached_property
     def support(self) -> float:
-        """The p-value for the claim."""
         bounds = (self.estimate.above(self.comparison.low), self.estimate.below(self.comparison.high))
         return min(1.0, 2 * max(p for p, bound in zip(bounds, self._bounds, strict=True) if math.isfinite(bound)))
 
@@ -86,7 +85,6 @@ class Evidence:
 
     @property
     def weakest(self) -> Finding:
-        """The required one with the largest p-value."""
         return max(self.required, key=lambda finding: _rounded(finding.support))
 
     @property
@@ -96,13 +94,11 @@ class Evidence:
 
     @property
     def denial(self) -> float:
-        """The p-value against the claim."""
         # Bonferroni: any of them can deny the claim
         return min(1.0, len(self.findings) * self.strongest_against.denial)
 
     @property
     def speaks_against(self) -> bool:
-        """Whether the findings are rather against the claim."""
         return self.denial < self.weakest.support or any(finding.is_outside for finding in self.findings)
 
     @property
@@ -130,7 +126,6 @@ class Looks:
     claims: int
 
     def level(self, evidence: Evidence) -> float:
-        """The level that a claim needs."""
         if self.plan is None or evidence.n_of == "round":
             return ALPHA
         return self.levels[self.plan.look_of(evidence.n) - 1]

@@ -97,12 +97,10 @@ class LadderAnalysis:
     accuracies: Mapping[Measure, DecisionAccuracy]
 
     def of(self, measure: Measure) -> list[ContrastTrend]:
-        """The trends in a measure."""
         return [each for each in self.trends if each.measure == measure]
 
     @property
     def measures(self) -> list[Measure]:
-        """The measures that have a trend or an effect."""
         return list(dict.fromkeys(each.measure for each in self.trends))
 
 
@@ -116,7 +114,6 @@ class _Run:
 
 
 def analyse(results: LadderResults) -> LadderAnalysis:
-    """The analysis of a ladder's finished runs."""
     runs = list(_runs(results))
     rows = list({tuple(run.row.items()): run.row for run in runs}.values())
     measures = list(dict.fromkeys(measure for run in runs for measure in run.scores))

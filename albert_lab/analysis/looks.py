@@ -77,7 +77,6 @@ class _Sums:
         self._at, self._mass, self._sd = np.zeros(1), np.ones(1), 0.0
 
     def add(self, seeds: int) -> None:
-        """Add the values of more seeds."""
         self._sd = math.sqrt(seeds)
 
     def bound(self, share: float, seeds: int) -> float:
@@ -91,7 +90,6 @@ class _Sums:
         return float(found)
 
     def cut(self, bound: float) -> None:
-        """Leave out the studies beyond a bound."""
         at = bound * _NODES
         density = norm.pdf(at[:, None], loc=self._at, scale=self._sd) @ self._mass
         self._at, self._mass = at, bound * _WEIGHTS * density

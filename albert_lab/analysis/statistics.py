@@ -40,7 +40,6 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Student's 95 % interval."""
         if self.error is None or self.df is None:
             return None
         reach = float(stdtrit(self.df, (1 + LEVEL) / 2)) * self.error
@@ -171,7 +170,6 @@ class _Fit:
 
     @property
     def variance(self) -> float:
-        """The residual variance, pooled over all rows."""
         return self.sum_of_squares / self.df
 
     def combination(self, weights: Mapping[int, float]) -> np.ndarray:

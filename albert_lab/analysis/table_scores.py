@@ -41,7 +41,6 @@ class TableScores:
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks of the average."""
         return tuple(self.columns.get(column, column) for column in AVERAGED)
 
     def column(self, metric: str) -> str:
@@ -49,7 +48,6 @@ class TableScores:
         return self.columns.get(metric, metric)
 
     def rows(self, labels: Labels) -> list[Row]:
-        """The rows with these labels."""
         return [row for row in self.table if labels.items() <= row.labels.items()]
 
     def sample(self, row: Row, column: str) -> Sample:
@@ -178,7 +176,6 @@ class TableScores:
         return floor is not None and low is not None and low <= floor
 
     def at_floor(self, column: str) -> list[Row]:
-        """The rows that have a column and have learnt nothing in it."""
         return [row for row in self.table if self.sample(row, column) and self.is_at_floor(row, column)]
 
     def shows_learning(self, column: str, level: float) -> bool:
@@ -196,7 +193,6 @@ class TableScores:
 
     @property
     def unlearnt_tasks(self) -> tuple[str, ...]:
-        """The tasks of the average that no row has learnt."""
         return tuple(task for task in self.tasks if task not in self.learnt_tasks)
 
     def _is_learnt_by_none(self, task: str) -> bool:

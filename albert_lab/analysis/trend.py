@@ -34,7 +34,6 @@ class Interval:
         return 1 if self.low > 0 else -1 if self.high < 0 else 0
 
     def covers(self, value: float) -> bool:
-        """Whether a value is within the interval."""
         return self.low <= value <= self.high
 
 
@@ -94,7 +93,6 @@ class Trend:
         return max(above, len(self.effects) - above) / len(self.effects)
 
     def line(self, log_flops: float) -> Interval:
-        """The line, without the scatter of a rung around it."""
         return self._at(log_flops, 0.0)
 
     def predict(self, log_flops: float) -> Interval:
@@ -136,7 +134,6 @@ class Validation:
 
     @property
     def holds(self) -> bool:
-        """Whether the measured effect is within the prediction interval."""
         return self.predicted.covers(self.measured.value)
 
 

@@ -76,7 +76,6 @@ def _root(
 
 
 def run() -> None:
-    """Run the command in the arguments of the process."""
     if {"-m", "--multirun"} & set(sys.argv[1:3]):
         raise ConfigError("-m is Hydra's; here a sweep is a command: albert-lab sweep embedding_size=64,128")
     for stream in (sys.stdout, sys.stderr):  # file names need not be valid text

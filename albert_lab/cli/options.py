@@ -238,7 +238,6 @@ class TrainingOptions:
     as_json: Json = False
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for --on without --dry-run."""
         if self.on is not None and not self.dry_run:
             raise ConfigError(f"--on {self.on}: give it with --dry-run; machine.device sets where runs are trained")
 
@@ -267,7 +266,6 @@ class StudyOptions(TrainingOptions):
     fail_on: FailOn = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for options that exclude each other."""
         super().__post_init__()
         if self.dry_run and self.list_folders:
             raise ConfigError("--dry-run and --list: give one of them")

@@ -25,7 +25,6 @@ class Quartiles:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Quartiles | None":
-        """The quartiles of some values; None if there are none."""
         if not values:
             return None
         low, median, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
@@ -71,7 +70,6 @@ class Benchmark:
 
     @property
     def num_failed(self) -> int:
-        """The number of configurations that could not be measured."""
         return sum(bool(line.failure) for line in self.lines)
 
     def as_text(self) -> str:
@@ -81,7 +79,6 @@ class Benchmark:
         return sizes.as_text() + "\n\n" + speeds.as_text()
 
     def as_dict(self) -> dict[str, Any]:
-        """The benchmark as plain data, in tokens, bytes and FLOP/s."""
         return {"rounds": self.rounds, "rows": [asdict(line) for line in self.lines], "notes": self._notes()}
 
     def _notes(self) -> list[str]:

@@ -67,7 +67,6 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """The sum of all parts."""
         return self.weights + self.gradients + self.moments + self.activations
 
 
@@ -215,7 +214,6 @@ def estimate_inference_memory(config: RunConfig) -> Memory:
 
 
 def paper_rows() -> list[PaperRow]:
-    """The model sizes that the paper prints, in the order of its tables."""
     content = _paper()
     return [PaperRow(**{**row, "overrides": (*content["common"], *row["overrides"])}) for row in content["rows"]]
 
@@ -271,7 +269,6 @@ def _activations_per_sequence(config: RunConfig) -> int:
 
 
 def masked_per_sequence(config: RunConfig) -> int:
-    """Positions that are predicted in a sequence of full length."""
     return config.masking.most_predictions(config.max_sequence_length)
 
 

@@ -29,7 +29,6 @@ class Listing:
         return "\n".join([table, "", *notes]).rstrip()
 
     def as_dict(self) -> dict[str, Any]:
-        """The listing as plain data."""
         return asdict(self)
 
 

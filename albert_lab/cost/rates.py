@@ -76,7 +76,6 @@ class _Devices(_DevicePart):
 
 @cache
 def devices() -> _Devices:
-    """The content of devices.yaml."""
     return _Devices.model_validate(OmegaConf.to_container(OmegaConf.load(DEVICES)))
 
 
@@ -138,7 +137,6 @@ class Speed:
 
     @cached_property
     def step_flops(self) -> float:
-        """FLOPs of a step of the run."""
         return _step_flops(self.config)
 
 
@@ -158,7 +156,6 @@ class Rates:
 
     @property
     def gpu(self) -> Gpu | None:
-        """The GPU; None for the CPU of this machine."""
         return find_gpu(self.device)
 
     def of(self, config: RunConfig) -> float:
@@ -176,7 +173,6 @@ class Rates:
         return next((1 - run.padding_share for run in same), 1.0)
 
     def assumed(self, config: MachineConfig) -> float:
-        """The FLOP/s that are assumed without a run."""
         if self.gpu is None:
             return self._measured_here * MEASURED_UTILISATION
         precision = self.gpu.precision(config.precision)

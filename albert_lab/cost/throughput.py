@@ -82,11 +82,9 @@ class Bench:
         self._products = _passes(seconds / 2, 2 * len(self._matrix) ** 3 / rate)
 
     def training(self) -> float:
-        """Tokens/s of training."""
         return self._training_passes * self._batch.num_tokens / self._timed(self._train_once, self._training_passes)
 
     def inference(self) -> float:
-        """Tokens/s of inference."""
         passes = self._inference_passes
         return passes * self._held_out.num_tokens / self._timed(self._infer_once, passes)
 

@@ -59,7 +59,6 @@ class Batch:
 
     @property
     def num_tokens(self) -> int:
-        """Number of real tokens: all except padding."""
         return int(np.count_nonzero(self.attention_mask))
 
     def with_masked(self, count: int) -> "Batch":

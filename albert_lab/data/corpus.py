@@ -34,7 +34,6 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The whole text."""
         return "\n".join(self.blocks)
 
 

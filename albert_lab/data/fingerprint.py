@@ -84,7 +84,6 @@ def _remembered_file() -> Path:
 
 
 def remembered_fingerprints() -> dict[str, str]:
-    """The digests in the cache."""
     try:
         return read_json(_remembered_file(), dict[str, str])
     except DamagedFileError:  # or missing: the file only saves time, and is written again

@@ -39,22 +39,18 @@ class Shards:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the split, without special tokens."""
         return len(self.tokens)
 
     @property
     def num_sentences(self) -> int:
-        """Sentences of the split; none is empty."""
         return len(self.sentence_offsets) - 1
 
     @property
     def num_documents(self) -> int:
-        """Documents of the split; none is empty."""
         return len(self.document_offsets) - 1
 
     @property
     def num_sources(self) -> int:
-        """Source documents of the split; none is empty."""
         return len(self.source_offsets) - 1
 
     def source_of(self, documents: np.ndarray) -> np.ndarray:

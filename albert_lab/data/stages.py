@@ -81,7 +81,6 @@ class StagedBatches:
         return (*self._passed, self._data(steps))
 
     def state_dict(self) -> dict[str, Any]:
-        """The stages so far, for a checkpoint: a resumed run need not plan them again."""
         return {
             "schedule": self._schedule(),
             "number": self._number,
@@ -100,7 +99,6 @@ class StagedBatches:
             self._current().load_state_dict(state["current"])
 
     def drop_plans(self) -> None:
-        """Removes the plans on disk that no other process reads; for the end of a run."""
         if self._batches:
             self._batches.drop_plans()
 

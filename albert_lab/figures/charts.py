@@ -117,7 +117,6 @@ def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) ->
 
 
 def layer_similarity(data: FigureData) -> Figure | None:
-    """The change by each layer, next to the paper's Figure 1."""
     lines = {data.name(row): [run.layers for run in row.runs if run.layers] for row in data.rows}
     lines = {name: parts for name, parts in lines.items() if parts}
     return draw_layers(lines, data.experiment.paper_figure, unit="seed") if lines else None

@@ -83,5 +83,4 @@ def over_seeds(label: str, parts: Sequence[Sequence[Place]], unit: str | None = 
 
 
 def figure_data(found: Analysis) -> FigureData:
-    """The data of a study for figures."""
     return FigureData(found.experiment, found.axes, [row for row in found.rows if row.runs])

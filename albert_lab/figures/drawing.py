@@ -61,7 +61,6 @@ class Line:
 
     @classmethod
     def of_spreads(cls, label: str, x: Sequence[float], spreads: Sequence[Spread]) -> "Line":
-        """A line through means over seeds."""
         has_spread = any(spread.sd is not None for spread in spreads)
         sd = [spread.sd or 0.0 for spread in spreads] if has_spread else None
         return cls(label, x, [spread.mean for spread in spreads], sd, counted([spread.n for spread in spreads]))
@@ -152,7 +151,6 @@ def draw_floor(panel: Axes, height: float, name: Floor, number: int) -> None:
 
 
 def draw_parting(panel: Axes, x: float) -> None:
-    """Draw the last point that all lines share."""
     panel.axvline(x, color="#555555", linestyle=(0, (1, 1)), linewidth=1, label="one curve up to here")
 
 

@@ -73,7 +73,6 @@ def draw_trends(found: LadderAnalysis) -> Figure | None:
 
 
 def draw_validations(found: LadderAnalysis) -> Figure | None:
-    """A panel for each measure: predicted against measured at the top rung."""
     measures = [measure for measure in found.measures if any(each.validation for each in found.of(measure))]
     if not measures:
         return None

@@ -49,11 +49,9 @@ class Scored:
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The scores as plain data."""
         return asdict(self) | {"rows": [_as_dict(row) for row in self.rows]}
 
     def as_text(self) -> str:
-        """A table in percent, with unavailable scores and notes."""
         body = [
             [row.name, *printed(row.score), row.score.by] if row.score else [row.name, *[""] * len(PRINTED), row.reason]
             for row in self.rows

@@ -117,7 +117,6 @@ class _Import(BaseModel):
 
 
 def read_import(folder: Path) -> dict[str, Any] | None:
-    """The record of an imported run; None if the run was made by this package."""
     file = folder / runs.IMPORT
     remedy = "remove the folder, and import the model again"
     return files.read_json(file, _Import, remedy).model_dump() if file.is_file() else None

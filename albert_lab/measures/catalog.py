@@ -62,7 +62,6 @@ def measures() -> tuple[Measure, ...]:
 
 
 def of_kind(kind: type[_Kind]) -> list[_Kind]:
-    """The measures of one kind."""
     return [measure for measure in measures() if isinstance(measure, kind)]
 
 

@@ -28,7 +28,6 @@ class Measure:
 
     @property
     def unit(self) -> Literal["%", "points"]:
-        """The unit of its value."""
         return "%"
 
 
@@ -105,7 +104,6 @@ class Difference(Measure):
 
     @property
     def unit(self) -> Literal["%", "points"]:
-        """The unit of its value."""
         return "points"
 
 

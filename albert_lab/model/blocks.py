@@ -72,7 +72,6 @@ class AttentionBlock(Block):
     """Multi-head self-attention (modeling.py, attention_ffn_block)."""
 
     def build(self, shape: EncoderShape) -> None:
-        """Make the four linear maps."""
         self.head_size = shape.hidden_size // shape.num_attention_heads
         # Three matrices instead of one, since LAMB uses the norm of each.
         self.query = nn.Linear(shape.hidden_size, shape.hidden_size)
@@ -118,7 +117,6 @@ class FfnBlock(Block):
     """Position-wise feed-forward network (modeling.py, attention_ffn_block)."""
 
     def build(self, shape: EncoderShape) -> None:
-        """Make the two linear maps."""
         self.intermediate = nn.Linear(shape.hidden_size, shape.intermediate_size)
         self.output = nn.Linear(shape.intermediate_size, shape.hidden_size)
         self.activation = ACTIVATIONS[shape.hidden_act]

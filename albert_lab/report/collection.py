@@ -81,12 +81,10 @@ class Collection:
 
     @property
     def decisions(self) -> Counter[Decision]:
-        """The number of claims by verdict."""
         return Counter(verdict.decision for entry in self.entries for verdict in entry.found.verdicts)
 
     @property
     def cost(self) -> Cost:
-        """The total cost."""
         runs = {run.name: run.record for each in self.entries for run in each.found.finished}.values()
         tuned = {
             (run.name, record.task, record.seed): record.total_seconds
@@ -107,11 +105,9 @@ class Collection:
 
     @property
     def missing(self) -> dict[str, str]:
-        """The reasons of missing items, by name."""
         return {name: reason for entry in self.entries for name, reason in entry.missing.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """The collection as plain data."""
         return {
             "scale": self.scale,
             "corpus": self.corpus,

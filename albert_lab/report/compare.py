@@ -82,7 +82,6 @@ class Sides:
 
     @property
     def has_one_set(self) -> bool:
-        """Whether all runs were scored on the same held-out set."""
         return MISSING in self.differing.get("evaluation_set", (MISSING,))
 
 
@@ -187,7 +186,6 @@ def _values(values: Iterable[object]) -> str:
 
 
 def as_text(sides: Sides) -> str:
-    """A comparison as Markdown."""
     header = ["row", "", "A", "B", "B − A", "n of A, B"]
     body = []
     for line in sides.lines:

@@ -73,7 +73,6 @@ def as_text(results: LadderResults) -> str:
 
 
 def as_json(results: LadderResults) -> str:
-    """The analysis as a JSON document."""
     found = analyse(results)
     content = {
         "predicted_log10_flops": found.predicted_log_flops,

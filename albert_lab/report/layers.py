@@ -16,7 +16,6 @@ _HEADINGS = {
 
 
 def section(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
-    """The numbers of each row's layers as Markdown, mean and spread over seeds; empty if none were measured."""
     if not any(row.spread(LAYER_NUMBERS[-1]) for row in table):
         return ""
     header = [*axis_names(axes), "seeds", *(_HEADINGS[number] for number in LAYER_NUMBERS)]

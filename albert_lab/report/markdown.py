@@ -122,7 +122,6 @@ def _score(row: Row, column: Column) -> str:
 
 
 def interval(score: Score) -> str:
-    """The interval of a score, or an empty text."""
     return "" if score.low is None or score.high is None else f"[{decimal(score.low)}, {decimal(score.high)}]"
 
 
@@ -132,15 +131,12 @@ def decimal(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """A number without decimals, with thousands separators."""
     return f"{value:,.0f}"
 
 
 def distinct(values: Iterable[object]) -> str:
-    """Different values, each once."""
     return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in dict.fromkeys(values))
 
 
 def mean_percent(shares: Iterable[float]) -> str:
-    """The mean of shares, in percent."""
     return f"{100 * statistics.fmean(shares):.1f} %"

@@ -21,7 +21,6 @@ _LOADED = ("training_seconds", TRAINING_SPEED, INFERENCE_SPEED)
 
 
 def regime(found: Analysis) -> str:
-    """A table of the regime of the runs, next to the paper's."""
     cells = regimes.cells(found.regime)
     return as_table(list(cells[0]), [list(line.values()) for line in cells])
 
@@ -136,7 +135,6 @@ def every_run(experiment: Experiment, finished: Sequence[ReportedRun]) -> str:
 
 
 def provenance(runs: Sequence[RunRecord]) -> str:
-    """The place, time, software and hardware of the runs."""
     made, data, training = ([getattr(run, part) for run in runs] for part in ("provenance", "data", "training"))
     values = {
         "versions": (each.albert_lab for each in made),

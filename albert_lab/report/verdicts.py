@@ -26,7 +26,6 @@ MOST_NAMED = 2  # rows at a floor
 
 
 def section(found: Analysis) -> str:
-    """The text below the heading of the verdicts."""
     columns = found.scores.columns
     # A companion of a claim that was not run was not run either.
     others = [verdict for verdict in found.companions if verdict.decision is not Decision.NOT_RUN]
@@ -117,7 +116,6 @@ def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
 
 
 def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
-    """The column of a verdict."""
     return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
 
 
@@ -210,12 +208,10 @@ def _is_score(verdict: Verdict) -> bool:
 
 
 def check(verdict: Verdict) -> str:
-    """The check in words."""
     return verdict.claim.words(_unit_of_differences(verdict.claim.metric))
 
 
 def effect(verdict: Verdict) -> str:
-    """The measured effect in one cell, with its interval; empty if there is none."""
     if verdict.effect is None:
         return ""
     shown = _number(verdict.effect, verdict)

@@ -52,7 +52,6 @@ def _record(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:
 
 
 def has_failed(run: Run, task: TaskConfig, seed: int) -> bool:
-    """Whether a fine-tuning failed."""
     return _failure_file(run.folder, task.name, seed).exists()
 
 

@@ -31,7 +31,6 @@ class Submitted(BaseModel):
 
 
 def write(folder: Path, job: str, words: Sequence[str], preparation: str | None) -> None:
-    """Record the job that was just submitted for a run."""
     content = Submitted(job=job, words=list(words), preparation=preparation)
     write_atomically(folder / FILE, json.dumps(content.model_dump()) + "\n")
 
@@ -47,7 +46,6 @@ def read(folder: Path) -> Submitted | None:
 
 
 def forget(folder: Path) -> None:
-    """Remove the record of a run's job."""
     for name in (FILE, EXIT):
         (folder / name).unlink(missing_ok=True)
 
@@ -70,7 +68,6 @@ def exit_code(folder: Path) -> int | None:
 
 
 def log(folder: Path, number: str) -> Path:
-    """The file to which a job writes the output of its run."""
     return folder / f"slurm-{number}.out"
 
 

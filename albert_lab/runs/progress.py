@@ -67,7 +67,6 @@ class RunProgress:
             self._bar.start()
 
     def show(self, line: dict[str, Any]) -> None:
-        """Show a line of metrics."""
         if line["event"] == "evaluation":
             self.say(f"step {line['step']:,}, held out: {_words(line)}")
             return
@@ -108,7 +107,6 @@ class RunProgress:
             self.say(f"{share:>4.0%}  {text}")
 
     def say(self, text: str) -> None:
-        """Print a line of text, above the bar if there is one."""
         line = f"{self._name}: {text}"
         if self._bar:
             self._bar.console.print(line, highlight=False, markup=False)
@@ -116,7 +114,6 @@ class RunProgress:
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Restore the terminal."""
         if self._bar:
             self._bar.stop()
 

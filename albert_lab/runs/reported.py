@@ -107,12 +107,10 @@ class ReportedRun:
 
     @property
     def name(self) -> str:
-        """The name of the run."""
         return self.record.name
 
     @property
     def seed(self) -> int:
-        """Its seed."""
         return self.record.config.seed
 
     @property
@@ -169,7 +167,6 @@ class ReportedRun:
 
 
 def filled_column(column: str, task: TaskConfig, records: Iterable[FinetuningRecord]) -> FilledColumn:
-    """A column with the fine-tunings of a task."""
     return FilledColumn(
         column=column,
         task=task.name,
@@ -182,7 +179,6 @@ def filled_column(column: str, task: TaskConfig, records: Iterable[FinetuningRec
 
 
 def file_of(report: Path, run: str) -> Path:
-    """The file of a run in a report."""
     return report / FOLDER / f"{run}.json"
 
 

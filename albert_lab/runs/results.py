@@ -146,7 +146,6 @@ class Provenance(_RecordPart):
 
     @property
     def machine(self) -> str:
-        """The machine in words."""
         return f"{self.platform}, {self.processor}, {self.cores} cores"
 
     @property
@@ -161,7 +160,6 @@ class Provenance(_RecordPart):
 
     @property
     def software(self) -> str:
-        """Python and the packages with their versions."""
         return " ".join(["python", self.python, *(f"{name} {of}" for name, of in sorted(self.packages.items()))])
 
     @property
@@ -225,7 +223,6 @@ def _alarm(sentence: str, scores: dict[str, Score], steps: int) -> Alarm:
 
 
 def write(folder: Path, record: RunRecord) -> None:
-    """Write a run's record into its folder, atomically."""
     write_atomically(folder / RECORD, record.model_dump_json(indent=2) + "\n")
 
 

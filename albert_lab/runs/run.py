@@ -89,7 +89,6 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """The folder of the run."""
         return paths.runs() / self.name
 
     @property
@@ -147,7 +146,6 @@ def create(run: Run) -> Path:
 
 
 def is_trained(folder: Path) -> bool:
-    """Whether the weights are final: the run is finished or imported."""
     return (folder / RECORD).exists() or (folder / IMPORT).exists()
 
 
@@ -160,7 +158,6 @@ def config_here(run: Run) -> RunConfig:
 
 
 def write_run_file(run: Run, folder: Path) -> None:
-    """Write the run.yaml of a run into a folder, atomically."""
     content = {
         "name": run.name,
         "results_version": RESULTS_VERSION,
@@ -241,7 +238,6 @@ def locked(folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bo
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a process makes or fine-tunes the run."""
     return locks.is_locked(folder / LOCK)
 
 

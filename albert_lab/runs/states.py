@@ -54,7 +54,6 @@ def with_finetunings(run: Run, pretraining: State, missing: Sequence[tuple[TaskC
 
 
 def is_damaged(folder: Path) -> bool:
-    """Whether the record of a run cannot be used."""
     try:
         results.check(folder)
     except DamagedFileError:
@@ -63,7 +62,6 @@ def is_damaged(folder: Path) -> bool:
 
 
 def check_finished(folder: Path) -> None:
-    """Raise ConfigError unless the run of a folder is finished or imported."""
     name = read(folder).name
     if state(folder) not in PRETRAINED:
         raise ConfigError(f"{name} is not finished (it is {state(folder)}): finish it with the command that started it")
@@ -85,7 +83,6 @@ def forget_failure(folder: Path) -> None:
 
 
 def forget(folder: Path) -> None:
-    """Let a run start again from scratch."""
     forget_failure(folder)
     for name in (results.RECORD, results.METRICS, results.LAYERS, MACHINE):
         (folder / name).unlink(missing_ok=True)

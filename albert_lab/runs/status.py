@@ -100,7 +100,6 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def totals(found: list[dict[str, Any]]) -> str:
-    """The number of runs in each state."""
     return ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in found).items())
 
 

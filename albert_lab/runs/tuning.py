@@ -157,11 +157,9 @@ class EnsembleScore:
     predictions: str | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The scores as plain data."""
         return dict(vars(self))
 
     def as_text(self) -> str:
-        """One line per member, and the ensemble's scores."""
         lines = [f"{score:6.2f}  {member}" for member, score in self.members.items()]
         if self.main is not None:
             lines.append(f"{self.main:6.2f}  ensemble of {len(self.members)} on {self.task}")

@@ -31,29 +31,24 @@ class Greater(BaseClaim):
     than: Labels | float
 
     def rows(self, grid: Grid) -> list[Labels]:
-        """The two rows, or the single one."""
         return [self.row, self.than] if isinstance(self.than, dict) else [self.row]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """The difference of the two rows, or the level of the single one."""
         if isinstance(self.than, dict):
             return [difference(self.row, self.than, low=0.0)]
         return [Comparison(((1.0, self.row),), low=self.than)]
 
     def words(self, unit: str) -> str:
-        """The check in words."""
         if isinstance(self.than, dict):
             return " above ".join(distinct([self.row, self.than])) + shared([self.row, self.than])
         return f"{name(self.row)} above {self.than:g}" + (" %" if unit == "points" else "")
 
     @property
     def level(self) -> float | None:
-        """The number that the row is compared with; None for two rows."""
         return None if isinstance(self.than, dict) else self.than
 
     @property
     def is_of_order(self) -> bool:
-        """Whether the claim is between two rows."""
         return isinstance(self.than, dict)
 
 
@@ -65,21 +60,17 @@ class Within(BaseClaim):
     margin: float = Field(gt=0)
 
     def rows(self, grid: Grid) -> list[Labels]:
-        """The two rows."""
         return [self.row, self.of]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """Their difference."""
         return [difference(self.row, self.of, low=-self.margin, high=self.margin)]
 
     def words(self, unit: str) -> str:
-        """The check in words."""
         first, second = distinct([self.row, self.of])
         return f"{first} within {self.margin:g} {unit} of {second}" + shared([self.row, self.of])
 
     @property
     def is_of_order(self) -> bool:
-        """False: the margin is a number."""
         return False
 
 
@@ -89,20 +80,16 @@ class Ordered(BaseClaim):
     order: tuple[Labels, ...] = Field(min_length=2)
 
     def rows(self, grid: Grid) -> list[Labels]:
-        """The rows, best first."""
         return list(self.order)
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """The difference of each row and the next."""
         return self.comparisons_among(grid, self.order)
 
     def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
-        """The difference of each kept row and the next kept one."""
         order = [labels for labels in self.order if labels in kept]
         return [difference(better, worse, low=0.0) for better, worse in pairwise(order)]
 
     def words(self, unit: str) -> str:
-        """The check in words."""
         return " above ".join(distinct(self.order)) + shared(self.order)
 
 
@@ -113,19 +100,15 @@ class AtChance(BaseClaim):
     trained_for: str | None = None
 
     def rows(self, grid: Grid) -> list[Labels]:
-        """The one row."""
         return [self.row]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """The level of the row."""
         return [Comparison(((1.0, self.row),), *CHANCE)]
 
     def words(self, unit: str) -> str:
-        """The check in words."""
         return f"{name(self.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %"
 
     def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
-        """Check as for every claim, and that trained_for is a column."""
         known = sorted(metrics)
         super().fit(grid, known, percent)
         if self.trained_for is not None:
@@ -133,12 +116,10 @@ class AtChance(BaseClaim):
 
     @property
     def level(self) -> float | None:
-        """The upper bound of chance."""
         return CHANCE[1]
 
     @property
     def is_of_order(self) -> bool:
-        """False: chance is a number."""
         return False
 
 
@@ -159,17 +140,14 @@ class Ratio(BaseClaim):
         return self
 
     def rows(self, grid: Grid) -> list[Labels]:
-        """The two rows."""
         return [self.row, self.to]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """The difference of their logarithms."""
         low = -math.inf if self.low is None else math.log(self.low)
         high = math.inf if self.high is None else math.log(self.high)
         return [Comparison(((1.0, self.row), (-1.0, self.to)), low, high, is_log=True)]
 
     def words(self, unit: str) -> str:
-        """The check in words."""
         first, second = distinct([self.row, self.to])
         return f"{first} {self._bounds} times {second}" + shared([self.row, self.to])
 
@@ -181,7 +159,6 @@ class Ratio(BaseClaim):
 
     @property
     def is_of_order(self) -> bool:
-        """False: the bounds are numbers."""
         return False
 
 
@@ -194,12 +171,10 @@ class _AlongAxis(BaseClaim):
         return [self.where | {self.axis: label} for label in sorted(grid.get(self.axis, ()), key=_number)]
 
     def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
-        """The comparisons along an axis of the kept rows alone."""
         labels = [label for label in grid[self.axis] if self.where | {self.axis: label} in kept]
         return self.comparisons({**grid, self.axis: labels}) if len(labels) > 1 else []
 
     def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
-        """Check as for every claim, and that the axis exists, varies, and is not fixed by the claim."""
         if self.axis not in grid:
             raise ValueError(f"{self.axis} is no axis of the table (allowed: {', '.join(grid)})")
         if self.axis in self.where:
@@ -231,11 +206,9 @@ class Monotone(_AlongAxis):
         return [slope, *(difference(after, before, low=0.0, is_required=False) for before, after in pairwise(rising))]
 
     def words(self, unit: str) -> str:
-        """The check in words."""
         return f"{self.direction} with {self.axis}{self._at}"
 
     def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
-        """Check as for every claim along an axis, and that its labels are numbers."""
         super().fit(grid, metrics, percent)
         if words := [label for label in grid[self.axis] if math.isinf(_number(label))]:
             raise ValueError(f"{self.axis}={words[0]} is no number, so nothing rises along it: use ordered")
@@ -247,20 +220,16 @@ class PeakAt(_AlongAxis):
     at: str
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """The difference of the peak and every other row."""
         peak = self.where | {self.axis: self.at}
         return [difference(peak, row, low=0.0) for row in self.rows(grid) if row != peak]
 
     def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
-        """The difference of the peak and every other kept row; none without the peak."""
         return super().comparisons_among(grid, kept) if self.where | {self.axis: self.at} in kept else []
 
     def words(self, unit: str) -> str:
-        """The check in words."""
         return f"highest at {self.axis}={self.at}{self._at}"
 
     def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
-        """Check as for every claim along an axis, and that the peak is one of its labels."""
         super().fit(grid, metrics, percent)
         if self.at not in grid[self.axis]:
             raise ValueError(f"at={self.at} is not among {', '.join(grid[self.axis])}")
@@ -288,7 +257,6 @@ class Interaction(BaseClaim):
         return self
 
     def rows(self, grid: Grid) -> list[Labels]:
-        """The four rows."""
         return [row | place for place in (self.elsewhere, self.under) for row in (self.row, self.than)]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
@@ -298,7 +266,6 @@ class Interaction(BaseClaim):
         return [Comparison(tuple(weights), low=0.0, title=f"effect at {first} − effect at {second}")]
 
     def words(self, unit: str) -> str:
-        """The check in words."""
         row, than = distinct([self.row, self.than])
         return f"{row} above {than} by less at {name(self.under)} than at {name(self.elsewhere)}" + shared(
             [self.row, self.than]

@@ -60,7 +60,6 @@ def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False)
 
 
 def study_points(plan: Plan, failures: Mapping[str, str], command: str) -> list[StudyPoint]:
-    """The points as a study has them, with the reasons why a run or a fine-tuning is missing."""
     found = []
     for item in plan.points:
         config = item.point.config

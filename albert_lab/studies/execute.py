@@ -31,12 +31,10 @@ class Options:
 
     @property
     def is_here(self) -> bool:
-        """Whether runs are trained on this machine."""
         return isinstance(self.launcher, LocalLauncher)
 
     @property
     def prepares_here(self) -> bool:
-        """Whether this process prepares the data of the runs."""
         return isinstance(self.launcher, LocalLauncher) or self.launcher.preparation == "here"
 
 
@@ -209,7 +207,6 @@ def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
 
 
 def _arguments(item: PlannedPoint) -> list[str]:
-    """The arguments of a run's child process after its folder."""
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
     return [*item.tasks.values(), *seeds, *registry.words(), *paths.conf_words()]
 

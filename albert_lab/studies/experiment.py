@@ -231,7 +231,6 @@ class Experiment(_ExperimentPart):
         return () if registry.have_files(Path(file).name for file in self.include) else self.columns
 
     def values_beyond(self, axis: str) -> dict[str, Choice]:
-        """The values of an axis that the paper does not print."""
         return self.beyond_paper[axis].values if axis in self.beyond_paper else {}
 
     @property
@@ -297,7 +296,6 @@ def files() -> list[Path]:
 
 @cache
 def named(name: str) -> Experiment:
-    """The packaged experiment of that name."""
     return read(paths.EXPERIMENTS / f"{name}.yaml")
 
 

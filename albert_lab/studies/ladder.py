@@ -73,25 +73,20 @@ class PlannedRung:
 
     @property
     def points(self) -> tuple[PlannedPoint, ...]:
-        """Its points."""
         return self.plan.points
 
     def updated(self) -> "PlannedRung":
-        """The rung with its runs as they are now."""
         return replace(self, plan=self.plan.updated())
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds of its points, as they were given."""
         return list(dict.fromkeys(item.point.config.seed for item in self.points))
 
     def of_seed(self, seed: int) -> tuple[PlannedPoint, ...]:
-        """Its points with a seed."""
         return tuple(item for item in self.points if item.point.config.seed == seed)
 
 
 def known() -> list[str]:
-    """The ladders that come with the package."""
     return sorted(file.stem for file in paths.conf_files("ladder/*.yaml"))
 
 

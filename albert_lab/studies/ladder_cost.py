@@ -14,7 +14,6 @@ from albert_lab.units import duration
 
 
 def flops_of(points: Sequence[PlannedPoint], known: Rates) -> float:
-    """The mean training FLOPs of some runs."""
     return fmean(price(item, known).flops for item in points)
 
 

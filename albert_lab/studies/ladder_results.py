@@ -58,13 +58,11 @@ class LadderResults:
 
     @property
     def rungs(self) -> list[str]:
-        """The names of the rungs, lowest first."""
         asked = {point.rung for point in self.file.points}
         return [name for name in self.file.ladder.rungs if name in asked]
 
     @property
     def missing(self) -> list[LadderPoint]:
-        """The points without a finished run."""
         return [point for point in self.file.points if point.run not in self.runs]
 
 
@@ -93,7 +91,6 @@ def gather(
 
 
 def holds(folder: Path) -> bool:
-    """Whether a folder is the report of a ladder."""
     return (folder / FILE).is_file()
 
 

@@ -47,7 +47,6 @@ def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> 
 
 
 def scales() -> list[str]:
-    """The scales, smallest first, by the steps of one run times its sequences."""
     names = [file.stem for file in paths.conf_files("scale/*.yaml")]
     return sorted(names, key=lambda name: (config := load([f"scale={name}"])).scale.budget.steps * config.batch_size)
 

@@ -59,7 +59,6 @@ class PlannedPoint:
 
     @property
     def lineage(self) -> list[runs.Run]:
-        """The runs that it starts from, oldest first, and its own run."""
         return [*(item.run for item in self.ancestors), self.run]
 
     @property
@@ -98,7 +97,6 @@ def look_up(
 
 
 def look_again(item: PlannedPoint) -> PlannedPoint:
-    """The same point as its run is now."""
     return look_up(
         item.point, item.run, item.tasks, item.seeds, [look_again(each) for each in item.ancestors], item.records
     )
@@ -128,31 +126,25 @@ class Plan:
 
     @property
     def config(self) -> RunConfig:
-        """The configuration of its first point."""
         return self.points[0].point.config
 
     @property
     def report_folder(self) -> Path:
-        """The folder of its report."""
         return paths.reports() / report_place(self.config) / self.experiment.name
 
     @property
     def rows(self) -> list[PlannedPoint]:
-        """The run of each row once."""
         return list({item.run.name: item for item in self.points}.values())
 
     @cached_property
     def family(self) -> dict[str, PlannedPoint]:
-        """Its runs, and those that they start from, as family() has them."""
         return family(self.points)
 
     def at_look(self, look: int) -> "Plan":
-        """The plan of the seeds of a look."""
         seeds = self.seed_plan.seeds_at(look)
         return replace(self, points=tuple(item for item in self.points if item.point.config.seed in seeds))
 
     def updated(self) -> "Plan":
-        """The same plan with its runs as they are now."""
         return replace(self, points=tuple(map(look_again, self.points)))
 
     def with_tasks_made(self, say: Say) -> "Plan":

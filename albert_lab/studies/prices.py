@@ -63,20 +63,16 @@ class Cost:
     disk_bytes: int = 0
 
     def __add__(self, other: "Cost") -> "Cost":
-        """The sum of two costs."""
         return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def times(self, factor: int) -> "Cost":
-        """The cost multiplied by a factor."""
         return Cost(*(factor * value for value in astuple(self)))
 
     @property
     def all_seconds(self) -> float:
-        """Seconds of training and fine-tuning, one after another."""
         return self.seconds + self.finetuning_seconds
 
     def as_row(self) -> dict[str, Any]:
-        """The cost as a line of a listing."""
         return {
             "runs": self.runs,
             "shared": self.shared,

@@ -34,7 +34,6 @@ class SeedPlan(BaseModel):
         return self
 
     def seeds_at(self, look: int) -> tuple[int, ...]:
-        """The seeds of a look, which is counted from 1."""
         return self.seeds[: self.looks[look - 1]]
 
     def notes(self, most: int | None) -> list[str]:

@@ -47,12 +47,10 @@ class SideBySide(_Part):
 
     @property
     def num_rounds(self) -> int:
-        """The number of rounds."""
         return len(self.rows[0].training)
 
     @property
     def conditions(self) -> str:
-        """The hardware and settings in words."""
         device = "" if self.device == "cpu" else f", {self.device}"
         threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
         return f"{self.finished}, {self.processor}, {self.cores} cores{device}, {self.precision}, {threads}"
@@ -69,7 +67,6 @@ def read(folder: Path) -> SideBySide | None:
 
 
 def write(folder: Path, found: SideBySide) -> None:
-    """Write a measurement into a report's folder."""
     write_atomically(folder / FILE, found.model_dump_json(indent=1) + "\n")
 
 

@@ -127,12 +127,10 @@ class Study:
 
     @property
     def finished(self) -> list[ReportedRun]:
-        """The runs of its rows, each once."""
         return list({run.name: run for row in self.rows for run in row.runs}.values())
 
     @property
     def seeds(self) -> int:
-        """The number of pre-training seeds asked for."""
         return len({point.seed for point in self.points})
 
     @property
@@ -143,12 +141,10 @@ class Study:
 
     @property
     def scale(self) -> str:
-        """The scale of its points."""
         return self.points[0].scale
 
     @property
     def corpus(self) -> str:
-        """The corpus of its points."""
         return self.points[0].corpus
 
 

@@ -50,7 +50,6 @@ class Row:
     rounds: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def having(self, column: str) -> list[ReportedRun]:
-        """The row's runs that have a number in a column."""
         return [run for run in self.runs if column in run.numbers]
 
     def spread(self, column: str) -> Spread | None:
@@ -69,7 +68,6 @@ def _spread(values: Sequence[float]) -> Spread | None:
 
 
 def intrinsic_columns(experiment: Experiment) -> list[Column]:
-    """The columns scored on held-out text."""
     named = labels() | {key: key for key in experiment.recorded_columns if key not in scores()}
     return [Column(key, named[key], key, unit=units().get(key, "%")) for key in experiment.columns if key in named]
 
@@ -103,7 +101,6 @@ def half_up(value: Decimal) -> Decimal:
 
 
 def axis_names(axes: Iterable[str]) -> list[str]:
-    """Headings of the axes."""
     return [AXIS_NAMES.get(axis, axis) for axis in axes]
 
 

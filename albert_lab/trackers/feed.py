@@ -51,7 +51,6 @@ class Feed:
         self._thread.start()
 
     def take(self, line: Mapping[str, Any]) -> None:
-        """Take the next line of the log: event, step and numbers."""
         if self._step and line["step"] != self._step[-1]["step"]:
             self._end_step()
         self._step.append(line)

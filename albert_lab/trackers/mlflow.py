@@ -21,17 +21,14 @@ class Mlflow:
         self.last_step = max((metric.step for history in histories for metric in history), default=-1)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """See Tracker."""
         metric, now = import_module("mlflow.entities").Metric, round(1000 * time.time())
         self._client.log_batch(self._id, metrics=[metric(name, value, now, step) for name, value in values.items()])
 
     def close(self) -> None:
-        """See Tracker."""
         self._client.set_terminated(self._id)
 
 
 def open_run(run: str, folder: Path, config: Mapping[str, Any]) -> Mlflow:
-    """See open_run of albert_lab.trackers.tracker."""
     client: Any = import_module("mlflow.tracking").MlflowClient()
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or PROJECT
     experiment = client.get_experiment_by_name(name)

@@ -15,13 +15,11 @@ class Tensorboard:
         self._writer = SummaryWriter(str(folder))
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """See Tracker."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
 
     def close(self) -> None:
-        """See Tracker."""
         self._writer.close()
 
 
@@ -35,5 +33,4 @@ def last_step(folder: Path) -> int:
 
 
 def open_run(run: str, folder: Path, config: Mapping[str, Any]) -> Tensorboard:
-    """See open_run of albert_lab.trackers.tracker."""
     return Tensorboard(folder / "tensorboard")

@@ -17,16 +17,13 @@ class Trackio:
         self.last_step = run._next_step - 1  # no public function has it, wherever the points are kept
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """See Tracker."""
         self._run.log(dict(values), step=step)
 
     def close(self) -> None:
-        """See Tracker."""
         self._run.finish()
 
 
 def open_run(run: str, folder: Path, config: Mapping[str, Any]) -> Trackio:
-    """See open_run of albert_lab.trackers.tracker."""
     trackio: Any = import_module("trackio")
     project = os.environ.get("TRACKIO_PROJECT") or PROJECT
     settings = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}

@@ -22,16 +22,13 @@ class Wandb:
         self.last_step = last_step
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """See Tracker."""
         self._run.log(dict(values), step=step, commit=True)
 
     def close(self) -> None:
-        """See Tracker."""
         self._run.finish()
 
 
 def open_run(run: str, folder: Path, config: Mapping[str, Any]) -> Wandb:
-    """See open_run of albert_lab.trackers.tracker."""
     wandb: Any = import_module("wandb")
     folder.mkdir(parents=True, exist_ok=True)
     # The service knows an online run. An offline one is a new file in each process, without the end of a killed one.

@@ -43,7 +43,6 @@ class Clock:
 
     @property
     def training_seconds(self) -> float:
-        """Training seconds so far, without waiting for an asynchronous device."""
         running = 0.0 if self._training_since is None else self._time() - self._training_since
         return self._training_seconds + running
 
@@ -53,7 +52,6 @@ class Clock:
         return self._earlier_seconds + self._time() - self._made
 
     def state_dict(self) -> dict[str, float]:
-        """Both clocks, for a checkpoint."""
         return {"training_seconds": self.training_seconds, "total_seconds": self.total_seconds}
 
     def load_state_dict(self, state: dict[str, float]) -> None:

@@ -31,7 +31,6 @@ class DataCounts:
     labels: list[int]
 
     def add(self, batch: Batch) -> None:
-        """Count a batch."""
         self.masked += len(batch.masked_labels)
         self.pairs += len(batch)
         for label, count in enumerate(
@@ -51,13 +50,11 @@ class Position:
     wait_seconds: float = 0.0
 
     def add(self, batch: Batch) -> None:
-        """Count a step."""
         self.steps += 1
         self.tokens += batch.num_tokens
         self.shown.add(batch)
 
     def state_dict(self) -> dict[str, Any]:
-        """The position, for a checkpoint; the seconds are those of the clock."""
         return {
             "step": self.steps,
             "tokens": self.tokens,
@@ -66,7 +63,6 @@ class Position:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a checkpoint."""
         self.steps, self.tokens = state["step"], state["tokens"]
         self.shown, self.wait_seconds = DataCounts(**state["shown"]), state["wait_seconds"]
         self.seconds = state["clock"]["training_seconds"]
@@ -120,12 +116,10 @@ class LastLosses:
         return means
 
     def state_dict(self) -> dict[str, Any]:
-        """The losses, for a checkpoint."""
         assert all(map(math.isfinite, self.values)), "a loss that is not finite ends the run before it is saved"
         return {"last_losses": self.values}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a checkpoint."""
         self.values = state["last_losses"]
 
 
@@ -144,7 +138,6 @@ class LearningCurve:
     reached: int = 0
 
     def is_due(self, share: float) -> bool:
-        """Whether a point is due at a used share of the budget."""
         return math.floor(min(share, 1.0) * self.num_points + 1e-9) > self.reached
 
     def take_point(self, evaluator: Evaluator, model: PretrainingModel) -> dict[str, float | None]:
@@ -158,11 +151,9 @@ class LearningCurve:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of points, for a checkpoint."""
         return {"curve_points": self.reached}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a checkpoint."""
         self.reached = state["curve_points"]
 
 
@@ -174,14 +165,11 @@ class SaveTimer:
     saved_at: int = 0
 
     def __post_init__(self) -> None:
-        """Start the timer."""
         self.restart()
 
     def restart(self) -> None:
-        """Start the time until the next checkpoint."""
         self._next = time.perf_counter() + self.seconds
 
     @property
     def is_due(self) -> bool:
-        """Whether the next checkpoint is due."""
         return time.perf_counter() >= self._next

@@ -88,7 +88,6 @@ class NoLog(MetricsLog):
         """Does nothing."""
 
     def flush(self) -> int:
-        """Returns 0 bytes."""
         return 0
 
     def finish(self, scores: Mapping[str, float], step: int) -> None:

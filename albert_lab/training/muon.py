@@ -47,7 +47,6 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
-        """Update every parameter that has a gradient; return the loss of the closure, if given."""
         loss = None
         if closure is not None:
             with torch.enable_grad():

@@ -57,12 +57,10 @@ class Processes:
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the leader, the only one that writes."""
         return self.rank.leads
 
     @property
     def size(self) -> int:
-        """Number of processes."""
         return self.rank.of
 
     @property

@@ -77,12 +77,10 @@ class Step:
 
     @property
     def share(self) -> int:
-        """Sequences of a batch that one process computes."""
         return self.config.batch_size // self.processes.size
 
     @property
     def micro_batch_size(self) -> int:
-        """Sequences per forward pass."""
         asked = self.config.machine.micro_batch_size
         return min((self.fitted if asked == "auto" else asked) or self.share, self.share)
 

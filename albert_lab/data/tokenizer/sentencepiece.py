@@ -43,7 +43,6 @@ class SentencePieceTokenizer(Tokenizer):
         return found
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Token ids of each sentence, without special tokens."""
         # Differs from the release: digit_commas=keep keeps a token such as "2,"; encode_pieces splits off its comma.
         if len(sentences) == 1:  # a call with a list starts a thread, which takes longer than a sentence
             found = [self._processor.Encode(sentences[0], out_type=int)]
@@ -90,5 +89,4 @@ class SentencePieceTokenizer(Tokenizer):
         return self._processor.Decode([int(token) for token in ids])
 
     def tokens(self) -> list[str]:
-        """Every token, by id."""
         return [self._processor.IdToPiece(token) for token in range(self.vocab_size)]

@@ -49,20 +49,16 @@ class JsonTokenizer(Tokenizer):
         return found[0]
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Token ids of each sentence, without special tokens."""
         return [found.ids for found in self._model.encode_batch(list(sentences), add_special_tokens=False)]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Token ids of a text and, for each token, its character range [start, end) in the text."""
         found = self._model.encode(text, add_special_tokens=False)
         return found.ids, found.offsets
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids; special tokens give no text."""
         return self._model.decode([int(token) for token in ids])
 
     def tokens(self) -> list[str]:
-        """Every token, by id."""
         return [str(self._model.id_to_token(token)) for token in range(self.vocab_size)]
 
     @cached_property

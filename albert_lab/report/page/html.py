@@ -136,7 +136,6 @@ def _hash(text: str) -> str:
 
 
 def _plain(inline: Token) -> str:
-    """The text of a heading without markup."""
     return "".join(child.content for child in inline.children or [])
 
 
