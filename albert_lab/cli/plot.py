@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import STUDIES, Jobs, examples, figure_folder, note
+from albert_lab.cli.options import STUDIES, examples, figure_folder, note
 from albert_lab.studies.figure import FIGURES
 
 if TYPE_CHECKING:  # it loads pydantic, which the help does not need
-    from albert_lab.runs.layer_numbers import Layer
+    from albert_lab.training.layer_numbers import Layer
 
 LAYERS = "layer-similarity"
-MOST_RUNS = 4
 
 app = typer.Typer()
 plot_app = typer.Typer(
     help="Draw a figure of finished results as PNG and SVG.\n\nThe files go to --out, or into the report that you"
-    " name, or else below lab/figures/, and their paths are printed. Nothing is trained, unless `layer-similarity` is"
-    " given --make.",
+    " name, or else below lab/figures/, and their paths are printed. Nothing is trained.",
     epilog=examples(
         "albert-lab plot learning-curves",
         "albert-lab plot learning-curves lab/reports/laptop-sotu/sop-vs-nsp --out figures",
@@ -40,7 +38,7 @@ Out = Annotated[
     epilog=examples(
         "albert-lab plot layer-similarity",
         "albert-lab plot layer-similarity RUN my-bert my-albert corpus=files corpus.path=texts",
-        "albert-lab plot layer-similarity scale=smoke --make",
+        "albert-lab plot layer-similarity lab/reports/overnight-sotu/layer-similarity --out figures",
     ),
 )
 def layer_similarity(
@@ -49,25 +47,19 @@ def layer_similarity(
         typer.Argument(
             metavar="RUN|FOLDER|KEY=VALUE",
             help="Runs, reports and model folders (Hugging Face layout) to draw, and settings, such as the corpus to"
-            " measure models on. By default: the newest report with layers, or else the newest finished runs.",
+            " measure models on. By default: the newest report with layers.",
         ),
     ] = None,
     out: Out = None,
-    make: Annotated[
-        bool, typer.Option("--make", help="Run the study `layer-similarity` first: ALBERT and BERT.")
-    ] = False,
-    jobs: Jobs = 1,
 ) -> None:
-    """Draw Figure 1 from existing results, or run the study `layer-similarity` first with --make."""
+    """Draw Figure 1 from existing results."""
+    from albert_lab.errors import ConfigError
+
     sources = [word for word in words or [] if "=" not in word]
     settings = [word for word in words or [] if "=" in word]
-    if make:
-        from albert_lab.cli.options import StudyOptions
-        from albert_lab.cli.studies import run_study
-        from albert_lab.studies import experiment
-
-        run_study(lambda overrides: (experiment.named(LAYERS), overrides), settings, StudyOptions(jobs=jobs))
-    for file in _compare(sources, [] if make else settings, out) if sources else _newest_layers(settings, out):
+    if settings and not sources:
+        raise ConfigError(f"{' '.join(settings)}: name the models that are measured on this text")
+    for file in _compare(sources, settings, out) if sources else _draw(LAYERS, None, out):
         print(file)
 
 
@@ -107,43 +99,18 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
     return compare_layers(measured, out or paths.figures())
 
 
-def _newest_layers(settings: Sequence[str], out: Path | None) -> list[Path]:
-    """Draw the newest report that has layers, or else the newest finished runs.
+def _draw(name: str, folder: Path | None, out: Path | None) -> list[Path]:
+    """Draw a figure of a report, of the newest one that has it unless the user names one."""
+    from albert_lab.errors import ConfigError
+    from albert_lab.figures import files as plots
 
-    Raises:
-        MissingDataError: there are none; the message has the command that makes them, and its cost.
-    """
-    from albert_lab.config.compose import load
-    from albert_lab.errors import MissingDataError
-    from albert_lab.figures import files
-    from albert_lab.runs import layers
-    from albert_lab.studies.plan import report_place
-
-    place = report_place(load(settings)) if settings else "*"
-    if folder := files.newest_with_layers(place):
-        note(f"layers of the report {folder}")
-        return files.draw(folder, LAYERS, out or paths.figures())
-    if found := layers.measurable(paths.runs(), most=MOST_RUNS):
-        note(f"no report has layers; drawing the newest finished runs: {', '.join(run.name for run in found)}")
-        measured = [(run.name, layers.of_run(run, note)) for run in found]
-        return files.compare_layers(measured, out or paths.figures())
-    command = " ".join(["albert-lab", LAYERS, *settings])
-    raise MissingDataError(
-        f"no report and no finished run has layers to draw. `{command}` makes ALBERT and BERT and their report:"
-        f" {_price(settings)}. --make makes them now"
-    )
-
-
-def _price(settings: Sequence[str]) -> str:
-    from albert_lab.runs.speeds import choose_rates
-    from albert_lab.studies.experiment import named
-    from albert_lab.studies.plan import plan_study
-    from albert_lab.studies.prices import cost_of
-    from albert_lab.units import duration
-
-    plan = plan_study(named(LAYERS), settings)
-    cost = cost_of(plan.points, choose_rates(None, plan.config))
-    return f"{cost.runs} runs, about {duration(cost.all_seconds)} (see --dry-run)"
+    chosen = folder or plots.newest(name)
+    note(f"{name} of the report {chosen}")
+    # If the user named no report, the newest may be a published one, which must not change.
+    found = plots.draw(chosen, name, out or (None if folder else paths.figures()))
+    if not found:
+        raise ConfigError(f"{chosen} has no data for the figure {name}")
+    return found
 
 
 def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:
@@ -154,16 +121,7 @@ def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:
         ] = None,
         out: Out = None,
     ) -> None:
-        from albert_lab.errors import ConfigError
-        from albert_lab.figures import files as plots
-
-        chosen = folder or plots.newest(name)
-        note(f"{name} of the report {chosen}")
-        # If the user named no report, the newest may be a published one, which must not change.
-        files = plots.draw(chosen, name, out or (None if folder else paths.figures()))
-        if not files:
-            raise ConfigError(f"{chosen} has no data for the figure {name}")
-        for file in files:
+        for file in _draw(name, folder, out):
             print(file)
 
     return command

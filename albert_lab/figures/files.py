@@ -15,14 +15,15 @@ from albert_lab.figures import drawing
 from albert_lab.figures.charts import draw_layers
 from albert_lab.figures.data import FigureData, figure_data
 from albert_lab.figures.drawing import READ_OFF
-from albert_lab.runs.layer_numbers import TOKEN, Layer
-from albert_lab.runs.results import LAYERS
 from albert_lab.score import wilson
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies import study as studies
 from albert_lab.studies.figure import FIGURES
 from albert_lab.studies.frames import write_layers
 from albert_lab.studies.table import intrinsic_columns
+from albert_lab.training.layer_numbers import TOKEN, Layer
+
+LAYERS_TABLE = "layers.csv"
 
 
 def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
@@ -103,18 +104,6 @@ def _is_figure_of(name: str, file: Path) -> bool:
     return FIGURES[name].is_of_any or name in experiments.read(file).figures
 
 
-def newest_with_layers(place: str = "*") -> Path | None:
-    """The newest report folder with measured layers; a published one if there is no other.
-
-    Args:
-        place: `<scale>-<corpus>`; any unless given.
-    """
-    for root in (paths.reports(), paths.published()):
-        if files := sorted(root.glob(f"{place}/*/{LAYERS}")):
-            return max(files, key=lambda file: file.stat().st_mtime).parent
-    return None
-
-
 def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], folder: Path) -> list[Path]:
     """Layers of any encoders in one figure, with their table: layers.csv, PNG and SVG.
 
@@ -133,6 +122,9 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], folder: Path)
         mean = next(each for each in layers if each.token == TOKEN)
         lines[f"{name}: n = {mean.n:,} tokens of {mean.corpus}"] = [layers]
     folder.mkdir(parents=True, exist_ok=True)
-    write_layers(folder / LAYERS, [({"run": name}, layers) for (name, _), layers in different.items()])
+    write_layers(folder / LAYERS_TABLE, [({"run": name}, layers) for (name, _), layers in different.items()])
     paper = experiments.named("layer-similarity").paper_figure
-    return [folder / LAYERS, *drawing.write(lambda: draw_layers(lines, paper, unit=None), folder, "layer-similarity")]
+    return [
+        folder / LAYERS_TABLE,
+        *drawing.write(lambda: draw_layers(lines, paper, unit=None), folder, "layer-similarity"),
+    ]

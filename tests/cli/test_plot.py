@@ -18,24 +18,18 @@ def test_plot_has_a_command_with_two_examples_for_each_figure():
         assert len(re.findall(rf"albert-lab plot {name}", examples)) >= 2
 
 
-def test_layers_are_drawn_from_existing_results_and_a_study_is_run_only_on_request(
-    corpus, own_home, runs_here, empty_figures
-):
-    overrides = toy_overrides(corpus, "budget.value=2")
+def test_layers_are_drawn_from_the_newest_report_or_from_what_is_named(corpus, own_home, runs_here, empty_figures):
     drawn = own_home / "figures"
     files = [str(drawn / f"layer-similarity.{kind}") for kind in ("png", "svg")]
-    assert here("pretrain", *overrides).returncode == 0
-    of_runs = here("plot", "layer-similarity")
-    assert of_runs.stdout.split() == [str(drawn / "layers.csv"), *files], of_runs.stderr
-    done = here("plot", "layer-similarity", "--make", *overrides)
+    done = here("layer-similarity", *toy_overrides(corpus, "budget.value=2"), "--tasks", "none")
     assert done.returncode == 0, done.stderr
     folder = own_home / "reports" / "smoke-files" / "layer-similarity"
     header, *lines = (folder / "layers.csv").read_text().splitlines()
     assert header.startswith("model,paper_model,seed,run,corpus,layer,token,l2_distance,")
     assert len(lines) == 2 * 2 * 4  # runs, token choices, layers
     assert "![layer-similarity](layer-similarity.svg)" in (folder / "report.md").read_text()
-    of_report = here("plot", "layer-similarity", "scale=smoke", "corpus=files", f"corpus.path={corpus}")
-    assert f"layers of the report {folder}" in of_report.stderr
+    of_report = here("plot", "layer-similarity")
+    assert f"layer-similarity of the report {folder}" in of_report.stderr
     assert of_report.stdout.split() == files
     runs = sorted(path.name for path in (own_home / "runs").iterdir())
     both = here("plot", "layer-similarity", runs[0], str(own_home / "runs" / runs[1]), str(folder), "--out", str(drawn))
@@ -63,7 +57,8 @@ def test_a_report_without_layers_has_no_figure_of_layers(tmp_path):
         (["plot", "layer-similarity", "nobody"], 2, "nobody is neither a folder nor a run"),
         (["plot", "layer-similarity", str(Path(__file__).parent)], 2, "config.json"),
         (["plot", "layer-similarity", str(Path(__file__).parent), "corpus=files"], 2, "corpus.path must be given"),
-        (["plot", "layer-similarity", "scale=smoke"], 4, "`albert-lab layer-similarity scale=smoke` makes"),
+        (["plot", "layer-similarity"], 4, "`albert-lab layer-similarity` or"),
+        (["plot", "layer-similarity", "scale=smoke"], 2, "scale=smoke: name the models"),
     ],
 )
 def test_a_figure_that_cannot_be_drawn_is_an_error_and_nothing_is_written(arguments, code, said, own_home):
