@@ -1,16 +1,14 @@
 """Readers of our file formats: any damage is reported by one error with file, place and remedy.
 
-The formats are JSON, JSON Lines, YAML, CSV and arrays of numbers. A file may be truncated, overwritten or malicious:
-none of these leads to a traceback, and no content of a file is executed.
+The formats are JSON, JSON Lines, YAML and arrays of numbers; CSV is only written. A file may be truncated, overwritten
+or malicious: none of these leads to a traceback, and no content of a file is executed.
 """
 
-import csv
 import io
 import json
 import re
 import zipfile
 import zlib
-from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -163,64 +161,8 @@ def _guard(cell: Any) -> Any:
     )
 
 
-def _unguard(cell: Any) -> Any:
-    return cell[1:] if isinstance(cell, str) and cell.startswith(_GUARD) else cell
-
-
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.IGNORECASE) is not None
-
-
-def read_csv(
-    file: Path,
-    *,
-    text: Collection[str] | None = (),
-    numbers: Collection[str] = (),
-    remedy: str = "",
-) -> "pd.DataFrame":
-    """A table from a CSV file; only an empty cell is a missing value ("none" is text).
-
-    Args:
-        file: the CSV file; an empty file is a table without columns.
-        text: required columns whose cells are text; None: all cells are text.
-        numbers: required columns whose cells are finite numbers or empty.
-        remedy: advice for the user if the file is damaged.
-
-    Raises:
-        DamagedFileError: the file cannot be read, is not a table, lacks a column, or has invalid numbers.
-    """
-    import pandas as pd
-
-    dtype: Any = str if text is None else dict.fromkeys(text, str)
-    content = read_text(file, remedy)
-    if "\0" in content:
-        raise DamagedFileError(file, "not a CSV file: it has NUL characters", remedy)
-    if not content.strip():
-        return pd.DataFrame()
-    try:
-        found = pd.read_csv(io.StringIO(content), keep_default_na=False, na_values=[""], dtype=dtype)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError, csv.Error) as error:
-        raise DamagedFileError(file, f"not a CSV file: {_first_lines(error)}", remedy) from error
-    found = found.rename(columns=_unguard)
-    if missing := [column for column in (*(text or ()), *numbers) if column not in found]:
-        raise DamagedFileError(file, f"has no column {missing[0]}", remedy)
-    for column in found.columns:
-        if found[column].dtype == object or pd.api.types.is_string_dtype(found[column]):
-            found[column] = found[column].map(_unguard)
-    for column in numbers:
-        _check_numbers(file, pd.Series(found[column]), remedy)
-    return found
-
-
-def _check_numbers(file: Path, column: "pd.Series", remedy: str) -> None:
-    import numpy as np
-    import pandas as pd
-
-    values: Any = pd.to_numeric(column, errors="coerce")
-    is_number = np.isfinite(np.asarray(values, dtype=float)) | np.asarray(column.isna())
-    if not is_number.all():
-        row = int(np.argmin(is_number))
-        raise DamagedFileError(file, f"line {row + 2}: {column.name}={column.iloc[row]} is not a number", remedy)
 
 
 def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:

@@ -5,12 +5,12 @@ from functools import cache
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.runs.layer_numbers import Layer
 from albert_lab.runs.reported import CurvePoint, FilledColumn, ReportedRun, filled_column
 from albert_lab.runs.results import Data, Provenance, RunRecord, Training
 from albert_lab.score import Alarm, Score
 from albert_lab.tasks.records import Attempt, Evaluation, ExampleSet, FinetuningRecord
 from albert_lab.tasks.task import load_task
+from albert_lab.training.layer_numbers import Layer
 
 
 @cache

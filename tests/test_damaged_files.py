@@ -60,7 +60,12 @@ def run_folder(isolated_home, tmp_path_factory) -> Path:
 
 
 STEPS = [{"event": "training", "step": step, "share": step / 9, "loss": 5.0} for step in range(9)]
-LAYERS = [f"{token},{layer},1.5,0.5,60.0,9" for token in ("cls", "mean") for layer in range(3)]
+LAYERS = [
+    {"corpus": "files", "layer": layer, "token": token, "n": 9}
+    | dict.fromkeys(("l2_distance", "l2_distance_sd", "cosine_similarity", "degrees", "degrees_sd"), 0.5)
+    for token in ("cls", "mean")
+    for layer in range(3)
+]
 # Of a run: the content of each file, and what reads it; None stands for the file that the folder has.
 OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     results.RECORD: (
@@ -68,10 +73,7 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
         lambda folder: (results.check(folder), results.read(folder)),
     ),
     results.METRICS: (lines(*STEPS), reported.curve),
-    results.LAYERS: (
-        "\n".join(["token,layer,l2_distance,cosine_similarity,degrees,n", *LAYERS, ""]).encode(),
-        lambda folder: layers.of_run(folder, print),
-    ),
+    results.LAYERS: (LAYERS, lambda folder: layers.of_run(folder, print)),
     runs.RUN_FILE: (None, runs.read),
     runs.FAILURE: ({"error": "the loss is nan", "fixable": False}, states.failure),
     runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),

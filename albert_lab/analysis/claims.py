@@ -24,13 +24,13 @@ from albert_lab.analysis.papers_numbers import papers_effect
 from albert_lab.analysis.speedups import are_of_different_hardware
 from albert_lab.analysis.statistics import holm
 from albert_lab.analysis.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
-from albert_lab.runs.layer_numbers import LAYER_NUMBERS
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
 from albert_lab.studies.checks import AtChance, Claim
 from albert_lab.studies.claim import Comparison, name
 from albert_lab.studies.experiment import AVERAGE, Experiment
 from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.table import Row
+from albert_lab.training.layer_numbers import LAYER_NUMBERS
 
 LEAST_CHANCE = 0.1  # of a decision at the last look: below it, a study does not go on for a claim
 # The accuracy that shows whether a row has learnt what a metric without a floor of its own measures.

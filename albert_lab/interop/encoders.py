@@ -1,7 +1,6 @@
 """Layer measurements of any encoder that transformers can load from a folder, on the held-out text of a corpus."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from albert_lab.data import corpus as texts
 from albert_lab.data.tokenizer.train import sample
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say, with_progress
-from albert_lab.runs.layer_numbers import Layer
+from albert_lab.training.layer_numbers import Layer
 
 if TYPE_CHECKING:  # it loads torch, which the command line must not load at its start
     from albert_lab.training.layer_similarity import HiddenStates
@@ -37,10 +36,12 @@ def layers(folder: Path, config: RunConfig, say: Say) -> tuple[str, tuple[Layer,
     windows = _windows(tokenizer, config, min(config.max_sequence_length, _longest(sizes)))
     batches = _hidden_states(encoder, tokenizer, windows, config.evaluation.batch_size)
     number = -(-len(windows) // config.evaluation.batch_size)
-    changes = measure(with_progress(batches, number, f"layers of {folder}: {{}} of {{}} batches", say))
+    found = measure(
+        with_progress(batches, number, f"layers of {folder}: {{}} of {{}} batches", say), config.corpus.name
+    )
     place = "/".join(folder.resolve().parts[-2:])
     name = f"{place} ({sizes.model_type}, {sizes.num_hidden_layers} layers, H = {sizes.hidden_size})"
-    return name, tuple(Layer.model_validate({"corpus": config.corpus.name} | asdict(change)) for change in changes)
+    return name, found
 
 
 def _load(folder: Path) -> tuple[Any, Any]:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from albert_lab.report.markdown import MISSING, as_table
-from albert_lab.runs.layer_numbers import LAYER_NUMBERS
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import Row, axis_labels, axis_names
+from albert_lab.training.layer_numbers import LAYER_NUMBERS
 
 _HEADINGS = {
     "l2_roughness": "roughness of L2",

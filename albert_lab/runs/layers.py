@@ -1,32 +1,19 @@
 """The change by each layer of a finished run: measured once on its final checkpoint and stored in its folder."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
 
 from albert_lab import files
 from albert_lab.errors import ConfigError
 from albert_lab.messages import with_progress
-from albert_lab.runs import ancestry, results, states
+from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
-from albert_lab.runs.layer_numbers import Layer
 from albert_lab.storage import write_atomically
+from albert_lab.training.layer_numbers import Layer
 
 REMEDY = "remove it, and layers are measured again"
-
-if TYPE_CHECKING:  # it loads torch, which the status of runs does not need
-    from albert_lab.training.layer_similarity import LayerChange
-
-
-def measurable(folder: Path, *, most: int) -> list[Path]:
-    """Folders of the runs, newest first, whose layers were or can be measured: finished or imported, with weights."""
-    found = [
-        run
-        for run in folder.glob("*/")
-        if states.state(run) in states.PRETRAINED and ((run / results.LAYERS).exists() or ancestry.has_weights(run))
-    ]
-    return sorted(found, key=lambda run: (run / runs.RUN_FILE).stat().st_mtime, reverse=True)[:most]
 
 
 def of_run(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
@@ -38,16 +25,12 @@ def of_run(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     """
     file = folder / results.LAYERS
     if not file.exists():
-        import pandas as pd
-
         say(f"measuring the layers of {folder.name}")
-        write_atomically(file, files.csv_text(pd.DataFrame(asdict(change) for change in _measure(folder, say))))
-    rows = files.read_csv(file, text=("token",), remedy=REMEDY)
-    corpus = runs.read(folder).config.corpus.name
-    return files.check(file, [{"corpus": corpus} | line for line in rows.to_dict("records")], tuple[Layer, ...], REMEDY)
+        write_atomically(file, TypeAdapter(tuple[Layer, ...]).dump_json(_measure(folder, say)) + b"\n")
+    return files.read_json(file, tuple[Layer, ...], REMEDY)
 
 
-def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
+def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     """The change by each layer over the run's held-out set for masked language modelling, without its masks."""
     run = runs.read(folder)
     if states.state(folder) not in states.PRETRAINED:
@@ -74,4 +57,6 @@ def _measure(folder: Path, say: Callable[[str], None]) -> "list[LayerChange]":
     held_out = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
     batches = hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device)
     number = -(-len(held_out) // config.evaluation.batch_size)
-    return measure(with_progress(batches, number, f"layers of {folder.name}: {{}} of {{}} batches", say))
+    return measure(
+        with_progress(batches, number, f"layers of {folder.name}: {{}} of {{}} batches", say), config.corpus.name
+    )

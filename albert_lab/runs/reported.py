@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from albert_lab import files
 from albert_lab.errors import DamagedFileError
 from albert_lab.runs import results
-from albert_lab.runs.layer_numbers import Layer, layer_numbers
 from albert_lab.runs.results import RunRecord
 from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, summarize
 from albert_lab.tasks.task import TaskConfig
+from albert_lab.training.layer_numbers import Layer, layer_numbers
 
 FOLDER = "runs"  # of a report
 REMEDY = "put it back, or run the command of the report, which writes it again"

@@ -17,7 +17,7 @@ from albert_lab.score import BAGS, CHANCE, Alarm, Score
 from albert_lab.storage import write_atomically
 
 METRICS = "metrics.jsonl"
-LAYERS = "layers.csv"
+LAYERS = "layers.json"
 _COMMIT_DIGITS = 12  # they identify it
 
 REMEDY = "put it back, or remove the folder of the run, and the run is made again"

@@ -20,12 +20,12 @@ from albert_lab.measures.catalog import labels
 from albert_lab.naming import Name
 from albert_lab.registry import until_included
 from albert_lab.runs import results
-from albert_lab.runs.layer_numbers import LAYER_CURVES, LAYER_NUMBERS
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.checks import Claim
 from albert_lab.studies.figure import FIGURES
 from albert_lab.tasks.task import task_names
+from albert_lab.training.layer_numbers import LAYER_CURVES, LAYER_NUMBERS
 
 # The columns on held-out text of an experiment that names none.
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")

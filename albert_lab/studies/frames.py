@@ -10,13 +10,13 @@ import pandas as pd
 from albert_lab.files import csv_text
 from albert_lab.measures.catalog import labels
 from albert_lab.paths import expanded
-from albert_lab.runs.layer_numbers import Layer
 from albert_lab.runs.reported import CurvePoint, FilledColumn, ReportedRun
 from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
 from albert_lab.studies import study as studies
 from albert_lab.studies.study import Study
 from albert_lab.tasks.records import FinetuningRecord
+from albert_lab.training.layer_numbers import Layer
 
 Cells = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""Single numbers of the layers of a run: the roughness of their curve, and its last value."""
+"""What each layer of an encoder changes, as a record, and single numbers of it: roughness, and the last value."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,11 @@ TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varie
 
 
 class Layer(BaseModel):
-    """The change of n tokens of a corpus by one layer, for one choice of tokens (training/layer_similarity.py)."""
+    """The change of n tokens of a corpus by one layer (the first is 1): means and standard deviations over the tokens.
+
+    token is `cls` (the first token of each sequence) or `mean` (all real tokens, including the first). degrees is the
+    mean of the angles, which is not the angle of the mean cosine.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

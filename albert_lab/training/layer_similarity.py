@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -11,31 +10,14 @@ import torch
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel
+from albert_lab.training.layer_numbers import Layer
 from albert_lab.training.transfer import inputs_of, tensor_on
 
 # The input of layer 1 and each layer's output, every one [batch, sequence, hidden].
 HiddenStates = Sequence[torch.Tensor | np.ndarray]
 
 
-@dataclass(frozen=True)
-class LayerChange:
-    """Change of n tokens by one layer (the first is 1): means and standard deviations over the tokens.
-
-    token is `cls` (the first token of each sequence) or `mean` (all real tokens, including the first). degrees is the
-    mean of the angles, which is not the angle of the mean cosine.
-    """
-
-    layer: int
-    token: str
-    l2_distance: float
-    l2_distance_sd: float
-    cosine_similarity: float
-    degrees: float
-    degrees_sd: float
-    n: int
-
-
-def measure(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]]) -> list[LayerChange]:
+def measure(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]], corpus: str) -> tuple[Layer, ...]:
     """The change by each layer of any encoder, for [CLS] and for the mean over tokens.
 
     Source: section 3.1 and Figure 1, which do not say which tokens the curves are for.
@@ -43,6 +25,7 @@ def measure(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]]) -
     Args:
         batches: hidden states of each batch (the input of layer 1 and each layer's output, [batch, sequence, hidden])
             and its attention mask ([batch, sequence], true at real tokens; the first token must be real).
+        corpus: the name of their text.
 
     Raises:
         ConfigError: no batch, fewer than two hidden states, states of different shapes, or a state that is zero or not
@@ -64,7 +47,7 @@ def measure(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]]) -
     for (_, layer), found in sums.items():
         if not np.isfinite(found.means).all():
             raise ConfigError(f"layer {layer}: a hidden state is zero or not finite, so that its angle is undefined")
-    return [found.change(token, layer) for (token, layer), found in sorted(sums.items())]
+    return tuple(found.change(corpus, token, layer) for (token, layer), found in sorted(sums.items()))
 
 
 def _changes(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
@@ -93,10 +76,20 @@ class _Sums:
         self.means += shift * (n / (self.n + n))
         self.n += n
 
-    def change(self, token: str, layer: int) -> LayerChange:
+    def change(self, corpus: str, token: str, layer: int) -> Layer:
         distance, cosine, degrees = self.means.tolist()
         sds = np.sqrt(self.squares / max(self.n - 1, 1)).tolist()
-        return LayerChange(layer, token, distance, sds[0], cosine, degrees, sds[2], self.n)
+        return Layer(
+            corpus=corpus,
+            layer=layer,
+            token=token,
+            l2_distance=distance,
+            l2_distance_sd=sds[0],
+            cosine_similarity=cosine,
+            degrees=degrees,
+            degrees_sd=sds[2],
+            n=self.n,
+        )
 
 
 def hidden_states_of(

@@ -60,7 +60,7 @@ def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
         ids = torch.tensor([window])
         with torch.inference_mode():
             alone.append((encoder(input_ids=ids, output_hidden_states=True).hidden_states, torch.ones_like(ids)))
-    expected = measure(alone)
+    expected = measure(alone, "files")
     assert [each.degrees for each in found] == pytest.approx([change.degrees for change in expected], abs=1e-3)
     assert [each.l2_distance for each in found] == pytest.approx([change.l2_distance for change in expected], abs=1e-5)
 

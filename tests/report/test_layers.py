@@ -11,11 +11,11 @@ from toy_reports import toy_report
 from albert_lab.analysis.claims import Decision
 from albert_lab.report import report
 from albert_lab.report.verdicts import lines
-from albert_lab.runs.layer_numbers import Layer, layer_numbers
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import Alarm
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
+from albert_lab.training.layer_numbers import Layer, layer_numbers
 
 
 def toy_layers(*distances: float, factor: float = 1.0) -> list[Layer]:

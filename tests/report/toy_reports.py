@@ -11,7 +11,6 @@ from records import toy_column, toy_curve_point, toy_finetuning, toy_layer, toy_
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.runs.layer_numbers import Layer
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import wilson
 from albert_lab.studies import side_by_side
@@ -22,6 +21,7 @@ from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.tasks.records import FinetuningRecord
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
+from albert_lab.training.layer_numbers import Layer
 
 CURVE_POINTS = 4
 SCALED_BY = 16  # the factor by which values are smaller than the paper's

@@ -32,7 +32,7 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
     model = PretrainingModel.from_config(config)
     checkpoint.set_weights(model, checkpoint.read_last_weights(finished / "checkpoint"), "a test")
     batch = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
-    expected = measure(hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")))
+    expected = measure(hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")), "files")
     assert [each.degrees for each in found] == pytest.approx([change.degrees for change in expected], abs=1e-4)
     assert [each.n for each in found] == [change.n for change in expected]
     assert max(each.n for each in found) == batch.num_tokens
