@@ -1,4 +1,12 @@
-"""Times and sizes as text."""
+"""Times and sizes as text: the one form in which messages, tables of the terminal and progress show them."""
+
+
+class Seconds(float):
+    """A time in a table, shown by duration()."""
+
+
+class Bytes(int):
+    """A size in a table, shown by size()."""
 
 
 def duration(seconds: float) -> str:
@@ -10,6 +18,8 @@ def duration(seconds: float) -> str:
 
 
 def size(num_bytes: float) -> str:
-    """Bytes as text, in MiB or GiB."""
-    unit, length = ("GiB", 2**30) if num_bytes >= 2**30 else ("MiB", 2**20)
-    return f"{num_bytes / length:,.1f} {unit}"
+    """Bytes as text in the largest unit that fits, from KiB."""
+    for unit, length in (("GiB", 2**30), ("MiB", 2**20)):
+        if num_bytes >= length:
+            return f"{num_bytes / length:,.1f} {unit}"
+    return f"{num_bytes / 2**10:,.1f} KiB"

@@ -49,8 +49,8 @@ def steps(overrides: list[str]) -> None:
             if found.failure or measured[0].failure:
                 lines.append([size, value, found.failure or "its first value was not measured"])
                 continue
-            seconds = [_tokens(config) / turn.training for turn in found.turns]
-            first = [_tokens(configs[0]) / turn.training for turn in measured[0].turns]
+            seconds = [_tokens(config) / each.training for each in found.measurements]
+            first = [_tokens(configs[0]) / each.training for each in measured[0].measurements]
             times = median(own / other for own, other in zip(seconds, first, strict=True))
             more = flops / work[0]
             lines.append(

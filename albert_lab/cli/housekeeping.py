@@ -65,22 +65,23 @@ def clean(
     """List what can be deleted to free disk space, ask, then delete it."""
     from albert_lab.errors import ConfigError
     from albert_lab.runs import cleaning
+    from albert_lab.units import size
 
     found = cleaning.garbage(cache=cache, checkpoints=checkpoints)
     if as_json:
-        print(json.dumps({str(path): size for path, size in found.items()}, indent=2))
+        print(json.dumps({str(path): num_bytes for path, num_bytes in found.items()}, indent=2))
     else:
-        for path, size in found.items():
-            print(f"{size / 2**20:>10.1f} MiB  {path}")
+        for path, num_bytes in found.items():
+            print(f"{size(num_bytes):>12}  {path}")
     for path in cleaning.kept(cache=cache, checkpoints=checkpoints):
         note(f"kept, since a process uses it: {path}")
-    total = sum(found.values()) / 2**20
+    total = size(sum(found.values()))
     if not found:
         note("nothing to free")
         return
     if not yes:
         if not sys.stdin.isatty():
-            raise ConfigError(f"{total:.1f} MiB could be freed: without a terminal, confirm with --yes")
-        typer.confirm(f"Free {total:.1f} MiB?", abort=True, err=True)
+            raise ConfigError(f"{total} could be freed: without a terminal, confirm with --yes")
+        typer.confirm(f"Free {total}?", abort=True, err=True)
     cleaning.free(found)
-    note(f"freed {total:.1f} MiB")
+    note(f"freed {total}")

@@ -45,7 +45,6 @@ def speed(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.01, max=3600, help="Seconds of training and of inference per round.")
     ] = 0.5,
-    memory: Annotated[str, typer.Option("--memory", help="Memory for the largest batch: 12GB, 11GiB.")] = "12GB",
     report: Annotated[
         Path | None,
         typer.Option(
@@ -74,13 +73,7 @@ def speed(
             raise typer.BadParameter("--report takes neither settings nor --json")
         _measure_report(report, rounds, seconds)
         return
-    found = benchmark.run(
-        configurations(overrides or []),
-        memory=memory,
-        number=rounds,
-        seconds=seconds,
-        say=note,
-    )
+    found = benchmark.run(configurations(overrides or []), number=rounds, seconds=seconds, say=note)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
     if found.num_failed:
         raise typer.Exit(SOME_FAILED if found.num_failed < len(found.lines) else 1)

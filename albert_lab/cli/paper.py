@@ -20,7 +20,7 @@ app = typer.Typer()
 def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
     """Run or resume all tables and figures, and summarise them with all claims on one page.
 
-    With --dry-run: the cost of each experiment at this scale, and of all of them at every scale.
+    With --dry-run: the cost of each experiment, and of all of them.
     """
     from albert_lab.cli.train import train_study
     from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
@@ -30,11 +30,11 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
 
     how, rest = options.take_launcher(overrides)
     tasks = task_names(options.tasks)
+    plans = whole.plan_paper(rest, tasks)
     if options.dry_run:
-        costs = whole.costs(rest, tasks, note, options.on, options.looks)
+        costs = whole.costs(plans, options.on, options.looks)
         print(json.dumps(costs.as_dict(), indent=2) if options.as_json else costs.as_text())
         return
-    plans = whole.plan_paper(rest, tasks)
     if options.list_folders:
         seen = [plan.at_look(plan.seed_plan.last(options.looks)) for plan in plans]
         studies.print_folders(seen, as_json=options.as_json)

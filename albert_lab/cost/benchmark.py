@@ -5,13 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost import counts, rounds
 from albert_lab.cost.listing import Listing
 from albert_lab.cost.rounds import Measured
-from albert_lab.errors import ConfigError
+from albert_lab.units import Bytes
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,8 @@ class Quartiles:
 class BenchmarkRow:
     """One configuration. Quantities that were not measured are None, with the reason in failure.
 
-    largest_batch is the largest number of sequences per forward and backward pass that fits in memory_bytes by the
-    estimate. Speed-ups (relative to the first line) and utilisation (training FLOPs over those of matrix products) are
-    ratios within a round.
+    Speed-ups (relative to the first line) and utilisation (training FLOPs over those of matrix products) are ratios
+    within a round.
     """
 
     configuration: str
@@ -46,8 +44,6 @@ class BenchmarkRow:
     inference_flops_per_token: float
     estimated_memory_bytes: int
     measured_memory_bytes: int | None
-    memory_bytes: int
-    largest_batch: int
     device: str | None
     precision: str | None
     threads: int | None
@@ -65,7 +61,6 @@ class Benchmark:
     """The rows of a benchmark, and its settings."""
 
     lines: tuple[BenchmarkRow, ...]
-    memory: str
     rounds: int
 
     @property
@@ -74,7 +69,7 @@ class Benchmark:
 
     def as_text(self) -> str:
         """Two tables, of sizes and of speed, with notes."""
-        sizes = Listing([_sizes(line, self.memory) for line in self.lines], [])
+        sizes = Listing(list(map(_sizes, self.lines)), [])
         speeds = Listing([_speeds(line, self.lines[0].configuration) for line in self.lines], self._notes())
         return sizes.as_text() + "\n\n" + speeds.as_text()
 
@@ -98,49 +93,27 @@ class Benchmark:
             "Utilisation: FLOPs of training over those of torch.matmul, in the same precision, threads and round.",
             "Memory of training: estimated is what tensors take by formula; measured is the peak of the process"
             " beyond Python and torch.",
-            f"Largest batch: sequences a forward and backward pass for which the estimate stays within {self.memory}.",
         ]
 
 
-def run(
-    configs: Mapping[str, RunConfig],
-    *,
-    memory: str,
-    number: int,
-    seconds: float,
-    say: Callable[[str], None],
-) -> Benchmark:
+def run(configs: Mapping[str, RunConfig], *, number: int, seconds: float, say: Callable[[str], None]) -> Benchmark:
     """The cost and speed of each configuration; the measurements are interleaved.
 
     Args:
         configs: the configurations by label; the first is the reference of the others.
-        memory: a size such as 12GB or 11GiB, for the largest batch.
         number: of rounds.
         seconds: the approximate duration of measuring training and inference in each round.
         say: receives progress lines.
-
-    Raises:
-        ConfigError: an invalid configuration or size.
     """
-    size = _bytes(memory)
     measured = rounds.measure(list(configs.values()), rounds=number, seconds=seconds, say=say)
     lines = [
-        _line(label, config, found, measured[0], size)
+        _line(label, config, found, measured[0])
         for (label, config), found in zip(configs.items(), measured, strict=True)
     ]
-    return Benchmark(tuple(lines), memory, number)
+    return Benchmark(tuple(lines), number)
 
 
-def _bytes(memory: str) -> int:
-    try:
-        return int(TypeAdapter(ByteSize).validate_python(memory))
-    except ValidationError as error:
-        raise ConfigError(
-            f"--memory={memory} is not a size: give a number with a unit, such as 12GB or 11GiB"
-        ) from error
-
-
-def _line(label: str, config: RunConfig, found: Measured, first: Measured, memory_bytes: int) -> BenchmarkRow:
+def _line(label: str, config: RunConfig, found: Measured, first: Measured) -> BenchmarkRow:
     if found.device:  # estimate for the device that was measured
         measured = {
             "device": found.device,
@@ -148,8 +121,8 @@ def _line(label: str, config: RunConfig, found: Measured, first: Measured, memor
             "micro_batch_size": found.micro_batch_size,
         }
         config = config.model_copy(update={"machine": config.machine.model_copy(update=measured)})
-    flops, turns = counts.count_flops(config), found.turns
-    pairs = list(zip(turns, first.turns, strict=True)) if turns and first.turns else []
+    flops, measurements = counts.count_flops(config), found.measurements
+    pairs = list(zip(measurements, first.measurements, strict=True)) if measurements and first.measurements else []
     return BenchmarkRow(
         configuration=label,
         parameters=counts.count_parameters(config).total,
@@ -157,31 +130,28 @@ def _line(label: str, config: RunConfig, found: Measured, first: Measured, memor
         inference_flops_per_token=flops.inference,
         estimated_memory_bytes=counts.estimate_training_memory(config).total,
         measured_memory_bytes=found.peak_memory_bytes,
-        memory_bytes=memory_bytes,
-        largest_batch=counts.largest_batch(config, memory_bytes),
         device=found.device,
         precision=found.precision,
         threads=found.threads,
-        tokens_per_second=Quartiles.of([turn.training for turn in turns]),
+        tokens_per_second=Quartiles.of([each.training for each in measurements]),
         speedup=Quartiles.of([own.training / other.training for own, other in pairs]),
-        inference_tokens_per_second=Quartiles.of([turn.inference for turn in turns]),
+        inference_tokens_per_second=Quartiles.of([each.inference for each in measurements]),
         inference_speedup=Quartiles.of([own.inference / other.inference for own, other in pairs]),
-        matrix_product_flops_per_second=Quartiles.of([turn.matrix_products for turn in turns]),
-        utilisation=Quartiles.of([turn.training * flops.training / turn.matrix_products for turn in turns]),
+        matrix_product_flops_per_second=Quartiles.of([each.matrix_products for each in measurements]),
+        utilisation=Quartiles.of([each.training * flops.training / each.matrix_products for each in measurements]),
         failure=found.failure,
     )
 
 
-def _sizes(line: BenchmarkRow, memory: str) -> dict[str, Any]:
+def _sizes(line: BenchmarkRow) -> dict[str, Any]:
     measured = line.measured_memory_bytes
     return {
         "configuration": line.configuration,
         "parameters": line.parameters,
         "train FLOPs/token": round(line.train_flops_per_token),
         "inference FLOPs/token": round(line.inference_flops_per_token),
-        "estimated MiB": line.estimated_memory_bytes / 2**20,
-        "measured MiB": None if measured is None else measured / 2**20,
-        f"largest batch in {memory}": line.largest_batch,
+        "estimated memory": Bytes(line.estimated_memory_bytes),
+        "measured memory": None if measured is None else Bytes(measured),
     }
 
 

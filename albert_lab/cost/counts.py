@@ -12,6 +12,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.cost import built
 from albert_lab.cost.listing import Listing
 from albert_lab.model.shape import EncoderShape
+from albert_lab.units import Bytes
 
 FLOAT32_BYTES = 4
 HALF_BYTES = 2
@@ -282,8 +283,8 @@ def _size(config: RunConfig) -> dict[str, Any]:
         "total": counts.total,
         "train FLOPs/token": round(flops.training),
         "inference FLOPs/token": round(flops.inference),
-        "train MiB": estimate_training_memory(config).total / 2**20,
-        "inference MiB": estimate_inference_memory(config).total / 2**20,
+        "training memory": Bytes(estimate_training_memory(config).total),
+        "inference memory": Bytes(estimate_inference_memory(config).total),
     }
 
 

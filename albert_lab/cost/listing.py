@@ -7,12 +7,14 @@ from typing import Any
 
 from tabulate import tabulate
 
+from albert_lab.units import Bytes, Seconds, duration, size
+
 WIDTH = 100  # of notes, in characters
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A table with notes below it, as text and as plain data."""
+    """A table with notes below it, as text and as plain data: Seconds and Bytes are numbers there."""
 
     rows: list[dict[str, Any]]
     notes: list[str]
@@ -35,6 +37,10 @@ class Listing:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, Seconds):
+        return duration(value)
+    if isinstance(value, Bytes):
+        return size(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return f"{value:,.1f}" if isinstance(value, float) else str(value)

@@ -42,7 +42,7 @@ class Measured:
     threads: int | None = None
     micro_batch_size: int | None = None
     peak_memory_bytes: int | None = None
-    turns: tuple[Measurement, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
     failure: str = ""
 
 
@@ -64,19 +64,19 @@ def measure(configs: Sequence[RunConfig], *, rounds: int, seconds: float, say: C
     """
     with _children(configs) as children:
         found = [_first(children[place], config, seconds, say) for place, config in enumerate(configs)]
-        turns: list[list[Measurement]] = [[] for _ in configs]
+        measurements: list[list[Measurement]] = [[] for _ in configs]
         failures = [one.failure for one in found]
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
             for place in np.random.Generator(np.random.Philox(key=number)).permutation(len(configs)):
                 if not failures[place]:
                     try:
-                        turns[place].append(Measurement(**children[place].ask({})))
+                        measurements[place].append(Measurement(**children[place].ask({})))
                     except ChildError as error:
                         failures[place] = str(error)
     measured = []
-    for one, own, failure in zip(found, turns, failures, strict=True):
-        measured.append(replace(one, turns=() if failure else tuple(own), failure=failure))
+    for one, own, failure in zip(found, measurements, failures, strict=True):
+        measured.append(replace(one, measurements=() if failure else tuple(own), failure=failure))
     return measured
 
 

@@ -32,6 +32,7 @@ from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.machine import cores
 from albert_lab.messages import Say
+from albert_lab.units import duration, size
 
 # Increment it with every change that writes other shards from the same text, settings and tokenizer.
 SHARDS_VERSION = 2
@@ -206,12 +207,12 @@ def _summarize(meta: dict[str, Any]) -> str:
     parts = ("sources", "documents", "sentences", "tokens")
     total = {key: sum(meta[split][key] for split in SPLITS) for key in parts}
     of_sources = f" of {total['sources']:,} source documents" if total["sources"] != total["documents"] else ""
-    rate = meta["text_bytes"] / 1e6 / max(meta["seconds"], 1e-3)
+    rate = meta["text_bytes"] / max(meta["seconds"], 1e-3)
     return (
         f"prepared {total['documents']:,} documents{of_sources} ({meta['dev']['documents']:,} held out; the median one"
         f" has {meta['median_document_tokens']:,} tokens), {total['sentences']:,} sentences, {total['tokens']:,}"
-        f" tokens: {_megabytes(meta['disk_bytes'])} in {meta['seconds']:.1f} s"
-        f" ({rate:.1f} MB of text a second); dropped {meta['duplicates_dropped']:,} duplicate and"
+        f" tokens: {size(meta['disk_bytes'])} in {duration(meta['seconds'])}"
+        f" ({size(rate)} of text a second); dropped {meta['duplicates_dropped']:,} duplicate and"
         f" {meta['empty_documents_dropped']:,} empty documents"
         + (
             f", and {meta['short_paragraphs_dropped']:,} paragraphs of one sentence"
@@ -241,23 +242,19 @@ def _announce(
     disk_bytes = tokens * sample[0].tokens.itemsize + offsets * OFFSET.itemsize
     processes = f"with {workers} processes" if workers > 1 else "in this process"
     if raw_bytes is None:
-        share, gigabyte = disk_bytes / text_bytes, 1e9 / text_bytes
-        say(f"size unknown; a GB of text takes about {share:.2f} GB on disk and {seconds * gigabyte:.0f} s {processes}")
+        scale = 2**30 / text_bytes
+        say(f"size unknown; 1 GiB takes about {size(disk_bytes * scale)} and {duration(seconds * scale)} {processes}")
         return
     scale = raw_bytes / text_bytes
     say(
-        f"{_megabytes(raw_bytes)} of text: about {tokens * scale:,.0f} tokens, {_megabytes(disk_bytes * scale)} on"
-        f" disk, {seconds * scale:.0f} s {processes}"
+        f"{size(raw_bytes)} of text: about {tokens * scale:,.0f} tokens, {size(disk_bytes * scale)} on"
+        f" disk, {duration(seconds * scale)} {processes}"
     )
     free = shutil.disk_usage(folder).free
     if disk_bytes * scale > free:
         raise DiskFullError(
-            f"the token shards take about {_megabytes(disk_bytes * scale)}; {folder.parent} has {_megabytes(free)} left"
+            f"the token shards take about {size(disk_bytes * scale)}; {folder.parent} has {size(free)} left"
         )
-
-
-def _megabytes(num_bytes: float) -> str:
-    return f"{num_bytes / 1e6:,.1f} MB"
 
 
 def _default_workers(raw_bytes: int | None) -> int:
@@ -370,6 +367,6 @@ def _progress(what: str, total: int | None, say: Say) -> Iterator[Callable[[int]
         done += num_bytes
         if time.monotonic() - spoken > _PLAIN_PROGRESS_SECONDS:
             spoken = time.monotonic()
-            say(f"{what}: {_megabytes(done)}" + (f" of about {_megabytes(total)}" if total else ""))
+            say(f"{what}: {size(done)}" + (f" of about {size(total)}" if total else ""))
 
     yield advance

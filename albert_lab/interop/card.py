@@ -16,6 +16,7 @@ from albert_lab.runs import reported, results
 from albert_lab.runs import run as runs
 from albert_lab.runs.results import RunRecord
 from albert_lab.score import PRINTED, printed
+from albert_lab.units import duration
 
 UNKNOWN = "unknown"  # as the Hub calls a licence that nobody named
 
@@ -132,7 +133,7 @@ def _provenance(record: RunRecord) -> str:
         "corpus": f"{config.corpus.name}, fingerprint {record.fingerprints['corpus']}",
         "tokenizer": f"{config.tokenizer.name}, fingerprint {record.fingerprints['tokenizer']}",
         "objective": config.inter_sentence.name,
-        "training": f"{training.steps:,} steps, {training.tokens:,} tokens, {training.training_seconds:,.0f} s,"
+        "training": f"{training.steps:,} steps, {training.tokens:,} tokens, {duration(training.training_seconds)},"
         f" seed {config.seed}",
         "parameters": f"{record.parameters['total']:,}",
         "results version": str(record.results_version),

@@ -17,6 +17,7 @@ from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task
+from albert_lab.units import duration
 
 if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
     from albert_lab.tasks.model import InitialModel
@@ -143,7 +144,7 @@ def describe(record: FinetuningRecord) -> str:
     diverged = f"; DIVERGED: {'; '.join(record.diverged)}" if record.diverged else ""
     return (
         f"{record.title}, seed {record.seed}: {main.value:.1f} (constant answers {main.floor:.1f})"
-        f" of {main.n:,} examples, {record.total_seconds:.0f} s{diverged}"
+        f" of {main.n:,} examples, {duration(record.total_seconds)}{diverged}"
     )
 
 

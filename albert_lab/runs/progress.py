@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from albert_lab.measures.catalog import labels, units
+from albert_lab.units import duration
 
 PLAIN_SECONDS = 10
 
@@ -122,10 +123,3 @@ def _words(line: dict[str, Any]) -> str:
     names = labels() | {"pair_accuracy": "pairs"}
     found = [(label, line.get(key), units().get(key, "%")) for key, label in names.items()]
     return "  ".join(f"{label} {value:.1f} {unit}" for label, value, unit in found if value is not None)
-
-
-def duration(seconds: float) -> str:
-    """A time as minutes:seconds, with hours if there are any."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -16,6 +16,7 @@ from albert_lab.runs import run as runs
 from albert_lab.studies import launchers, prices
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
 from albert_lab.studies.plan import Plan, PlannedPoint, look_again
+from albert_lab.units import duration
 
 SOME_FAILED = 3
 
@@ -174,7 +175,7 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         for each, reason in failed.items():
             to_stderr(f"{place} {each}: FAILED: {reason}")
         if not failed:
-            to_stderr(f"{place} {name}: done after {time.monotonic() - started:,.0f} s in all")
+            to_stderr(f"{place} {name}: done after {duration(time.monotonic() - started)} in all")
         return not (failed and options.fail_fast)
 
     jobs = _jobs(todo, options)

@@ -10,7 +10,7 @@ from albert_lab.cost.rates import Rates
 from albert_lab.studies.ladder import PlannedRung, in_order, looks_of
 from albert_lab.studies.plan import PlannedPoint
 from albert_lab.studies.prices import cost_of, price
-from albert_lab.units import duration
+from albert_lab.units import Seconds, duration
 
 
 def flops_of(points: Sequence[PlannedPoint], known: Rates) -> float:
@@ -36,7 +36,7 @@ def costs(rungs: Sequence[PlannedRung], known: Rates) -> Listing:
                 "parameters": f"{sizes[0]:,}" + (f" to {sizes[-1]:,}" if sizes[-1] > sizes[0] else ""),
                 "budget": f"{rung.plan.config.budget.value:,.0f} {rung.plan.config.budget.unit}",
                 "FLOPs of a run": f"{flops_of(rung.points, known):.1e}",
-                "time": duration(seconds),
+                "time": Seconds(seconds),
             }
         )
     notes = [

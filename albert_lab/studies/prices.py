@@ -13,7 +13,7 @@ from albert_lab.cost.rates import Price, Rates
 from albert_lab.runs import ancestry, regime, results
 from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies.plan import Plan, PlannedPoint, family
-from albert_lab.units import duration, size
+from albert_lab.units import Bytes, Seconds, duration, size
 
 # FLOP/s that convert a budget in seconds into FLOPs where only proportions matter.
 _ASSUMED_SPEED = 2e10
@@ -65,9 +65,6 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
-    def times(self, factor: int) -> "Cost":
-        return Cost(*(factor * value for value in astuple(self)))
-
     @property
     def all_seconds(self) -> float:
         return self.seconds + self.finetuning_seconds
@@ -78,11 +75,11 @@ class Cost:
             "shared": self.shared,
             "finished": self.finished,
             "FLOPs": f"{self.flops:.1e}",
-            "training time": duration(self.seconds),
+            "training time": Seconds(self.seconds),
             "fine-tunings": self.finetunings,
-            "fine-tuning time": duration(self.finetuning_seconds),
-            "time in all": duration(self.all_seconds),
-            "disk MiB": self.disk_bytes / 2**20,
+            "fine-tuning time": Seconds(self.finetuning_seconds),
+            "time in all": Seconds(self.all_seconds),
+            "disk": Bytes(self.disk_bytes),
         }
 
 
@@ -182,9 +179,9 @@ def _columns(item: PlannedPoint, known: Rates) -> dict[str, Any]:
         "parameters": counts.count_parameters(config).total,
         "FLOPs/token": round(counts.count_training_flops(config)),
         "FLOPs": f"{cost.flops:.1e}" if config.budget.unit != "seconds" else None,
-        "training time": duration(cost.seconds),
-        "disk MiB": cost.disk_bytes / 2**20,
-        "memory MiB": counts.estimate_training_memory(known.there(config)).total / 2**20,
+        "training time": Seconds(cost.seconds),
+        "disk": Bytes(cost.disk_bytes),
+        "memory": Bytes(counts.estimate_training_memory(known.there(config)).total),
     }
 
 

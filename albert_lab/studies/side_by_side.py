@@ -111,8 +111,8 @@ def measure(records: Sequence[RunRecord], *, number: int, seconds: float, say: C
         rows=tuple(
             RowThroughput(
                 run=record.name,
-                training=tuple(turn.training for turn in found.turns),
-                inference=tuple(turn.inference for turn in found.turns),
+                training=tuple(each.training for each in found.measurements),
+                inference=tuple(each.inference for each in found.measurements),
             )
             for record, found in zip(records, measured, strict=True)
         ),

@@ -10,12 +10,12 @@ def test_every_configuration_is_measured_each_round_or_has_a_reason(tmp_path):
     said: list[str] = []
     found, failed = rounds.measure([config, other], rounds=2, seconds=0.01, say=said.append)
     assert (found.device, found.precision, found.threads) == ("cpu", "fp32", 1)
-    assert len(found.turns) == 2
-    assert all(min(turn.training, turn.inference, turn.matrix_products) > 0 for turn in found.turns)
+    assert len(found.measurements) == 2
+    assert all(min(each.training, each.inference, each.matrix_products) > 0 for each in found.measurements)
     assert found.peak_memory_bytes is not None
     assert found.peak_memory_bytes > 0
     assert "optimizer=shampoo is unknown" in failed.failure
-    assert not failed.turns
+    assert not failed.measurements
     assert said[-1] == "round 2 of 2"
 
 

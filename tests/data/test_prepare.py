@@ -220,7 +220,7 @@ def test_a_too_small_disk_is_reported_before_writing(run, monkeypatch):
     usage = namedtuple("Usage", "total used free")
     with monkeypatch.context() as patch:
         patch.setattr("shutil.disk_usage", lambda _: usage(0, 0, 1000))
-        with pytest.raises(DiskFullError, match="the token shards take about .*; .* has 0.0 MB left"):
+        with pytest.raises(DiskFullError, match="the token shards take about .*; .* has 1.0 KiB left"):
             prepare(run(), silent)
     assert not built()
     prepare(run(), silent)

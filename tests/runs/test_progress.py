@@ -27,7 +27,7 @@ def test_the_time_left_is_that_of_the_run_with_its_fine_tunings_and_of_the_study
     progress.show(line(share=0.25, training_seconds=30))
     shown = last(capfd)
     assert shown.startswith("[2/4] sop:  25%  step 10  loss 2.500  MLM 12.5 %  1,000 tokens/s")
-    assert shown.endswith("2:30 left, study 8:30"), "90 s of training, 60 s of fine-tuning, 360 s of later runs"
+    assert shown.endswith("2.5 min left, study 8.5 min"), "90 s of training, 60 s of fine-tuning, 360 s of later runs"
 
 
 @pytest.mark.parametrize("position", [None, "1/1:0.5:0"])
@@ -44,10 +44,10 @@ def test_fine_tunings_continue_the_bar_at_their_own_speed(capfd):
     progress.show(line(share=1.0, training_seconds=100))
     clock.now = 20
     progress.show_finetuning("SST-2, seed 0", 0, 4)
-    assert last(capfd).endswith("0%  fine-tuning 1 of 4: SST-2, seed 0  0:50 left, study 2:30")
+    assert last(capfd).endswith("0%  fine-tuning 1 of 4: SST-2, seed 0  50 s left, study 2.5 min")
     clock.now = 60
     progress.show_finetuning("RTE, seed 0", 1, 4)
-    assert last(capfd).endswith("25%  fine-tuning 2 of 4: RTE, seed 0  2:00 left, study 3:40")
+    assert last(capfd).endswith("25%  fine-tuning 2 of 4: RTE, seed 0  2.0 min left, study 3.7 min")
 
 
 def test_a_run_that_was_trained_before_takes_the_speed_from_its_fine_tunings(capfd):
@@ -57,7 +57,7 @@ def test_a_run_that_was_trained_before_takes_the_speed_from_its_fine_tunings(cap
     assert "left" not in last(capfd)
     clock.now = 30
     progress.show_finetuning("RTE, seed 0", 1, 2)
-    assert last(capfd).endswith("0:30 left, study 2:30"), "two fine-tunings of 30 s are half a budget"
+    assert last(capfd).endswith("30 s left, study 2.5 min"), "two fine-tunings of 30 s are half a budget"
 
 
 def test_plain_lines_are_printed_rarely_and_once_at_the_end(capfd):

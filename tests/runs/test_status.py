@@ -20,7 +20,7 @@ def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
     folder = started(corpus, 0)
     with runs.locked(folder, print):
         (row,) = status.rows(paths.runs())
-    assert status.cells(row)[1:9] == ["running", "50%", "1,200", "8,123", "5.500", "4.800", "0.700", "1:05"]
+    assert status.cells(row)[1:9] == ["running", "50%", "1,200", "8,123", "5.500", "4.800", "0.700", "65 s"]
     (row,) = status.rows(paths.runs())
     assert status.cells(row)[1:9] == ["missing", "50%", "1,200", "", "5.500", "4.800", "0.700", ""]
 

@@ -40,23 +40,13 @@ def test_an_override_that_a_table_refuses_is_reported_with_its_name_before_any_r
     assert not list(own_home.iterdir())
 
 
-def test_the_cost_of_the_paper_counts_shared_runs_once_at_every_scale(corpus, own_home, monkeypatch):
+def test_the_cost_of_the_paper_counts_shared_runs_once(corpus, own_home, monkeypatch):
     monkeypatch.setattr(paper, "experiments", tables)
-    monkeypatch.setattr(paper, "scales", lambda: ["smoke", "gpu"])
-    said: list[str] = []
-    costs = paper.costs(toy_overrides(corpus), [], said.append)
-    first, second, smoke, gpu = costs.rows
+    first, second, both = paper.costs(paper.plan_paper(toy_overrides(corpus), [])).rows
     assert [first["runs"], first["shared"], second["runs"], second["shared"]] == [1, 0, 1, 1]
-    assert (smoke["runs"], smoke["shared"]) == (2, 1)
-    assert float(smoke["FLOPs"]) == pytest.approx(float(first["FLOPs"]) + float(second["FLOPs"]), rel=0.1)
-    assert (gpu["runs"], gpu["shared"]) == (6, 3), "three seeds"
-    assert float(gpu["FLOPs"]) > float(smoke["FLOPs"])
-    assert said == ["planning scale=gpu"]
+    assert (both["runs"], both["shared"]) == (2, 1)
+    assert float(both["FLOPs"]) == pytest.approx(float(first["FLOPs"]) + float(second["FLOPs"]), rel=0.1)
     assert not list(own_home.iterdir())
-
-
-def test_scales_come_smallest_first():
-    assert paper.scales() == ["smoke", "laptop", "overnight", "gpu", "paper"]
 
 
 def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(

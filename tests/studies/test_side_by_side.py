@@ -11,8 +11,8 @@ SPEED = "tokens_per_second"
 
 
 def toy_measured(*speeds: float) -> Measured:
-    turns = tuple(Measurement(training=speed, inference=3 * speed, matrix_products=1e9) for speed in speeds)
-    return Measured("cpu", "cpu", "fp32", 1, turns=turns)
+    measurements = tuple(Measurement(training=speed, inference=3 * speed, matrix_products=1e9) for speed in speeds)
+    return Measured("cpu", "cpu", "fp32", 1, measurements=measurements)
 
 
 @pytest.fixture

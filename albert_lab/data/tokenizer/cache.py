@@ -15,6 +15,7 @@ from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.data.tokenizer.train import train_on_corpus, training_seconds
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.messages import Say
+from albert_lab.units import duration
 
 # Increment it with every change that gives other models from the same text and settings.
 TOKENIZER_VERSION = 1
@@ -116,7 +117,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
             raise ConfigError(f"tokenizer.{key}=null: a number must be given if there is no tokenizer.model_file")
     say(
         f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences,"
-        f" about {training_seconds(corpus, settings):.0f} s"
+        f" about {duration(training_seconds(corpus, settings))}"
     )
     start = time.monotonic()
     file = folder / MODEL_FILE
@@ -130,4 +131,4 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         "version": TOKENIZER_VERSION,
     }
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n")
-    say(f"trained the tokenizer in {time.monotonic() - start:.0f} s")
+    say(f"trained the tokenizer in {duration(time.monotonic() - start)}")
