@@ -61,7 +61,6 @@ def _check_conf(folder: Path) -> None:
 
 
 def own_conf() -> list[Path]:
-    """The user's folders of options."""
     return _own_conf[:]
 
 
@@ -117,7 +116,6 @@ def home() -> Path:
 
 
 def runs() -> Path:
-    """Folder with one sub-folder per run."""
     return home() / "runs"
 
 
@@ -132,7 +130,6 @@ def published() -> Path:
 
 
 def figures() -> Path:
-    """Folder of figures that do not belong to a report."""
     return home() / "figures"
 
 

@@ -133,7 +133,6 @@ def source_of(kind: Kind, name: str) -> Included | None:
 
 
 def digests(kind: Kind, names: Iterable[str]) -> list[str]:
-    """The hashes of the texts that registered these things, without those of this package."""
     return [source.digest for name in names if (source := source_of(kind, name))]
 
 
@@ -289,7 +288,6 @@ def until_included(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def renew() -> None:
-    """Empty the caches of until_included()."""
     for clear in _caches:
         clear()
 

@@ -124,7 +124,6 @@ def exceeds(value: float, low: float, floor: float, n: int) -> bool:
 
 
 def loss_name(name: str) -> str:
-    """The name of the loss of a score: mlm_loss for mlm_accuracy."""
     return f"{name.removesuffix('_accuracy')}_loss"
 
 

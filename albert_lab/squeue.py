@@ -26,7 +26,6 @@ class Job:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no process of it runs."""
         return self.state in WAITING
 
     @property

@@ -59,7 +59,6 @@ def _raises(alarms: Sequence[Alarm], metric: str, floor: Floor) -> bool:
 
 
 def of_tasks(columns: Sequence[Column], table: Sequence[Row]) -> list[TaskAlarm]:
-    """The alarms of columns of fine-tuned tasks; correlations and averages have no interval, and raise none."""
     found = []
     for column in columns:
         runs = {run.name: run for row in table for run in row.runs}.values()

@@ -95,7 +95,6 @@ class Verdict:
 
     @property
     def is_open(self) -> bool:
-        """Whether the looks that are left can decide it."""
         is_early = 0 < self.n < FEWEST_SEEDS
         return self.decision is Decision.UNDECIDED and (is_early or (self.chance or 0.0) >= LEAST_CHANCE)
 

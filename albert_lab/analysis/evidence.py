@@ -36,7 +36,6 @@ class Finding:
 
     @cached_property
     def denial(self) -> float:
-        """The p-value against the claim."""
         bounds = (self.estimate.below(self.comparison.low), self.estimate.above(self.comparison.high))
         return min(1.0, 2 * min(p for p, bound in zip(bounds, self._bounds, strict=True) if math.isfinite(bound)))
 
@@ -80,7 +79,6 @@ class Evidence:
 
     @property
     def required(self) -> list[Finding]:
-        """The findings that must all hold."""
         return [finding for finding in self.findings if finding.comparison.is_required]
 
     @property
@@ -103,17 +101,14 @@ class Evidence:
 
     @property
     def p(self) -> float:
-        """The p-value for the claim, or against it if they speak against it."""
         return self.denial if self.speaks_against else self.weakest.support
 
     @property
     def n(self) -> int:
-        """The number of seeds of the smallest finding."""
         return min(finding.estimate.n for finding in self.findings)
 
     @property
     def is_tested(self) -> bool:
-        """Whether its findings can decide the claim."""
         return self.n >= FEWEST_SEEDS and not self.shows_nothing
 
 

@@ -46,7 +46,6 @@ def example_variance(rows: Sequence[ExampleScores], weights: Sequence[float]) ->
 
 
 def _interaction(group: Sequence[tuple[float, ExampleScores]]) -> float:
-    """The part of the variance of a group's mean over examples that is due to different answers of seeds."""
     if len({row.seeds for _, row in group}) == 1:
         return _residual(np.asarray(sum(weight * row.scores for weight, row in group)))
     return sum(weight**2 * _residual(row.scores) for weight, row in group)

@@ -45,7 +45,6 @@ class Contrast:
 
     @property
     def words(self) -> str:
-        """The two values, and those of the other axes."""
         others = ", ".join(f"{axis}={label}" for axis, label in self.first.items() if axis != self.axis)
         return f"{self.first[self.axis]} − {self.second[self.axis]}" + (f" ({others})" if others else "")
 

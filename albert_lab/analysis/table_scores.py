@@ -98,7 +98,6 @@ class TableScores:
         return found.with_examples(total, degrees)
 
     def _noise(self, weights: Sequence[tuple[float, Row]], column: str) -> tuple[float, float]:
-        """The variance due to the choice of examples, in percent squared, with its degrees of freedom."""
         examples = [each for _, row in weights if (each := self._examples_of(row, column)) is not None]
         if len(examples) == len(weights):
             noise, df = example_variance(examples, [weight for weight, _ in weights])
@@ -121,7 +120,6 @@ class TableScores:
         return ExampleScores(tuple(run.seed for run in runs), scores, fingerprints.pop())
 
     def _spread(self, column: str, is_log: bool) -> tuple[PooledSpread, dict[int, int]]:
-        """The pooled spread of a column, and the index of each row in it."""
         if (column, is_log) not in self._spreads:
             samples, places, seen = [], {}, {}
             for row in self.table:

@@ -30,7 +30,6 @@ class Interval:
 
     @property
     def sign(self) -> int:
-        """The sign of the whole interval; 0 if it has both."""
         return 1 if self.low > 0 else -1 if self.high < 0 else 0
 
     def covers(self, value: float) -> bool:
@@ -146,7 +145,6 @@ class Share:
 
     @property
     def interval(self) -> Interval:
-        """The share with Wilson's interval, as of independent contrasts."""
         low, high = wilson(self.right, self.of)
         return Interval(self.right / self.of, low / 100, high / 100)
 
@@ -311,7 +309,6 @@ def _columns(found: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mean_square(design: np.ndarray, y: np.ndarray) -> float:
-    """The mean square around the line of ordinary least squares."""
     rest = y - design @ np.linalg.lstsq(design, y)[0]
     return float(rest @ rest) / (len(y) - design.shape[1])
 

@@ -80,7 +80,6 @@ def speed(
 
 
 def _measure_report(folder: Path, number: int, seconds: float) -> None:
-    """Measure the rows of a report side by side and rebuild it; print the path of its Markdown."""
     from albert_lab.errors import ConfigError
     from albert_lab.report.report import rebuild
     from albert_lab.studies import side_by_side, study

@@ -193,7 +193,6 @@ def _line(file: Path, key: str) -> str:
 
 
 def _helps(file: Path) -> tuple[str, str]:
-    """The description of a study in the list of commands, and the first line of its help."""
     places = re.search(r"(Table|Figure).*", _line(file, "source"))
     title = _line(file, "title") or file.stem
     if places is None:

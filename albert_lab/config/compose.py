@@ -131,7 +131,6 @@ def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _missing(content: Any, place: str = "") -> Iterator[str]:
-    """The keys of plain data whose values are missing (???)."""
     if isinstance(content, dict):
         for key, value in content.items():
             yield from _missing(value, f"{place}.{key}" if place else str(key))

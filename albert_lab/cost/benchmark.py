@@ -68,7 +68,6 @@ class Benchmark:
         return sum(bool(line.failure) for line in self.lines)
 
     def as_text(self) -> str:
-        """Two tables, of sizes and of speed, with notes."""
         sizes = Listing(list(map(_sizes, self.lines)), [])
         speeds = Listing([_speeds(line, self.lines[0].configuration) for line in self.lines], self._notes())
         return sizes.as_text() + "\n\n" + speeds.as_text()

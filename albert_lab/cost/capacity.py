@@ -41,7 +41,6 @@ def check_training(config: RunConfig) -> None:
 
 
 def _training(config: RunConfig) -> tuple[int, int]:
-    """Bytes of main memory for the model and for its data."""
     machine = config.machine
     if machine.device == "cpu" or (machine.device == "auto" and not has_gpu()):
         model = estimate_training_memory(_with(config, "machine.device", "cpu")).total * machine.processes

@@ -324,7 +324,6 @@ def sizes(overrides: Sequence[str]) -> Listing:
 
 
 def paper_counts() -> Listing:
-    """Every parameter count that the paper prints, next to the exact ones of the released shapes."""
     rows = []
     for row in paper_rows():
         counts = count_parameters(load(row.overrides))

@@ -219,7 +219,6 @@ class Rates:
         return matrix_product_flops_per_second()
 
     def _own(self, config: MachineConfig) -> list[Speed]:
-        """The speeds of runs on this device, in the precision asked for."""
         return [
             run
             for run in self.speeds
@@ -246,7 +245,6 @@ def _step_flops(config: RunConfig) -> float:
 
 
 def _text(config: RunConfig) -> tuple[object, ...]:
-    """The settings that determine the share of padding."""
     corpus = config.corpus
     return corpus.name, corpus.documents, config.max_sequence_length, config.short_sequence_probability
 

@@ -121,7 +121,6 @@ class Bench:
         return matrix, rate
 
     def _timed(self, work: Callable[[], object], times: int) -> float:
-        """The seconds of some work, repeated a number of times."""
         synchronize(self.device)
         start = time.perf_counter()
         for _ in range(times):

@@ -57,7 +57,6 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
 
 @contextmanager
 def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Newly started (not forked) processes that end when this one ends in any way, and are killed if the body fails."""
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
     try:

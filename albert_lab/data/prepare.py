@@ -62,7 +62,6 @@ def find_shards(config: RunConfig) -> Path:
 
 
 def _corpora(config: RunConfig) -> list[CorpusConfig]:
-    """The corpus of a run and, if given, its added text."""
     added = texts.added_to(config.corpus, config.added_corpus)
     return [config.corpus, *([added] if added else [])]
 

@@ -29,7 +29,6 @@ class StageData:
 
     @property
     def epochs(self) -> float:
-        """Passes over the pairs of this length."""
         return self.steps * self.batch_size / self.stats["pairs"]
 
 
@@ -110,7 +109,6 @@ class StagedBatches:
         return [stage.model_dump() for stage in self._config.length_schedule.stages]
 
     def _at(self, step: int, share: float) -> Batches:
-        """The batches of the stage at this share; begins it if it is not the current one."""
         number = self._number_at(share)
         if number != self._number:
             if self._batches:

@@ -155,8 +155,6 @@ def draw_layers(
 
 
 def sharing_tradeoff(data: FigureData) -> Figure | None:
-    """Score against parameters: one line per embedding size, one marker per sharing strategy (Table 4)."""
-
     def ours(row: Row) -> float:
         spread = row.spread("parameters")
         assert spread is not None, "a finished run has parameters"
@@ -169,8 +167,6 @@ def sharing_tradeoff(data: FigureData) -> Figure | None:
 
 
 def embedding_size(data: FigureData) -> Figure | None:
-    """Score against embedding size: one line per sharing strategy (Table 3)."""
-
     def ours(row: Row) -> float:
         return float(row.values["embedding_size"])
 

@@ -24,7 +24,6 @@ class FigureData:
 
     @property
     def runs(self) -> list[ReportedRun]:
-        """The finished runs, each once, in the order of the table."""
         return list({run.name: run for row in self.rows for run in row.runs}.values())
 
     def name(self, row: Row) -> str:
@@ -62,7 +61,6 @@ class FigureData:
 
 
 def curve_of(run: ReportedRun, x: str, column: str) -> list[Place]:
-    """The points of a learning curve that have both numbers."""
     pairs = ((point.value(x), point.value(column)) for point in run.curve)
     return [(at, value) for at, value in pairs if at is not None and value is not None]
 

@@ -108,14 +108,12 @@ def draw_line(
 
 
 def draw_marker(panel: Axes, x: float, y: float, index: int, kind: int, *, paper: bool) -> None:
-    """Draw one point of a line with the marker of its kind."""
     look = style(index, paper=paper)
     look |= {"marker": MARKERS[kind % len(MARKERS)], "linestyle": "none"}
     panel.plot([x], [y], **look)
 
 
 def marker_legend(figure: Figure, kinds: Sequence[str]) -> None:
-    """Write the meaning of each marker below the panels."""
     if kinds:
         looks = [
             {"color": "#555555", "linestyle": "none", "marker": style(kind)["marker"]} for kind in range(len(kinds))
@@ -137,7 +135,6 @@ def draw_rows(panel: Axes, series: Mapping[str, Sequence[tuple[float, float | No
 
 
 def name_rows(figure: Figure, panel: Axes, names: Sequence[str]) -> None:
-    """Write the names of rows next to a panel, and enlarge the figure to fit them."""
     panel.set_yticks(range(len(names)), names)
     width, _ = figure.get_size_inches()
     figure.set_size_inches(width + max(map(len, names)) / CHARACTERS_PER_INCH, 0.9 + 0.25 * len(names))
@@ -175,12 +172,10 @@ def draw_paper_curve(panel: Axes, curve: PaperCurve, index: int) -> None:
 
 
 def whole_numbers(panel: Axes) -> None:
-    """Put ticks of the horizontal axis, which counts, only at whole numbers."""
     panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
 
 
 def legend_below(figure: Figure, panels: Sequence[Axes]) -> None:
-    """One legend for panels that show the same rows."""
     found = {}
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):

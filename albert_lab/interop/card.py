@@ -144,7 +144,6 @@ def _provenance(record: RunRecord) -> str:
 
 
 def _reports(name: str) -> list[str]:
-    """Reports that include a run, as paths below the folders of reports."""
     found = []
     for folder in (paths.reports(), paths.published()):
         for file in sorted(folder.glob(f"*/*/{reported.FOLDER}/{name}.json")):

@@ -112,7 +112,6 @@ def _transformers(opened: Opened, shape: EncoderShape, layout: str) -> Callable[
 
 
 def _model_class(folder: Path) -> str | None:
-    """The class of transformers for which a folder is written."""
     config = folder / folders.CONFIG_FILE
     return json.loads(config.read_text())["architectures"][0] if config.exists() else None
 

@@ -186,7 +186,6 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
-    """Short hash of tensors, by name and content."""
     found = hashlib.blake2b(digest_size=6)
     for name in sorted(tensors):
         found.update(name.encode())

@@ -8,7 +8,6 @@ from albert_lab.studies.claim import name
 
 
 def section(found: Analysis) -> str:
-    """The alarms of a table as a list in Markdown; empty if there are none."""
     lines = [*map(sentence, found.row_alarms), *map(_of_task, found.task_alarms)]
     return "\n".join(f"- {line}." for line in lines)
 

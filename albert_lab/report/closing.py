@@ -28,7 +28,6 @@ def text(folder: Path, found: Analysis) -> str:
 
 
 def _claims(found: Analysis) -> list[str]:
-    """A line for each claim that was run, and one for all others."""
     lines = [
         f"{each.decision}: “{each.claim.quote}” ({found.scores.column(each.claim.metric)}: {verdicts.check(each)})"
         for each in found.verdicts

@@ -27,7 +27,6 @@ class Entry:
 
     @property
     def missing(self) -> dict[str, str]:
-        """The reasons of missing runs, fine-tunings and columns of the table, by name."""
         if self.folder is None:
             return {self.experiment.name: f"no report; `albert-lab {self.experiment.name}` makes one"}
         found = {name: reason for row in self.found.rows for name, reason in row.missing.items()}

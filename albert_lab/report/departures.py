@@ -46,7 +46,6 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
 
 
 def _tokenizer(trained: Sequence[TokenizerConfig]) -> dict[str, object]:
-    """What a note says of the tokenizers that were trained; empty if none was."""
     if not trained:
         return {}
     most = max(tokenizer.training_sentences or 0 for tokenizer in trained)

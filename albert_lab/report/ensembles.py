@@ -14,7 +14,6 @@ Line = dict[str, Any]  # one task
 
 
 def section(experiment: Experiment, found: Sequence[Line]) -> str:
-    """Heading, text and tables; empty if the experiment has no ensembles."""
     if experiment.ensemble is None:
         return ""
     paper = experiment.ensemble.paper

@@ -39,7 +39,6 @@ def _of(used: int, available: int) -> str:
 
 
 def tunings_table(runs: Sequence[ReportedRun]) -> str:
-    """Every fine-tuning of runs; empty if there is none."""
     together = [(run, column) for run in runs for column in run.columns]
     seeds = "seeds" if any(len(column.finetunings) > 1 for _, column in together) else "seed"
     header = ["run", "task", seeds, "best on dev (step)", "at the last step", "seconds", "padding %", "remarks"]

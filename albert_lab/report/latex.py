@@ -50,7 +50,6 @@ def write(folder: Path) -> Path:
 
 
 def tables(text: str) -> str:
-    """The tables of a Markdown text as LaTeX; needs the package booktabs."""
     parts = [r"% Tables of a report. In the preamble: \usepackage{booktabs}"]
     heading, start = "", 0
     tokens = MarkdownIt("commonmark").enable("table").parse(text)

@@ -49,7 +49,6 @@ def render(collections: Sequence[Collection], root: Path) -> str:
 
 
 def _heading(collection: Collection, root: Path) -> str:
-    """The name of a collection; a link to its page if it has a folder."""
     name, folder = f"Scale `{collection.scale}`, corpus `{collection.corpus}`", _folder(collection, root)
     return f"[{name}]({folder.name}/{PAGE})" if folder.is_dir() else name
 
@@ -118,7 +117,6 @@ def _relative(file: Path, at: Path) -> str:
 
 
 def _claims(entry: Entry, at: Path) -> list[str]:
-    """One line for each claim of an experiment that was run."""
     columns = entry.found.scores.columns
     return [
         f"{verdicts.short(verdict, columns)} {_link(entry.experiment.name, entry, at)}"

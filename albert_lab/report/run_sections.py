@@ -110,7 +110,6 @@ def _cost(spread: Spread | None, *, has_spread: bool) -> str:
 
 
 def every_run(experiment: Experiment, finished: Sequence[ReportedRun]) -> str:
-    """The scores of each single run, with their intervals and floors."""
     columns = intrinsic_columns(experiment)
     header = [
         "run",
@@ -166,7 +165,6 @@ def provenance(runs: Sequence[RunRecord]) -> str:
 
 
 def _label_shares(data: Sequence[Data]) -> str:
-    """The range over runs of the share of each kind of pair."""
     shares: dict[str, list[float]] = {}
     for each in data:
         of_kinds = dict(sorted(each.label_shares.items())) | {"across documents": each.cross_document_share}

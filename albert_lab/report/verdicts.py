@@ -40,7 +40,6 @@ def section(found: Analysis) -> str:
 
 
 def lines(found: Analysis) -> list[str]:
-    """One line for each claim that was run, with its measurement; one for all others; and one on companions."""
     columns, is_of_paper = found.scores.columns, found.experiment.is_of_paper
     shown = [short(verdict, columns) for verdict in found.verdicts if verdict.decision is not Decision.NOT_RUN]
     if rest := [number for number, each in enumerate(found.verdicts, 1) if each.decision is Decision.NOT_RUN]:
@@ -161,7 +160,6 @@ def tasks_at_floor(found: Analysis) -> str:
 
 
 def as_data(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Verdicts as plain values; missing values are null. columns are the tasks that fill the columns of the table."""
     return [
         {
             "quote": verdict.claim.quote,

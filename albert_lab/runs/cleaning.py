@@ -30,13 +30,11 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
 
 
 def kept(*, cache: bool, checkpoints: bool) -> list[Path]:
-    """Paths that are kept because a running process uses them."""
     found = [path for path in _cached() if in_use.is_used(path)] if cache else []
     return [*found, *([paths.runs()] if checkpoints and in_use.is_used(paths.runs()) else [])]
 
 
 def _cached() -> list[Path]:
-    """Completely prepared text and tokenizers."""
     found = paths.cache().glob("*/*")
     return [
         path

@@ -35,7 +35,6 @@ def of(package: Path, *others: Path) -> str | None:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """The output of git in a folder; None if it fails."""
     environment = {key: value for key, value in os.environ.items() if key not in _OF_ANOTHER}
     command = ["git", "--no-optional-locks", "-C", str(folder), *words]
     try:

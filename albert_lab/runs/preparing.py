@@ -48,7 +48,6 @@ def lacking(folders: Iterable[Path]) -> list[Path]:
 
 
 def command(folders: Iterable[Path], tasks: Iterable[str] = ()) -> list[str]:
-    """The command line of the process that prepares the data of runs and tasks."""
     given = list(tasks)
     return [
         sys.executable,

@@ -203,7 +203,6 @@ def together(runs: Sequence[list[Quantity]]) -> list[Quantity]:
 
 
 def cells(quantities: Sequence[Quantity]) -> list[dict[str, str]]:
-    """The quantities as rows of a table, as they are printed."""
     return [
         {
             "regime": each.name,
@@ -217,12 +216,10 @@ def cells(quantities: Sequence[Quantity]) -> list[dict[str, str]]:
 
 
 def listing(quantities: Sequence[Quantity]) -> Listing:
-    """The quantities for the terminal, with a note on each that is far off the paper's."""
     return Listing(cells(quantities), notes(quantities))
 
 
 def notes(quantities: Sequence[Quantity]) -> list[str]:
-    """A sentence for each number that is far off the paper's, with the affected tables."""
     return [
         f"{each.name}: {each.times_off:,.0f} times {'below' if each.times_below > each.times_above else 'above'} the"
         f" paper's; matters for {each.tables}: {each.reason}"

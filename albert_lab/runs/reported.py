@@ -40,7 +40,6 @@ class CurvePoint(BaseModel):
     training_seconds: float
 
     def value(self, name: str) -> float | None:
-        """A number by its name; None if this evaluation does not have it."""
         return getattr(self, name, None)
 
 
@@ -115,7 +114,6 @@ class ReportedRun:
 
     @property
     def identities(self) -> set[str]:
-        """The identities of its fine-tunings (tasks.records.identity_of)."""
         return {record.identity for column in self.columns for record in column.finetunings}
 
     @cached_property
@@ -218,7 +216,6 @@ def read_all(report: Path) -> list[ReportedRun]:
 
 
 def curve(folder: Path) -> tuple[CurvePoint, ...]:
-    """The learning curve in a run folder: one entry per evaluation during training, with accuracies in percent."""
     return tuple(
         CurvePoint.model_validate({key: value for key, value in line.items() if key != "event"})
         for line in results.read_metrics(folder)

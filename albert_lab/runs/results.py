@@ -40,8 +40,6 @@ class _RecordPart(BaseModel):
 
 
 def having(*keys: str) -> AfterValidator:
-    """A check that a mapping has these keys."""
-
     def check_keys(content: dict[str, Any]) -> dict[str, Any]:
         if missing := [key for key in keys if key not in content]:
             raise ValueError(f"{missing[0]} is missing")
@@ -150,7 +148,6 @@ class Provenance(_RecordPart):
 
     @property
     def hardware(self) -> str:
-        """What computed the run: the names of its GPUs, or its machine."""
         return self.machine if self.device_names == "cpu" else self.device_names
 
     @property

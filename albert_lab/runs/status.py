@@ -72,7 +72,6 @@ def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]
 
 
 def text(found: list[dict[str, Any]]) -> str:
-    """The rows as a table, a tree in its first column, with a line of totals."""
     if not found:
         return "no runs yet"
     table = tabulate(map(cells, found), headers=HEADINGS, tablefmt="simple", disable_numparse=True)

@@ -113,7 +113,6 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
 
 
 def as_text(records: Sequence[FinetuningRecord]) -> str:
-    """One line per task: the median over seeds, every value, and the floor; then the diverged fine-tunings."""
     by_task: dict[str, list[FinetuningRecord]] = {}
     for record in records:
         by_task.setdefault(record.task, []).append(record)

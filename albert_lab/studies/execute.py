@@ -117,7 +117,6 @@ def _report_numbers(plan: Plan) -> None:
 
 
 def _earlier_failures(plan: Plan) -> dict[str, str]:
-    """The reasons of runs that failed before, and of those that start from them."""
     found = {
         name: f"{reason} (--retry-failed resumes it)"
         for item in plan.failed.values()
@@ -129,7 +128,6 @@ def _earlier_failures(plan: Plan) -> dict[str, str]:
 
 
 def _failures(item: PlannedPoint) -> dict[str, str]:
-    """The reasons of failures of a run or its fine-tunings, by name."""
     if item.pretraining == "failed":
         return {item.run.name: states.failure(item.run.folder)}
     found = finetunings.failures(item.run, item.missing)

@@ -168,7 +168,6 @@ def place_of_prediction(ladder: Ladder) -> float:
 
 
 def _settings(experiment: Experiment, ladder: Ladder, rung: Rung, given: Mapping[str, list[str]]) -> dict[str, str]:
-    """The settings of a rung with its budget; an axis of the experiment keeps its own values."""
     own = dict(text.split("=", 1) for text in rung.settings)
     varied = {*experiment.axes, *(key for key, values in given.items() if len(values) > 1)}
     settings = {key: value for key, value in own.items() if key not in varied}

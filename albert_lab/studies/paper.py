@@ -12,7 +12,6 @@ from albert_lab.studies.prices import Cost, cost_of
 
 
 def experiments() -> list[Experiment]:
-    """Every packaged experiment in the paper's order: tables first, then experiments with only a figure."""
     return sorted((named(file.stem) for file in files()), key=_place)
 
 

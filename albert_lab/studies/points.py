@@ -43,7 +43,6 @@ class Point:
         return str(getattr(value, "name", value))
 
     def as_columns(self) -> dict[str, str]:
-        """The row as columns of a table: the value of each axis, and its label under paper_AXIS."""
         return {axis: self.value(axis) for axis in self.row} | {f"paper_{axis}": self.row[axis] for axis in self.row}
 
     @property

@@ -78,7 +78,6 @@ def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
 
 
 def _identities_in(folder: Path, run: ReportedRun) -> set[str]:
-    """The identities of a run's reported fine-tunings that its folder has too."""
     reported_ones = (record for column in run.columns for record in column.finetunings)
     found = (read_record(folder, record.task, record.seed) for record in reported_ones)
     return {record.identity for record in found if record is not None}

@@ -71,7 +71,6 @@ def write(folder: Path, found: SideBySide) -> None:
 
 
 def attached(table: Sequence[Row], found: SideBySide) -> list[Row]:
-    """The rows of a table with their rounds; unchanged if the measurement lacks one that has runs."""
     rounds_of = {each.run: {TRAINING_SPEED: each.training, INFERENCE_SPEED: each.inference} for each in found.rows}
     measured = [next((rounds_of[run.name] for run in row.runs if run.name in rounds_of), {}) for row in table]
     if not all(rounds for rounds, row in zip(measured, table, strict=True) if row.runs):

@@ -73,7 +73,6 @@ def intrinsic_columns(experiment: Experiment) -> list[Column]:
 
 
 def filled_columns(table: Iterable[Row]) -> dict[str, FilledColumn]:
-    """The downstream columns that runs of a table fill: of each one as a run has it."""
     return {column.column: column for row in table for run in row.runs for column in run.columns}
 
 

@@ -33,7 +33,6 @@ def compare() -> list[dict[str, Any]]:
 
 
 def text(found: list[dict[str, Any]]) -> str:
-    """The rows as a table under the paper's headings, with marked differences and notes."""
     printed: Any = OmegaConf.to_container(OmegaConf.load(PRINTED))
     body = [[row["title"], *(_cell(row[key]) for key in printed["keys"])] for row in found]
     table = tabulate(body, headers=["", *printed["headings"]], tablefmt="simple", disable_numparse=True)

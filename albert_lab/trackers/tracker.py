@@ -33,7 +33,6 @@ class Tracker(Protocol):
 
 
 def names() -> list[str]:
-    """The names of all trackers, each also an extra of the package."""
     return [module.name for module in iter_modules(trackers.__path__) if module.name not in _OTHER]
 
 

@@ -8,7 +8,6 @@ import torch
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for a device that works asynchronously."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
@@ -48,7 +47,6 @@ class Clock:
 
     @property
     def total_seconds(self) -> float:
-        """Seconds since the clock was created, plus those of loaded states."""
         return self._earlier_seconds + self._time() - self._made
 
     def state_dict(self) -> dict[str, float]:

@@ -245,7 +245,6 @@ def _require_finite(loss: float) -> None:
 
 
 def _score(answers: _PairAnswers, floor: np.ndarray | None = None) -> Score:
-    """The score of answers; floor: whether each segment by itself is right [pairs]."""
     labels, right = answers.labels, answers.right
     positive = float(np.mean(labels))
     signed = np.where(labels == 1, answers.margins, -answers.margins).astype(np.float64)
@@ -287,7 +286,6 @@ def _difference(
 
 @contextmanager
 def _evaluating(model: PretrainingModel) -> Iterator[None]:
-    """A context in which a model is in evaluation mode."""
     was_training = model.training
     model.eval()
     try:

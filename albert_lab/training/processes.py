@@ -95,7 +95,6 @@ class Processes:
         return Decision(stopped > 0, due > 0, of_leader)
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is true in any process."""
         return self.decide(is_stopped=flag, is_save_due=False, seconds=0.0).is_stopped
 
     def agree(self, number: int) -> bool:
@@ -107,7 +106,6 @@ class Processes:
         return ends.tolist() == [number, -number]
 
     def smallest(self, number: int) -> int:
-        """The minimum of the number over all processes."""
         if self.size == 1:
             return number
         found = torch.tensor([number])
@@ -124,7 +122,6 @@ class Processes:
             self.any(False)
 
     def leave(self) -> None:
-        """End the connection; no collective calls are possible afterwards."""
         if dist.is_initialized():
             dist.destroy_process_group()
 

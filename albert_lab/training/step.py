@@ -119,7 +119,6 @@ class Step:
         return sums
 
     def _update(self) -> torch.Tensor:
-        """Clip the gradients, update the weights by them, and return their norm before."""
         self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.max_grad_norm).detach()
         if self.scaler.is_enabled():  # a step whose gradients overflow in fp16 is left out

@@ -57,7 +57,6 @@ class Panel:
 
 
 def sections(found: Analysis) -> list[PageSection]:
-    """The section of a report's page with every run's learning curve; empty if nothing was recorded."""
     study = figure_data(found)
     runs = _runs(study)
     panels = [
