@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import MODELS, Json, Overrides, examples, note, task_names
+from albert_lab.cli.options import MODELS, Json, Overrides, examples, task_names
+from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 data_app = typer.Typer(help="Prepare text ahead of runs; fetch data of downstream tasks.", no_args_is_help=True)
@@ -26,7 +27,7 @@ def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import read_meta
 
-    folder = prepare(load(overrides or []), note)
+    folder = prepare(load(overrides or []), to_stderr)
     print(json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2) if as_json else folder)
 
 
@@ -43,7 +44,7 @@ def data_fetch(
     """Download data sets from the Hugging Face Hub into the official file formats."""
     from albert_lab.tasks.fetch import fetch
 
-    for file in fetch(name, paths.tasks_data(), note, overrides or []):
+    for file in fetch(name, paths.tasks_data(), to_stderr, overrides or []):
         print(file)
 
 
@@ -107,4 +108,4 @@ def tokenizer_train(overrides: Overrides = None) -> None:
     from albert_lab.config.compose import load
     from albert_lab.data.tokenizer.cache import find_or_train
 
-    print(find_or_train(load(overrides or []), note))
+    print(find_or_train(load(overrides or []), to_stderr))

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import DOWNSTREAM, TABLES, Json, TaskOverrides, examples, note, task_names
+from albert_lab.cli.options import DOWNSTREAM, TABLES, Json, TaskOverrides, examples, task_names
+from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 
@@ -50,7 +51,7 @@ def finetune(
         splits=[split for split in predict.split(",") if split],
         is_random=random,
     )
-    found = tuning.finetune_run(run, wanted, note)
+    found = tuning.finetune_run(run, wanted, to_stderr)
     print(json.dumps([item.model_dump() for item in found], indent=2) if as_json else tuning.as_text(found))
 
 
@@ -90,9 +91,9 @@ def score(
     from albert_lab.tasks.task import load_task
 
     loaded = load_task(task)
-    folder = data or data_folder(loaded, load(overrides or []), note)
+    folder = data or data_folder(loaded, load(overrides or []), to_stderr)
     options = {"split": split, "na_probs": na_probs, "threshold": threshold, "partial": partial}
-    found = score_file(loaded, predictions, folder, note, **options)
+    found = score_file(loaded, predictions, folder, to_stderr, **options)
     print(json.dumps(found, indent=2) if as_json else "\n".join(f"{name}: {value}" for name, value in found.items()))
 
 
@@ -119,7 +120,7 @@ def ensemble(
     """Average the scores of all fine-tunings of runs on a task, as the paper's ensembles do."""
     from albert_lab.runs import tuning
 
-    found = tuning.ensemble_runs(task, runs, note, which=which, split=split, best=best, output=output)
+    found = tuning.ensemble_runs(task, runs, to_stderr, which=which, split=split, best=best, output=output)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
 
 

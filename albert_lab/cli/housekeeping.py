@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import HOUSEKEEPING, Json, examples, note
+from albert_lab.cli.options import HOUSEKEEPING, Json, examples
+from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 
@@ -74,14 +75,14 @@ def clean(
         for path, num_bytes in found.items():
             print(f"{size(num_bytes):>12}  {path}")
     for path in cleaning.kept(cache=cache, checkpoints=checkpoints):
-        note(f"kept, since a process uses it: {path}")
+        to_stderr(f"kept, since a process uses it: {path}")
     total = size(sum(found.values()))
     if not found:
-        note("nothing to free")
+        to_stderr("nothing to free")
         return
     if not yes:
         if not sys.stdin.isatty():
             raise ConfigError(f"{total} could be freed: without a terminal, confirm with --yes")
         typer.confirm(f"Free {total}?", abort=True, err=True)
     cleaning.free(found)
-    note(f"freed {total}")
+    to_stderr(f"freed {total}")

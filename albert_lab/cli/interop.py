@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import MODELS, Json, Overrides, examples, note, settings
+from albert_lab.cli.options import MODELS, Json, Overrides, examples, settings
+from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 RunOrFolder = Annotated[
@@ -47,7 +48,7 @@ def export(
 
     if repository:
         check(repository)
-    note(f"written in the layout {export(run, target, layout, licence)}")
+    to_stderr(f"written in the layout {export(run, target, layout, licence)}")
     print(target)
     if repository:
         print(push(target, repository, private=private))
@@ -68,7 +69,7 @@ def import_(
     """Import a published or exported model as a run."""
     from albert_lab.interop.importing import import_folder
 
-    print(import_folder(source, overrides or [], name, note))
+    print(import_folder(source, overrides or [], name, to_stderr))
 
 
 @app.command(
@@ -107,7 +108,7 @@ def evaluate(
     if corpus is not None:
         is_option = corpus in groups()["corpus"]
         chosen = [f"corpus={corpus}"] if is_option else ["corpus=files", f"corpus.path={quoted(corpus)}"]
-    found = evaluate(run, [*chosen, *(overrides or [])], note)
+    found = evaluate(run, [*chosen, *(overrides or [])], to_stderr)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
 
 

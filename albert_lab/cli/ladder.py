@@ -15,12 +15,12 @@ from albert_lab.cli.options import (
     StudyOverrides,
     TrainingOptions,
     examples,
-    note,
     task_names,
     with_options,
 )
 from albert_lab.cli.train import this_command
 from albert_lab.errors import ConfigError
+from albert_lab.messages import to_stderr
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.cost.rates import Rates
@@ -104,9 +104,9 @@ def ladder(
         print(json.dumps(found.as_dict(), indent=2) if options.as_json else found.as_text())
         return
     if hours:
-        note("; ".join(f"{rung.name}: seeds {', '.join(map(str, rung.seeds))}" for rung in rungs))
+        to_stderr("; ".join(f"{rung.name}: seeds {', '.join(map(str, rung.seeds))}" for rung in rungs))
         if expected:
-            note(expected)
+            to_stderr(expected)
     kept = {rung.name: rung.seeds for rung in rungs}
     order = [rung.of_seed(seed) for rung, seed in ladders.in_order(all_rungs) if seed in kept.get(rung.name, ())]
     file = _file(study, rungs_of, all_rungs, known)
@@ -114,17 +114,17 @@ def ladder(
     if order:
         plan = options.reset(replace(all_rungs[0].plan, points=sum(order, ())))
         if hours != 0:
-            outcome = execute(plan.with_tasks_made(note) if how.prepares_here else plan, how)
+            outcome = execute(plan.with_tasks_made(to_stderr) if how.prepares_here else plan, how)
         if outcome.is_detached:
             raise typer.Exit(outcome.code)
-    results = ladder_results.gather(file, [rung.updated() for rung in all_rungs], outcome.failures, folder, note)
+    results = ladder_results.gather(file, [rung.updated() for rung in all_rungs], outcome.failures, folder, to_stderr)
     if not results.runs:
-        note("no run is finished: no report")
+        to_stderr("no run is finished: no report")
         raise typer.Exit(outcome.code)
-    set_aside(folder, list(results.runs.values()), note)
+    set_aside(folder, list(results.runs.values()), to_stderr)
     written = report.write(folder, results)
     print(report.as_json(results) if options.as_json else report.as_text(results))
-    note(f"report: {written}")
+    to_stderr(f"report: {written}")
     raise typer.Exit(outcome.code)
 
 

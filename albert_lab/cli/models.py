@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import MODELS, Json, Overrides, examples, note
+from albert_lab.cli.options import MODELS, Json, Overrides, examples
+from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
@@ -73,7 +74,7 @@ def speed(
             raise typer.BadParameter("--report takes neither settings nor --json")
         _measure_report(report, rounds, seconds)
         return
-    found = benchmark.run(configurations(overrides or []), number=rounds, seconds=seconds, say=note)
+    found = benchmark.run(configurations(overrides or []), number=rounds, seconds=seconds, say=to_stderr)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
     if found.num_failed:
         raise typer.Exit(SOME_FAILED if found.num_failed < len(found.lines) else 1)
@@ -87,7 +88,7 @@ def _measure_report(folder: Path, number: int, seconds: float) -> None:
     records = study.read(folder).examples
     if not records:
         raise ConfigError(f"{folder} has no finished run: nothing to measure")
-    side_by_side.write(folder, side_by_side.measure(records, number=number, seconds=seconds, say=note))
+    side_by_side.write(folder, side_by_side.measure(records, number=number, seconds=seconds, say=to_stderr))
     print(rebuild(folder))
 
 

@@ -1,6 +1,5 @@
 """Options and output that several commands share."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from inspect import Parameter, Signature, signature
@@ -303,11 +302,6 @@ def with_parameters(
     function.__annotations__ = {item.name: item.annotation for item in parameters}
     function.__name__, function.__doc__ = command.__name__, command.__doc__
     return function
-
-
-def note(line: str) -> None:
-    """Print a line to stderr; stdout is for data."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def examples(*lines: str) -> str:

@@ -8,7 +8,8 @@ import typer
 
 from albert_lab import paths
 from albert_lab.cli import studies
-from albert_lab.cli.options import TABLES, StudyOptions, StudyOverrides, examples, note, task_names, with_options
+from albert_lab.cli.options import TABLES, StudyOptions, StudyOverrides, examples, task_names, with_options
+from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 
@@ -48,11 +49,11 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
     code = 0
     for number, plan in enumerate(plans, 1):
         name = plan.experiment.name
-        note(f"{number} of {len(plans)}: {name}, {plan.experiment.source}")
+        to_stderr(f"{number} of {len(plans)}: {name}, {plan.experiment.source}")
         try:
             ended, _ = train_study(plan.updated(), how, options.looks)
         except FIXABLE as error:
-            note(f"FAILED {name}: {error}")
+            to_stderr(f"FAILED {name}: {error}")
             ended = SOME_FAILED
         if ended in (STOPPED, INTERRUPTED):
             raise typer.Exit(ended)
@@ -63,9 +64,9 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
     collections = {(each.scale, each.corpus): each for each in collection.read(paths.reports())}
     found = collections.get((config.scale.name, config.corpus.name))
     if found is None:
-        note("no run is finished: no page")
+        to_stderr("no run is finished: no page")
         raise typer.Exit(code)
-    note(f"page: {overview.write(paths.reports())}")
+    to_stderr(f"page: {overview.write(paths.reports())}")
     print(json.dumps(found.as_dict(), indent=2) if options.as_json else overview.contents(found))
     studies.exit_on(options.fail_on, found.decisions, code)
     raise typer.Exit(code)

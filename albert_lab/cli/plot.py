@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import STUDIES, examples, figure_folder, note
+from albert_lab.cli.options import STUDIES, examples, figure_folder
+from albert_lab.messages import to_stderr
 from albert_lab.studies.figure import FIGURES
 
 if TYPE_CHECKING:  # it loads pydantic, which the help does not need
@@ -80,7 +81,7 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
         words = "settings choose the text that models from other tools are measured on; runs and reports have their own"
         if len(own) == len(folders):
             raise ConfigError(f"{' '.join(settings)}: {words}")
-        note(words)
+        to_stderr(words)
     found = {folder: study.read(folder).runs for folder in reports}
     for folder in reports:
         if not any(run.layers for run in found[folder]):
@@ -93,9 +94,9 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
         if folder in reports:
             measured += [(run.name, run.layers) for run in found[folder] if run.layers]
         elif folder in own:
-            measured.append((folder.name, layers.of_run(folder, note)))
+            measured.append((folder.name, layers.of_run(folder, to_stderr)))
         else:
-            measured.append(encoders.layers(folder, config, note))
+            measured.append(encoders.layers(folder, config, to_stderr))
     return compare_layers(measured, out or paths.figures())
 
 
@@ -105,7 +106,7 @@ def _draw(name: str, folder: Path | None, out: Path | None) -> list[Path]:
     from albert_lab.figures import files as plots
 
     chosen = folder or plots.newest(name)
-    note(f"{name} of the report {chosen}")
+    to_stderr(f"{name} of the report {chosen}")
     # If the user named no report, the newest may be a published one, which must not change.
     found = plots.draw(chosen, name, out or (None if folder else paths.figures()))
     if not found:

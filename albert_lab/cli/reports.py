@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import START, STUDIES, Json, examples, note
+from albert_lab.cli.options import START, STUDIES, Json, examples
+from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 
@@ -108,7 +109,7 @@ def compare(
     found = sides.compare(a, b)
     print(sides.as_json(found) if as_json else sides.as_text(found))
     if not found.has_one_set:
-        note("the held-out sets differ: compare directions, not values")
+        to_stderr("the held-out sets differ: compare directions, not values")
 
 
 @app.command(
@@ -129,4 +130,4 @@ def track(
     """
     from albert_lab.runs.tracking import track
 
-    track(target, to.split(","), note)
+    track(target, to.split(","), to_stderr)

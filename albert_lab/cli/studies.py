@@ -20,10 +20,10 @@ from albert_lab.cli.options import (
     StudyOverrides,
     SweepOverrides,
     examples,
-    note,
     task_names,
     with_options,
 )
+from albert_lab.messages import to_stderr
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.experiment import Experiment
@@ -89,7 +89,9 @@ def _note_wide_embeddings(plan: "Plan") -> None:
     if found := {pair: scale for pair, scale in wide.items() if pair[0] > pair[1]}:
         sizes = ", ".join(f"embedding_size={e} is above model.hidden_size={h}" for e, h in sorted(found))
         scale = next(iter(found.values()))
-        note(f"{sizes}; the paper's table of E, at the sizes of this scale: albert-lab embedding-size scale={scale}")
+        to_stderr(
+            f"{sizes}; the paper's table of E, at the sizes of this scale: albert-lab embedding-size scale={scale}"
+        )
 
 
 def _print_price(plan: "Plan", options: StudyOptions) -> None:
@@ -132,7 +134,7 @@ def print_folders(plans: "Sequence[Plan]", *, as_json: bool) -> None:
 def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
     """Exit with the code of --fail-on if nothing else went wrong and a claim has that verdict."""
     if not code and fail_on and fail_on.replace("-", " ") in decisions:
-        note(f"a claim is {fail_on.replace('-', ' ')}")
+        to_stderr(f"a claim is {fail_on.replace('-', ' ')}")
         raise typer.Exit(NOT_SUPPORTED)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from albert_lab.cli.options import note
+from albert_lab.messages import to_stderr
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.analysis.analysis import Analysis
@@ -33,7 +33,7 @@ def train_study(plan: "Plan", options: "Options", most: int | None = None) -> "t
     from albert_lab.studies.study import announce
 
     if options.prepares_here:
-        plan = plan.with_tasks_made(note)
+        plan = plan.with_tasks_made(to_stderr)
     points = study_points(plan, {}, this_command())
     seed_plan, look = announce(plan.report_folder, points, plan.seed_plan)
     plan, last = replace(plan, seed_plan=seed_plan), None
@@ -45,7 +45,7 @@ def train_study(plan: "Plan", options: "Options", most: int | None = None) -> "t
             return code, last
         look += 1
         claims = "1 claim" if undecided == 1 else f"{undecided} claims"
-        note(
+        to_stderr(
             f"look {look} of {len(seed_plan.looks)}, {seed_plan.looks[look - 1]} seeds: more seeds can decide {claims}"
         )
 
@@ -64,12 +64,12 @@ def _train_look(plan: "Plan", look: int, options: "Options") -> "tuple[int, Plan
     outcome = execute(plan.at_look(look), options)
     if outcome.is_detached:
         return outcome.code, plan, None
-    plan = (plan if options.prepares_here else plan.with_tasks_made(note)).updated()
-    study = collect(plan.at_look(look), outcome.failures, this_command(), note)
+    plan = (plan if options.prepares_here else plan.with_tasks_made(to_stderr)).updated()
+    study = collect(plan.at_look(look), outcome.failures, this_command(), to_stderr)
     if not study.runs:
-        note("no run is finished: no report")
+        to_stderr("no run is finished: no report")
         return outcome.code, plan, None
-    set_aside(plan.report_folder, study.runs, note)
+    set_aside(plan.report_folder, study.runs, to_stderr)
     found = analyse(study)
     report.write(plan.report_folder, found)
     return outcome.code, plan, found

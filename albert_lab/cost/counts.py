@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ from omegaconf import OmegaConf
 
 from albert_lab.config.compose import axes, expand, load
 from albert_lab.config.schema import RunConfig
-from albert_lab.cost import built
 from albert_lab.cost.listing import Listing
 from albert_lab.model.shape import EncoderShape
 from albert_lab.units import Bytes
@@ -107,7 +107,7 @@ def count_encoder(shape: EncoderShape) -> int:
 
 def _embeddings(shape: EncoderShape) -> int:
     if shape.own_parts:
-        return built.counts(shape, 1).embeddings
+        return count_built(shape, 1).embeddings
     tables = (shape.vocab_size + shape.type_vocab_size + shape.max_position_embeddings) * shape.embedding_size
     projection = _linear(shape.embedding_size, shape.hidden_size) if shape.projection else 0
     return tables + _layer_norm(shape.embedding_size) + projection
@@ -115,7 +115,7 @@ def _embeddings(shape: EncoderShape) -> int:
 
 def _layers(shape: EncoderShape) -> int:
     if shape.own_parts:
-        return built.counts(shape, 1).layers
+        return count_built(shape, 1).layers
     hidden = shape.hidden_size
     attention = 4 * _linear(hidden, hidden) + _layer_norm(hidden)
     ffn = _linear(hidden, shape.intermediate_size) + _linear(shape.intermediate_size, hidden) + _layer_norm(hidden)
@@ -127,7 +127,7 @@ def _parameters_of_muon(config: RunConfig) -> int:
         return 0
     shape = EncoderShape.from_config(config)
     if shape.own_parts:
-        return built.counts(shape, 1).block_matrices
+        return count_built(shape, 1).block_matrices
     attention, ffn = 4 * shape.hidden_size**2, 2 * shape.hidden_size * shape.intermediate_size
     return shape.inner_group_num * (shape.attention_groups * attention + shape.ffn_groups * ffn)
 
@@ -146,7 +146,7 @@ def count_flops(config: RunConfig) -> Flops:
     ffn = 2 * hidden * shape.intermediate_size
     encoder = sequence * (projection + shape.num_layers * (attention + ffn))
     if shape.own_parts:
-        encoder = built.counts(shape, sequence).flops / 2
+        encoder = count_built(shape, sequence).flops / 2
     pooler = hidden**2
     mlm_head = masked_per_sequence(config) * (hidden * embedding + embedding * shape.vocab_size)
     num_labels = len(config.inter_sentence.labels)
@@ -228,6 +228,43 @@ def _paper() -> dict[str, Any]:
     content = OmegaConf.to_container(OmegaConf.load(Path(__file__).with_name("parameter_counts.yaml")))
     assert isinstance(content, dict)
     return {str(key): value for key, value in content.items()}
+
+
+@dataclass(frozen=True)
+class BuiltCounts:
+    """Counts of an encoder with own code, whose blocks no formula knows.
+
+    Parameters of the embeddings, of all else, and in matrices of blocks; FLOPs of a forward pass over one sequence.
+    """
+
+    embeddings: int
+    layers: int
+    block_matrices: int
+    flops: int
+
+
+@cache
+def count_built(shape: EncoderShape, sequence: int) -> BuiltCounts:
+    """The counts of the built module, without its memory, for sequences of a length."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from albert_lab.model.blocks import Block
+    from albert_lab.model.encoder import Encoder
+
+    with torch.device("meta"):
+        encoder = Encoder(shape).eval()
+        ids = torch.zeros(1, sequence, dtype=torch.int64)
+        with torch.no_grad(), FlopCounterMode(display=False) as counted:
+            encoder(ids, ids, None)
+    embeddings = sum(parameter.numel() for parameter in encoder.embeddings.parameters())
+    blocks = [module for module in encoder.modules() if isinstance(module, Block)]
+    return BuiltCounts(
+        embeddings=embeddings,
+        layers=sum(parameter.numel() for parameter in encoder.parameters()) - embeddings,
+        block_matrices=sum(p.numel() for block in blocks for p in block.parameters() if p.ndim == 2),
+        flops=counted.get_total_flops(),
+    )
 
 
 def _linear(inputs: int, outputs: int) -> int:

@@ -9,7 +9,7 @@ from torch import nn
 
 from albert_lab import paths, registry
 from albert_lab.config.compose import load
-from albert_lab.cost.counts import count_flops, count_parameters
+from albert_lab.cost.counts import count_built, count_flops, count_parameters
 from albert_lab.extend import EncoderShape
 from albert_lab.model.encoder import Encoder, initialize
 
@@ -128,10 +128,8 @@ def test_a_bias_of_the_scores_is_added_and_padding_stays_hidden(tmp_path):
 
 @pytest.mark.parametrize("overrides", [["sharing=not-shared"], ["embedding_size=48"], ["sharing=groups"]])
 def test_counts_of_a_built_encoder_are_those_of_the_formulas(overrides):
-    from albert_lab.cost.built import counts
-
     config = load(["scale=smoke", *overrides])
-    found = counts(EncoderShape.from_config(config), config.max_sequence_length)
+    found = count_built(EncoderShape.from_config(config), config.max_sequence_length)
     expected = count_parameters(config)
     pooler = 2 * config.model.hidden_size**2
     assert (found.embeddings, found.layers) == (expected.embeddings, expected.layers)
