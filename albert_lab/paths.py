@@ -64,7 +64,7 @@ def own_conf() -> list[Path]:
     return _own_conf[:]
 
 
-def conf_words() -> list[str]:
+def conf_options() -> list[str]:
     """The options that add the same folders in another process."""
     return [word for folder in _own_conf for word in ("--conf", str(folder))]
 

@@ -45,7 +45,7 @@ def read() -> Rank:
         )
     if of == 1:
         return ALONE
-    _check_meeting("RANK and WORLD_SIZE are set")
+    _check_address("RANK and WORLD_SIZE are set")
     local, of_machine = _read("LOCAL_RANK"), _read("LOCAL_WORLD_SIZE")
     return Rank(number, of, number if local is None else local, of_machine or of)
 
@@ -55,7 +55,7 @@ def _of_srun() -> Rank:
     number, of = _read("SLURM_PROCID"), _read("SLURM_STEP_NUM_TASKS")
     if number is None or of is None or of == 1:
         return ALONE
-    _check_meeting(f"srun has started {of} tasks")
+    _check_address(f"srun has started {of} tasks")
     node = _read("SLURM_NODEID") or 0
     of_nodes = _tasks_per_node(os.environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
     of_machine = of_nodes[node] if node < len(of_nodes) else of
@@ -71,7 +71,7 @@ def _tasks_per_node(text: str) -> list[int]:
     return found
 
 
-def _check_meeting(what: str) -> None:
+def _check_address(what: str) -> None:
     for name in ("MASTER_ADDR", "MASTER_PORT"):
         if not os.environ.get(name):
             raise ConfigError(f"{what}, but {name} is not set: the processes cannot find each other")

@@ -270,7 +270,7 @@ def error_of_own_code(error: BaseException) -> str | None:
     return None
 
 
-def words() -> list[str]:
+def options() -> list[str]:
     """The options that include the same files in another process, for files that no run records."""
     in_runs = {each.source.digest for kind, things in _own.items() if kind in _FOR_LATER for each in things.values()}
     paths = [path for digest, (_, path) in _included.items() if digest in in_runs and path]

@@ -19,7 +19,7 @@ def end(error: BaseException) -> NoReturn:
         raise error
     if code is not None:
         if not isinstance(error, SystemExit):
-            _say("stopped; the same command makes what is missing")
+            _say("stopped; the same command resumes")
         sys.exit(code)
     if isinstance(error, SystemExit):
         raise error

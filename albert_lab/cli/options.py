@@ -128,7 +128,7 @@ Jobs = Annotated[
         "--jobs",
         parser=_jobs,
         metavar="N|auto",
-        help="The number of runs at a time; `auto` makes one on each GPU.",
+        help="The number of runs at a time; `auto` trains one on each GPU.",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -170,10 +170,10 @@ RetryFailed = Annotated[
         rich_help_panel=_AGAIN,
     ),
 ]
-RemakeRecorded = Annotated[
+RetrainRecorded = Annotated[
     bool,
     typer.Option(
-        "--remake-recorded",
+        "--retrain-recorded",
         help="Train again the runs whose scores are in a report but whose folders are not on this machine.",
         rich_help_panel=_AGAIN,
     ),
@@ -259,7 +259,7 @@ class TrainingOptions:
 class StudyOptions(TrainingOptions):
     """The options of every command that trains a study and judges its claims."""
 
-    remake_recorded: RemakeRecorded = False
+    retrain_recorded: RetrainRecorded = False
     list_folders: ListFolders = False
     looks: Looks = None
     fail_on: FailOn = None

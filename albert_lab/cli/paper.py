@@ -41,7 +41,7 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
         studies.print_folders(seen, as_json=options.as_json)
         return
     # Before the first table, so that a run of several tables is trained again only once.
-    plans = [options.reset(plan, retrain_recorded=options.remake_recorded) for plan in plans]
+    plans = [options.reset(plan, retrain_recorded=options.retrain_recorded) for plan in plans]
     if not how.is_here:  # submit all runs to the queue, so that no table waits for another
         for plan in plans:
             with suppress(*FIXABLE):  # reported below

@@ -71,7 +71,7 @@ def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, opti
     if options.list_folders:
         print_folders([plan.at_look(plan.seed_plan.last(options.looks))], as_json=options.as_json)
         return
-    plan = options.reset(plan, retrain_recorded=options.remake_recorded)
+    plan = options.reset(plan, retrain_recorded=options.retrain_recorded)
     code, found = train_study(plan, how, options.looks)
     if found:
         from albert_lab.report import closing, report

@@ -146,7 +146,7 @@ def _notes(opened: Opened, corpus: CorpusConfig) -> tuple[str, ...]:
     elif opened.pair_labels:
         notes.append(f"Labels of the pair head: {', '.join(opened.pair_labels)}.")
     if opened.imported:
-        notes.append("Whether the model has read this text before, its folder does not say.")
+        notes.append("It is not known whether the model was trained on this text.")
     return tuple(notes)
 
 

@@ -133,7 +133,7 @@ def _entry(entry: Entry, folder: Path, at: Path) -> dict[str, object]:
     return {
         "title": _link(entry.experiment.title, entry, at),
         "source": entry.experiment.source,
-        "stand_ins": {own: task for own, task in found.scores.columns.items() if own != task},
+        "substitutes": {own: task for own, task in found.scores.columns.items() if own != task},
         "claims": _claims(entry, at),
         "scores": scores_table(found, headline),
         "alarms": alarms.section(found),

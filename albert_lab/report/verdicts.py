@@ -125,7 +125,7 @@ def _notes(found: Analysis) -> dict[str, object]:
     tasks = {column: task for column, task in found.scores.columns.items() if column in metrics or AVERAGE in metrics}
     return {
         "replaced": ", ".join(f"`{task}` for `{column}`" for column, task in tasks.items() if task != column),
-        "values": _stand_ins(found.experiment, found.rows),
+        "values": _replaced_values(found.experiment, found.rows),
         "floors": tasks_at_floor(found) if AVERAGE in metrics else "",
         "has_task": bool(scored.intersection(scores()).difference(labels())),
         "has_speed": bool(metrics & {TRAINING_SPEED, INFERENCE_SPEED}),
@@ -133,7 +133,7 @@ def _notes(found: Analysis) -> dict[str, object]:
     }
 
 
-def _stand_ins(experiment: Experiment, table: Sequence[Row]) -> str:
+def _replaced_values(experiment: Experiment, table: Sequence[Row]) -> str:
     """Which of the paper's values the values of numeric axes replace, in words; empty if they replace none."""
     found = {}
     for row in table:

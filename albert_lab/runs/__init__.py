@@ -1,1 +1,1 @@
-"""One run: its identity and folder, its state, the process that makes it, its record."""
+"""One run: its identity and folder, its state, the process that trains it, its record."""

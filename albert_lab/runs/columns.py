@@ -7,7 +7,7 @@ from albert_lab import paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, quiet
-from albert_lab.tasks.corpus_tasks import STANDS_FOR, find, find_or_make, stand_in
+from albert_lab.tasks.corpus_tasks import STANDS_FOR, find, find_or_make, find_substitute
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
 
@@ -23,7 +23,9 @@ def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | Non
     """
     if names is None:
         official = [column for column in columns if column in task_names()]
-        filled = {name: name if _has_data(load_task(name)) else stand_in(name, config.corpus) for name in official}
+        filled = {
+            name: name if _has_data(load_task(name)) else find_substitute(name, config.corpus) for name in official
+        }
         return {column: name for column, name in filled.items() if name}
     found = load_named(names)
     for task in found.values():
@@ -76,7 +78,7 @@ def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[st
     except ConfigError as error:
         say(f"no downstream task is made of the corpus: {error}")
         return {column: name for column, name in chosen.items() if not load_task(name).is_made_of_corpus}
-    return _brought(chosen, folder, say)
+    return _provided(chosen, folder, say)
 
 
 def known(chosen: Mapping[str, str], config: RunConfig) -> dict[str, str]:
@@ -89,26 +91,26 @@ def known(chosen: Mapping[str, str], config: RunConfig) -> dict[str, str]:
     """
     if not _is_any_made_of_corpus(chosen) or not (folder := find(config.corpus)).is_dir():
         return dict(chosen)
-    return _brought(chosen, folder, quiet)
+    return _provided(chosen, folder, quiet)
 
 
 def _is_any_made_of_corpus(chosen: Mapping[str, str]) -> bool:
     return any(load_task(name).is_made_of_corpus for name in chosen.values())
 
 
-def _brought(chosen: Mapping[str, str], folder: Path, say: Say) -> dict[str, str]:
+def _provided(chosen: Mapping[str, str], folder: Path, say: Say) -> dict[str, str]:
     """The task of each column for which the folder has data: the chosen one, or another one that can replace it."""
     found = {}
     for column, task in ((column, load_task(name)) for column, name in chosen.items()):
         others = [name for name, official in STANDS_FOR.items() if official == column != task.name]
-        brought = [name for name in (chosen[column], *others) if _is_brought(load_task(name), folder)]
-        if brought:
-            found[column] = brought[0]
-        if chosen[column] not in brought:
-            instead = f"{load_task(brought[0]).title} takes its place" if brought else "its column stays empty"
+        provided = [name for name in (chosen[column], *others) if _is_provided(load_task(name), folder)]
+        if provided:
+            found[column] = provided[0]
+        if chosen[column] not in provided:
+            instead = f"{load_task(provided[0]).title} takes its place" if provided else "its column stays empty"
             say(f"{task.title}: the corpus does not provide this task; {instead}")
     return found
 
 
-def _is_brought(task: TaskConfig, folder: Path) -> bool:
+def _is_provided(task: TaskConfig, folder: Path) -> bool:
     return not task.is_made_of_corpus or task.file(folder, "train").exists()

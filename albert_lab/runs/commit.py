@@ -34,9 +34,9 @@ def of(package: Path, *others: Path) -> str | None:
     return found.split()[0] + (DIRTY if changes else "")
 
 
-def _git(folder: Path, *words: str) -> str | None:
+def _git(folder: Path, *arguments: str) -> str | None:
     environment = {key: value for key, value in os.environ.items() if key not in _OF_ANOTHER}
-    command = ["git", "--no-optional-locks", "-C", str(folder), *words]
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):  # git is not installed, or the disk does not answer

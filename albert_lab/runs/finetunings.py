@@ -1,4 +1,4 @@
-"""The fine-tunings of a run: their state, and making those that are missing."""
+"""The fine-tunings of a run: their state, and the training of those that are missing."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -99,7 +99,7 @@ def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
     return InitialModel(run.name, config, tokenizer, last_weights(run.folder / "checkpoint"), run.folder)
 
 
-def make(
+def train_missing(
     run: Run,
     tasks: Iterable[str],
     say: Say,
@@ -107,10 +107,10 @@ def make(
     seeds: Seeds = None,
     show: Callable[[str, int, int], None] = lambda _title, _done, _total: None,
 ) -> bool:
-    """Make the missing fine-tunings of a finished run, except those that failed before; False if stopped.
+    """Train the missing fine-tunings of a finished run, except those that failed before; False if stopped.
 
-    If one fails, its reason is recorded and the others are made. Before each, show is called with its title, the number
-    of finished fine-tunings and their total.
+    If one fails, its reason is recorded and the others are trained. Before each, show is called with its title, the
+    number of finished fine-tunings and their total.
     """
     todo = [(task, seed) for task, seed in missing(run, tasks, seeds) if not has_failed(run, task, seed)]
     if not todo:

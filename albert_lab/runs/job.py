@@ -1,4 +1,4 @@
-"""The Slurm job that makes a run: its number in the run's folder, its state in the queue, and how it ended."""
+"""The Slurm job that trains a run: its number in the run's folder, its state in the queue, and how it ended."""
 
 import json
 import re

@@ -55,19 +55,19 @@ def command(folders: Iterable[Path], tasks: Iterable[str] = ()) -> list[str]:
         "albert_lab.runs.preparing",
         *map(str, folders),
         *(["--tasks", *given] if given else []),
-        *registry.words(),
-        *paths.conf_words(),
+        *registry.options(),
+        *paths.conf_options(),
     ]
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Prepare the data of run folders and return the exit code: 2 or 4 for errors that the user can fix."""
     parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.preparing")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--tasks", nargs="+", default=[], help="downstream tasks that a corpus may provide")
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
-    given = parser.parse_args(words)
+    given = parser.parse_args(arguments)
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

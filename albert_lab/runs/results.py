@@ -20,7 +20,7 @@ METRICS = "metrics.jsonl"
 LAYERS = "layers.json"
 _COMMIT_DIGITS = 12  # they identify it
 
-REMEDY = "put it back, or remove the folder of the run, and the run is made again"
+REMEDY = "put it back, or remove the folder of the run, and the run is trained again"
 
 
 class _Line(BaseModel):

@@ -227,12 +227,12 @@ def read_file(folder: Path) -> _RunFile:
 
 @contextmanager
 def locked(folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bool] | None = None) -> Iterator[None]:
-    """A context in which no other process makes or fine-tunes the run; reports if it has to wait.
+    """A context in which no other process trains or fine-tunes the run; reports if it has to wait.
 
     Raises:
         filelock.Timeout: stopped while waiting.
     """
-    waiting = "another process is making this run: waiting for it"
+    waiting = "another process is training this run: waiting for it"
     with locks.locked(folder / LOCK, lambda: say(waiting), is_stopped):
         yield
 

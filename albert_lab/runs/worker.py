@@ -1,4 +1,4 @@
-"""The process that makes one run: `python -m albert_lab.runs.worker FOLDER [TASK]...`."""
+"""The process that trains one run: `python -m albert_lab.runs.worker FOLDER [TASK]...`."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ def main(
     position: str | None = None,
     include: Sequence[Path] = (),
 ) -> int:
-    """Make or resume one run and its fine-tunings on tasks, and return the exit code; position is that in a study.
+    """Train or resume one run and its fine-tunings on tasks, and return the exit code; position is that in a study.
 
     include has files of own code that its tasks need; those that the pre-training needs are in its record.
 
@@ -54,7 +54,7 @@ def main(
                 return _follow(folder, rank, is_stopped, progress.say)
             with locked(folder, progress.say, is_stopped):
                 try:
-                    if _make(folder, tasks, seeds, progress, is_stopped, rank, include):
+                    if _train(folder, tasks, seeds, progress, is_stopped, rank, include):
                         return 0
                     progress.say("stopped; its state is saved, and the same command resumes from there")
                 except Exception as error:
@@ -62,7 +62,7 @@ def main(
                         return _fail(folder, progress, error)
                     # The signal may have ended other processes and caused this error; any other error will occur again.
                     progress.say(f"stopped; the same command resumes from the last checkpoint ({_text(error)})")
-        except Timeout:  # stopped while another process makes the run
+        except Timeout:  # stopped while another process trains the run
             progress.say("stopped while waiting for the other process")
         except ConfigError as error:
             progress.say(f"failed: {error}")
@@ -119,7 +119,7 @@ def _fail(folder: Path, progress: RunProgress, error: Exception) -> int:
     return 1
 
 
-def _make(
+def _train(
     folder: Path,
     tasks: Sequence[str],
     seeds: finetunings.Seeds,
@@ -136,7 +136,7 @@ def _make(
         return False
     for file in include:
         registry.include(file)
-    return finetunings.make(run, tasks, progress.say, is_stopped, seeds, progress.show_finetuning)
+    return finetunings.train_missing(run, tasks, progress.say, is_stopped, seeds, progress.show_finetuning)
 
 
 def _pretrain(
@@ -242,8 +242,8 @@ def _start(run: Run) -> "Inherited | None":
     return Inherited(run.start_from.run, folder, shape, run.start_from.keep)
 
 
-def command(words: Sequence[str]) -> int:
-    """Make the run of FOLDER [TASK]... [--seeds SEED...] in this process, and return the exit code."""
+def command(arguments: Sequence[str]) -> int:
+    """Train the run of FOLDER [TASK]... [--seeds SEED...] in this process, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.worker")
     parser.add_argument("folder", type=Path)
     parser.add_argument("tasks", nargs="*")
@@ -251,7 +251,7 @@ def command(words: Sequence[str]) -> int:
     parser.add_argument("--position", help="in a study: see runs/progress.py")
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
-    given = vars(parser.parse_args(words))
+    given = vars(parser.parse_args(arguments))
     with paths.with_conf(given.pop("conf")):
         return main(**given)
 

@@ -113,7 +113,7 @@ def _report_numbers(plan: Plan) -> None:
         f" train, {failed} failed before"
     )
     if recorded := found.count("recorded"):
-        to_stderr(f"{recorded} finished runs are only in reports; --remake-recorded trains them again")
+        to_stderr(f"{recorded} finished runs are only in reports; --retrain-recorded trains them again")
 
 
 def _earlier_failures(plan: Plan) -> dict[str, str]:
@@ -207,7 +207,7 @@ def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
 
 def _arguments(item: PlannedPoint) -> list[str]:
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
-    return [*item.tasks.values(), *seeds, *registry.words(), *paths.conf_words()]
+    return [*item.tasks.values(), *seeds, *registry.options(), *paths.conf_options()]
 
 
 def _describe_exit(code: int) -> str:

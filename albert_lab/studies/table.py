@@ -108,8 +108,8 @@ def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[s
     found = []
     for axis in axes:
         value, label = row.values[axis], row.labels[axis]
-        stands_in = value != label and _is_printed(experiment, axis, label)
-        found.append(f"{value} (paper: {label})" if stands_in else label)
+        is_replaced = value != label and _is_printed(experiment, axis, label)
+        found.append(f"{value} (paper: {label})" if is_replaced else label)
     return found
 
 

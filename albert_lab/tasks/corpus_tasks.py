@@ -50,7 +50,7 @@ _MOST_EXAMPLES = {"train": 6400, "dev": 1000}
 _FREQUENT_WORDS = 300
 
 
-def stand_in(column: str, corpus: CorpusConfig) -> str | None:
+def find_substitute(column: str, corpus: CorpusConfig) -> str | None:
     """The task of a corpus that is expected to replace an official task; None if there is none.
 
     Raises:

@@ -94,7 +94,7 @@ def status_text(found: list[dict[str, Any]], folder: Path) -> str:
 
     body = [[row["title"], counts(row), lacks(row)] for row in found]
     table = tabulate(body, headers=["task", "examples", "missing or wrong"], tablefmt="simple", disable_numparse=True)
-    return f"{table}\n\nlooked for in {folder} ($ALBERT_LAB_TASKS); `albert-lab data fetch` brings what is missing"
+    return f"{table}\n\nlooked for in {folder} ($ALBERT_LAB_TASKS); `albert-lab data fetch` downloads what is missing"
 
 
 def _below(file: Path, folder: Path) -> Path:

@@ -166,7 +166,7 @@ def _score_spans(
     if missing:
         say(f"questions without a prediction count as wrong: {enumerate_few(missing)} of {len(answers)}")
     if extra := [id for id in predictions if id not in answers]:
-        say(f"predictions of questions that are not in the data are left aside: {enumerate_few(extra)}")
+        say(f"predictions of questions that are not in the data are not scored: {enumerate_few(extra)}")
     if not form.unanswerable:
         if na_probs is not None:
             raise ConfigError("SQuAD 1.1 takes no file of no-answer probabilities")

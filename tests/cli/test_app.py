@@ -365,8 +365,8 @@ def test_a_published_report_is_a_copy_that_later_studies_only_read(
     assert (report / "results.csv").read_bytes() == (copy / "results.csv").read_bytes()
     assert here("plot", "learning-curves").returncode == 0
     assert {file: file.read_bytes() for file in published.rglob("*.*")} == before
-    remade = here(*study, "--remake-recorded")
-    assert "0 finished before, 2 to train" in remade.stderr
+    again = here(*study, "--retrain-recorded")
+    assert "0 finished before, 2 to train" in again.stderr
 
 
 def test_several_reports_are_published_together_or_not_at_all(tmp_path):

@@ -68,7 +68,7 @@ def test_a_changed_kind_of_task_gives_other_fine_tunings_of_the_same_run(task, o
     config = load(["scale=smoke"])
     before = identity_of("run", config, load_task(task), 0)
     assert config.include == ()
-    assert registry.words()[0] == "--include"
+    assert registry.options()[0] == "--include"
     with registry.separate():
         own(DEEP + "# changed\n")
         assert identity_of("run", config, load_task(task), 0) != before

@@ -117,7 +117,7 @@ def test_a_fine_tuning_that_the_user_cannot_fix_is_repeated_only_on_request(plan
     record_file(item.run.folder, "mnli", 0).unlink()
     with monkeypatch.context() as patch:
         patch.setattr("albert_lab.tasks.finetune.finetune", diverge)
-        assert downstream.make(item.run, ["mnli"], print, lambda: False)
+        assert downstream.train_missing(item.run, ["mnli"], print, lambda: False)
     assert "the loss is nan" in train(planned).failures[f"{item.run.name}, mnli, seed 0"]
     assert train(reset(planned.updated(), retry_failed=True)).code == 0
     assert states_of(planned) == ["done"]

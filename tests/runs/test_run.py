@@ -123,7 +123,7 @@ def test_a_run_that_waits_for_another_process_reports_it_and_can_be_stopped(corp
     folder = runs.create(runs.plan(toy_config(corpus)))
     with locks.lease(folder / runs.LOCK):
         child = Child(folder)
-        while not (said_by(folder).exists() and "another process is making this run" in said_by(folder).read_text()):
+        while not (said_by(folder).exists() and "another process is training this run" in said_by(folder).read_text()):
             time.sleep(0.01)
         child.send_signal(number)
         assert child.wait(timeout=10) == code

@@ -156,7 +156,7 @@ def test_squad_1_1_is_scored_by_all_gold_texts_even_if_not_in_the_context(score_
 def test_squad_questions_without_a_prediction_count_as_wrong_and_are_reported(score_text, said):
     assert score_text("squad1", SQUAD1, {"a": "cat", "x": "y"}) == {"exact_match": 50, "f1": 50}
     assert said[1] == "questions without a prediction count as wrong: 1 (b) of 2"
-    assert said[2] == "predictions of questions that are not in the data are left aside: 1 (x)"
+    assert said[2] == "predictions of questions that are not in the data are not scored: 1 (x)"
 
 
 def test_predictions_of_other_questions_are_refused(score_text):

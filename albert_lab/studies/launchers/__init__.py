@@ -1,4 +1,4 @@
-"""Launchers start the processes that make runs: one interface, and one module per option of conf/launcher/."""
+"""Launchers start the processes that train runs: one interface, and one module per option of conf/launcher/."""
 
 from functools import partial
 

@@ -13,7 +13,7 @@ NOT_AWAITED = -1
 
 
 class Launcher(Protocol):
-    """Makes runs, each in a separate process."""
+    """Trains runs, each in a separate process."""
 
     def __call__(
         self,
@@ -22,7 +22,7 @@ class Launcher(Protocol):
         on_end: Callable[[Path, int], bool],
         parents: Mapping[Path, Path],
     ) -> int:
-        """Make runs until none is left or on_end says stop.
+        """Train runs until none is left or on_end says stop.
 
         Args:
             folders: run folders in order, each with further arguments of its process: tasks to fine-tune on, seeds.

@@ -29,6 +29,6 @@ def launch(
     return NOT_AWAITED
 
 
-def worker(folder: Path, words: Sequence[str]) -> list[str]:
-    """The command line of the process that makes a run."""
-    return [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *words]
+def worker(folder: Path, arguments: Sequence[str]) -> list[str]:
+    """The command line of the process that trains a run."""
+    return [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *arguments]

@@ -22,7 +22,7 @@ def launch(
     on_end: Callable[[Path, int], bool],
     parents: Mapping[Path, Path],
 ) -> int:
-    """Make runs in child processes, at most `jobs` at a time, which divide cores and GPUs among them; see Launcher.
+    """Train runs in child processes, at most `jobs` at a time, which divide cores and GPUs among them; see Launcher.
 
     SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end. They do the same if this process
     is killed: a child does not outlive it.

@@ -165,10 +165,10 @@ def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLa
     return number
 
 
-def _tasks(words: Sequence[str]) -> list[str]:
+def _tasks(arguments: Sequence[str]) -> list[str]:
     """The tasks among the arguments of a run's process, which come first."""
-    options = [index for index, word in enumerate(words) if word.startswith("--")]
-    return list(words[: options[0]] if options else words)
+    options = [index for index, text in enumerate(arguments) if text.startswith("--")]
+    return list(arguments[: options[0]] if options else arguments)
 
 
 def _joined(before: Sequence[str], words: Sequence[str]) -> list[str]:
