@@ -43,7 +43,7 @@ def steps(overrides: list[str]) -> None:
     for size in SIZES:
         values = _values(base, size)
         configs = [load([*overrides, f"{size}={value}"]) for value in values]
-        measured = rounds.measure(configs, rounds=ROUNDS, seconds=SECONDS, say=_note)
+        measured = rounds.measure_speeds(configs, rounds=ROUNDS, seconds=SECONDS, say=_note)
         work = [counts.count_flops(config).training * _tokens(config) for config in configs]
         for value, config, found, flops in zip(values, configs, measured, work, strict=True):
             if found.failure or measured[0].failure:

@@ -73,7 +73,7 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
         lambda folder: (results.check(folder), results.read(folder)),
     ),
     results.METRICS: (lines(*STEPS), reported.curve),
-    results.LAYERS: (LAYERS, lambda folder: layers.of_run(folder, print)),
+    results.LAYERS: (LAYERS, lambda folder: layers.find_or_measure(folder, print)),
     runs.RUN_FILE: (None, runs.read),
     runs.FAILURE: ({"error": "the loss is nan", "fixable": False}, states.failure),
     runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),
@@ -94,7 +94,7 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(run_folder
         assert is_read_or_named(name, lambda: read(run_folder))
         assert status.text(status.rows(run_folder.parent))
         assert run_folder.name not in ancestry.parents(run_folder.parent)
-        assert run_folder not in cleaning.garbage(cache=True, checkpoints=True)
+        assert run_folder not in cleaning.find_garbage(cache=True, checkpoints=True)
     finally:
         file.write_bytes(before) if before is not None else file.unlink()
 

@@ -114,8 +114,8 @@ def test_cleaning_keeps_folders_that_another_process_uses(own_home, monkeypatch)
     used.mkdir(parents=True)
     free.mkdir()
     used.with_name("used.in-use-7").write_text(OTHER_HOST)
-    assert cleaning.garbage(cache=True, checkpoints=True).keys() == {free}
-    assert cleaning.kept(cache=True, checkpoints=True) == [used]
+    assert cleaning.find_garbage(cache=True, checkpoints=True).keys() == {free}
+    assert cleaning.find_used(cache=True, checkpoints=True) == [used]
 
 
 def test_a_checkpoint_whose_removal_was_killed_is_removed_by_the_next_cleaning(own_home, monkeypatch):
@@ -124,7 +124,7 @@ def test_a_checkpoint_whose_removal_was_killed_is_removed_by_the_next_cleaning(o
     with monkeypatch.context() as killed:
         killed.setattr(shutil, "rmtree", lambda *_, **__: None)
         cleaning.free([left])
-    (found,) = cleaning.garbage(cache=False, checkpoints=False)
+    (found,) = cleaning.find_garbage(cache=False, checkpoints=False)
     assert found.name.startswith(".checkpoint.partial-")
     cleaning.free([found])
     assert not list((paths.runs() / "run").iterdir())

@@ -68,13 +68,13 @@ def clean(
     from albert_lab.runs import cleaning
     from albert_lab.units import size
 
-    found = cleaning.garbage(cache=cache, checkpoints=checkpoints)
+    found = cleaning.find_garbage(cache=cache, checkpoints=checkpoints)
     if as_json:
         print(json.dumps({str(path): num_bytes for path, num_bytes in found.items()}, indent=2))
     else:
         for path, num_bytes in found.items():
             print(f"{size(num_bytes):>12}  {path}")
-    for path in cleaning.kept(cache=cache, checkpoints=checkpoints):
+    for path in cleaning.find_used(cache=cache, checkpoints=checkpoints):
         to_stderr(f"kept, since a process uses it: {path}")
     total = size(sum(found.values()))
     if not found:

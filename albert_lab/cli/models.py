@@ -88,7 +88,7 @@ def _measure_report(folder: Path, number: int, seconds: float) -> None:
     records = study.read(folder).examples
     if not records:
         raise ConfigError(f"{folder} has no finished run: nothing to measure")
-    side_by_side.write(folder, side_by_side.measure(records, number=number, seconds=seconds, say=to_stderr))
+    side_by_side.write(folder, side_by_side.measure_rows(records, number=number, seconds=seconds, say=to_stderr))
     print(rebuild(folder))
 
 

@@ -94,7 +94,7 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
         if folder in reports:
             measured += [(run.name, run.layers) for run in found[folder] if run.layers]
         elif folder in own:
-            measured.append((folder.name, layers.of_run(folder, to_stderr)))
+            measured.append((folder.name, layers.find_or_measure(folder, to_stderr)))
         else:
             measured.append(encoders.layers(folder, config, to_stderr))
     return compare_layers(measured, out or paths.figures())

@@ -104,7 +104,7 @@ def run(configs: Mapping[str, RunConfig], *, number: int, seconds: float, say: C
         seconds: the approximate duration of measuring training and inference in each round.
         say: receives progress lines.
     """
-    measured = rounds.measure(list(configs.values()), rounds=number, seconds=seconds, say=say)
+    measured = rounds.measure_speeds(list(configs.values()), rounds=number, seconds=seconds, say=say)
     lines = [
         _line(label, config, found, measured[0])
         for (label, config), found in zip(configs.items(), measured, strict=True)

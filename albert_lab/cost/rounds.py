@@ -50,7 +50,9 @@ class ChildError(Exception):
     """A configuration cannot be measured; the message is the reason."""
 
 
-def measure(configs: Sequence[RunConfig], *, rounds: int, seconds: float, say: Callable[[str], None]) -> list[Measured]:
+def measure_speeds(
+    configs: Sequence[RunConfig], *, rounds: int, seconds: float, say: Callable[[str], None]
+) -> list[Measured]:
     """Measure every configuration once per round, one at a time, in a new random order each round.
 
     Each has a child process, which separates their memory, and all children run for all rounds. So a temporary load of

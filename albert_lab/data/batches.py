@@ -288,16 +288,6 @@ def even_size(number: int, most: int) -> int:
     return max(part for part in range(1, max(1, min(number, most)) + 1) if number % part == 0)
 
 
-def measure(batch: Batch) -> dict[str, Any]:
-    """Share of masked tokens among real tokens, of padding among all tokens, and of each pair label."""
-    labels = batch.pair_labels[batch.pair_labels >= 0]
-    return {
-        "masked_share": len(batch.masked_positions) / batch.num_tokens,
-        "padding_share": 1 - batch.num_tokens / batch.input_ids.size,
-        "label_balance": (np.bincount(labels) / max(len(labels), 1)).tolist(),
-    }
-
-
 def _collate(
     shards: Shards,
     pairs: Pairs,

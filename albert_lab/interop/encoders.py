@@ -29,14 +29,14 @@ def layers(folder: Path, config: RunConfig, say: Say) -> tuple[str, tuple[Layer,
         MissingDataError: transformers is not installed, or the text does not exist.
         ConfigError: the folder has no encoder and tokenizer that transformers can load.
     """
-    from albert_lab.training.layer_similarity import measure
+    from albert_lab.training.layer_similarity import measure_layers
 
     encoder, tokenizer = _load(folder)
     sizes = encoder.config
     windows = _windows(tokenizer, config, min(config.max_sequence_length, _longest(sizes)))
     batches = _hidden_states(encoder, tokenizer, windows, config.evaluation.batch_size)
     number = -(-len(windows) // config.evaluation.batch_size)
-    found = measure(
+    found = measure_layers(
         with_progress(batches, number, f"layers of {folder}: {{}} of {{}} batches", say), config.corpus.name
     )
     place = "/".join(folder.resolve().parts[-2:])

@@ -52,7 +52,7 @@ def lines(found: Analysis) -> list[str]:
 
 def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
     """A claim that was run in one line: its verdict, its words, what was measured, and the paper's number."""
-    text = f"{_decided(verdict)}: {_quote(verdict)}. {measure(verdict, columns)} {check(verdict)}"
+    text = f"{_decided(verdict)}: {_quote(verdict)}. {name_column(verdict, columns)} {check(verdict)}"
     if verdict.effect is not None:
         text += f": {_compared(verdict)}{effect(verdict)}"
     return text + (f"; paper {papers_effect(verdict)}." if verdict.papers_effect is not None else ".")
@@ -60,8 +60,9 @@ def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
 
 def decided_by_companions(found: Analysis) -> list[str]:
     """A line for each claim that a measure decides which is not the paper's."""
+    columns = found.scores.columns
     return [
-        f"**{verdict.decision}** “{verdict.claim.quote}” ({measure(verdict, found.scores.columns)} {check(verdict)})"
+        f"**{verdict.decision}** “{verdict.claim.quote}” ({name_column(verdict, columns)} {check(verdict)})"
         for verdict in found.companions
         if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
     ]
@@ -96,7 +97,7 @@ def _decided(verdict: Verdict) -> str:
 
 
 def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
-    text = f"{measure(verdict, columns)} {check(verdict)}"
+    text = f"{name_column(verdict, columns)} {check(verdict)}"
     if verdict.effect is None:
         return f"{text}."
     text += f": {_compared(verdict)}{effect(verdict)}, {verdict.n} {verdict.n_of}{'' if verdict.n == 1 else 's'}"
@@ -114,7 +115,7 @@ def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
     return alarm.floor != CHANCE and alarm.metric == verdict.claim.metric
 
 
-def measure(verdict: Verdict, columns: Mapping[str, str]) -> str:
+def name_column(verdict: Verdict, columns: Mapping[str, str]) -> str:
     return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
 
 

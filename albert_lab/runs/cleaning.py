@@ -8,7 +8,7 @@ from albert_lab.runs import ancestry, run, states
 from albert_lab.storage import PARTIAL
 
 
-def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
+def find_garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
     """Paths that could be freed, with their sizes (bytes).
 
     Always includes half-made data of dead processes and checkpoints of failed runs.
@@ -29,7 +29,7 @@ def garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
     return {path: _size(path) for path in sorted(found)}
 
 
-def kept(*, cache: bool, checkpoints: bool) -> list[Path]:
+def find_used(*, cache: bool, checkpoints: bool) -> list[Path]:
     found = [path for path in _cached() if in_use.is_used(path)] if cache else []
     return [*found, *([paths.runs()] if checkpoints and in_use.is_used(paths.runs()) else [])]
 

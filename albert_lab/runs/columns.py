@@ -11,7 +11,7 @@ from albert_lab.tasks.corpus_tasks import STANDS_FOR, find, find_or_make, find_s
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
 
-def choose(columns: Iterable[str], config: RunConfig, names: Sequence[str] | None = None) -> dict[str, str]:
+def choose_tasks(columns: Iterable[str], config: RunConfig, names: Sequence[str] | None = None) -> dict[str, str]:
     """The task that fills each downstream column of a table: its name, or the user's file that load_task() takes.
 
     The task itself if its data is available or made of the corpus, else the one that the corpus provides in its place,
@@ -65,7 +65,7 @@ def _has_data(task: TaskConfig) -> bool:
     return task.is_made_of_corpus or all(task.file(paths.tasks_data(), split).exists() for split in ("train", "dev"))
 
 
-def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[str, str]:
+def prepare_tasks(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[str, str]:
     """The chosen tasks without those that the corpus cannot provide; makes the data of its tasks if it is missing.
 
     Raises:
@@ -81,8 +81,8 @@ def available(chosen: Mapping[str, str], config: RunConfig, say: Say) -> dict[st
     return _provided(chosen, folder, say)
 
 
-def known(chosen: Mapping[str, str], config: RunConfig) -> dict[str, str]:
-    """The chosen tasks as available() returns them, as far as it is known without making anything.
+def find_tasks(chosen: Mapping[str, str], config: RunConfig) -> dict[str, str]:
+    """The chosen tasks as prepare_tasks() returns them, as far as it is known without making anything.
 
     All of them if the data of the corpus's tasks is not made yet.
 

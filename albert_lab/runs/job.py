@@ -50,7 +50,7 @@ def forget(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def queued(folder: Path) -> squeue.Job | None:
+def find_queued(folder: Path) -> squeue.Job | None:
     """The job of a run in the queue; None if it is not there or Slurm does not answer."""
     submitted = read(folder)
     if submitted is None:
@@ -73,13 +73,13 @@ def log(folder: Path, number: str) -> Path:
 
 def as_columns(folder: Path) -> dict[str, Any]:
     """The run's job in the queue, its node, and its place in words, as columns of a listing."""
-    found = queued(folder)
+    found = find_queued(folder)
     if found is None:
         return {"job": None, "node": None, "place": None}
     return {"job": found.number, "node": found.nodes or None, "place": found.words}
 
 
-def died(folder: Path) -> str | None:
+def describe_end(folder: Path) -> str | None:
     """How the last job of an unfinished run ended, with the last lines of its log; None if there was no job.
 
     If Slurm does not answer, the text says so, since the job may still be in the queue.

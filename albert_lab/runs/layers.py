@@ -16,7 +16,7 @@ from albert_lab.training.layer_numbers import Layer
 REMEDY = "remove it, and layers are measured again"
 
 
-def of_run(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
+def find_or_measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     """The change by each layer of a run, for each choice of tokens; measured if necessary.
 
     Raises:
@@ -44,7 +44,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     from albert_lab.training.checkpoint import last_weights, load_weights
     from albert_lab.training.device import choose_device
     from albert_lab.training.evaluation_sets import make_sets
-    from albert_lab.training.layer_similarity import hidden_states_of, measure
+    from albert_lab.training.layer_similarity import hidden_states_of, measure_layers
 
     config = runs.config_here(run)
     shards = prepare(config, say)
@@ -57,6 +57,6 @@ def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     held_out = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
     batches = hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device)
     number = -(-len(held_out) // config.evaluation.batch_size)
-    return measure(
+    return measure_layers(
         with_progress(batches, number, f"layers of {folder.name}: {{}} of {{}} batches", say), config.corpus.name
     )

@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
             registry.include_recorded(run.config.own_code)
         prepare_all(found, say)
         for run in found:
-            columns.available({task: task for task in given.tasks}, run.config, say)
+            columns.prepare_tasks({task: task for task in given.tasks}, run.config, say)
     except FIXABLE as error:
         say(str(error))
         return 2 if isinstance(error, ConfigError) else 4

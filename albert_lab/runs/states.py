@@ -40,7 +40,7 @@ def state(folder: Path) -> State:
 def _taken(folder: Path) -> Literal["running", "queued"] | None:
     if is_locked(folder):
         return "running"
-    found = job.queued(folder)
+    found = job.find_queued(folder)
     return None if found is None else "queued" if found.is_waiting else "running"
 
 

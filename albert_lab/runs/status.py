@@ -65,7 +65,7 @@ def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]
         lines = results.read_metrics(folder)
         reason = states.failure(folder) if state == "failed" else None
         if state in ("stopped", "missing"):
-            reason = job.died(folder)
+            reason = job.describe_end(folder)
     except DamagedFileError as error:
         return "damaged", {}, str(error), nowhere
     return state, next((line for line in reversed(lines) if line["event"] == "training"), {}), reason, at

@@ -26,7 +26,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
         command: the command line.
         say: receives progress lines.
 
-    Raises: see runs.layers.of_run() and ensembles.table().
+    Raises: see runs.layers.find_or_measure() and ensembles.table().
     """
     experiment, folder = plan.experiment, plan.report_folder
     found = list(runs(plan.points, say, with_layers=LAYERS_FIGURE in experiment.figures))
@@ -53,7 +53,7 @@ def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False)
                 record=record,
                 columns=downstream.filled_columns(item.run, item.tasks, item.seeds),
                 curve=reported.curve(folder),
-                layers=layers.of_run(folder, say) if with_layers else (),
+                layers=layers.find_or_measure(folder, say) if with_layers else (),
             )
         elif item.recorded:
             yield item.recorded

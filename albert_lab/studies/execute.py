@@ -142,7 +142,7 @@ def _orphaned(run: runs.Run, failures: Mapping[str, str]) -> str:
 
 def _check_here(todo: Sequence[PlannedPoint]) -> None:
     """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
-    if queued := [found for item in todo if (found := job.queued(item.run.folder))]:
+    if queued := [found for item in todo if (found := job.find_queued(item.run.folder))]:
         remedy = f"--slurm waits for them, `scancel {' '.join(found.number for found in queued)}` ends them"
         raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
     for item in todo:
@@ -168,7 +168,7 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         name, place = item.run.name, f"[{ended}/{len(items)}]"
         failed = {name: _orphaned(item.run, outcome.failures)} if code == PARENT_FAILED else _failures(item)
         if not failed and item.state != "done":
-            failed = {name: (None if options.is_here else job.died(folder)) or _describe_exit(code)}
+            failed = {name: (None if options.is_here else job.describe_end(folder)) or _describe_exit(code)}
         outcome.failures |= failed
         for each, reason in failed.items():
             to_stderr(f"{place} {each}: FAILED: {reason}")
@@ -187,7 +187,7 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         for folder, item in items.items()
         if item.run.start_from and paths.runs() / item.run.start_from.run in items
     }
-    launch = launchers.choose(options.launcher, jobs=jobs, detach=options.detach)
+    launch = launchers.choose_launcher(options.launcher, jobs=jobs, detach=options.detach)
     code = launch(arguments, on_end=on_end, parents=parents)
     outcome.is_detached = code == NOT_AWAITED
     outcome.code = 0 if outcome.is_detached else code

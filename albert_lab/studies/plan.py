@@ -149,7 +149,7 @@ class Plan:
 
     def with_tasks_made(self, say: Say) -> "Plan":
         """The plan without the tasks that the corpus cannot provide; prepares the data of the other tasks."""
-        tasks = columns.available(self.chosen, self.config, say)
+        tasks = columns.prepare_tasks(self.chosen, self.config, say)
         if tasks == self.points[0].tasks:
             return self
         return replace(self, points=tuple(look_again(replace(item, tasks=tasks)) for item in self.points))
@@ -222,8 +222,8 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
         if experiment.continues:
             found = starts.continued(found, experiment.continues, overrides)
         config = found[0].config
-        chosen = columns.choose(experiment.columns, config, tasks)
-        known = columns.known(chosen, config)
+        chosen = columns.choose_tasks(experiment.columns, config, tasks)
+        known = columns.find_tasks(chosen, config)
         reports = [folder / report_place(config) for folder in (paths.reports(), paths.published())]
         asked = with_progress(found, len(found), "planned {} of {} runs", to_stderr)
         planned = tuple(_planned(point, known, experiment.finetuning_seeds, reports) for point in asked)

@@ -78,7 +78,9 @@ def attached(table: Sequence[Row], found: SideBySide) -> list[Row]:
     return [replace(row, rounds=rounds) for row, rounds in zip(table, measured, strict=True)]
 
 
-def measure(records: Sequence[RunRecord], *, number: int, seconds: float, say: Callable[[str], None]) -> SideBySide:
+def measure_rows(
+    records: Sequence[RunRecord], *, number: int, seconds: float, say: Callable[[str], None]
+) -> SideBySide:
     """Measure the configurations of these runs in interleaved rounds, with the machine settings of the first run.
 
     Args:
@@ -92,7 +94,7 @@ def measure(records: Sequence[RunRecord], *, number: int, seconds: float, say: C
     """
     machine = records[0].config.machine
     configs = [record.config.model_copy(update={"machine": machine}) for record in records]
-    measured = rounds.measure(configs, rounds=number, seconds=seconds, say=say)
+    measured = rounds.measure_speeds(configs, rounds=number, seconds=seconds, say=say)
     for record, found in zip(records, measured, strict=True):
         if found.failure:
             raise ConfigError(f"{record.name} was not measured: {found.failure}")

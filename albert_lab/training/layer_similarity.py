@@ -17,7 +17,7 @@ from albert_lab.training.transfer import inputs_of, tensor_on
 HiddenStates = Sequence[torch.Tensor | np.ndarray]
 
 
-def measure(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]], corpus: str) -> tuple[Layer, ...]:
+def measure_layers(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]], corpus: str) -> tuple[Layer, ...]:
     """The change by each layer of any encoder, for [CLS] and for the mean over tokens.
 
     Source: section 3.1 and Figure 1, which do not say which tokens the curves are for.
@@ -95,7 +95,7 @@ class _Sums:
 def hidden_states_of(
     model: PretrainingModel, batch: Batch, batch_size: int, device: torch.device
 ) -> Iterator[tuple[HiddenStates, torch.Tensor]]:
-    """Hidden states and attention mask of a set of examples, in parts, for measure().
+    """Hidden states and attention mask of a set of examples, in parts, for measure_layers().
 
     Masked tokens are restored, so that layers are measured on unmasked text. Dropout is off.
     """

@@ -241,7 +241,7 @@ def test_speed_prints_tables_or_json_and_exits_with_3_if_some_are_not_measured(o
         rounds.Measured("cpu", "cpu", "fp32", 1, peak_memory_bytes=5 << 20, measurements=measurements),
         rounds.Measured(failure="no memory"),
     ]
-    monkeypatch.setattr(rounds, "measure", lambda configs, **given: measured)
+    monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **given: measured)
     shown = here("speed", "scale=smoke", "sharing=all-shared,not-shared")
     assert shown.returncode == 3
     assert "sharing=not-shared was not measured: no memory" in shown.stdout
@@ -259,7 +259,7 @@ def test_speed_measures_the_rows_of_a_report_and_rebuilds_it(tmp_path, monkeypat
         rounds.Measurement(training=100.0 + each, inference=300.0, matrix_products=1e9) for each in range(3)
     )
     one = rounds.Measured("cpu", "cpu", "fp32", 1, measurements=measurements)
-    monkeypatch.setattr(rounds, "measure", lambda configs, **_: [one] * len(configs))
+    monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **_: [one] * len(configs))
     done = here("speed", "--report", str(report))
     assert (done.returncode, done.stdout) == (0, f"{report / 'report.md'}\n"), done.stderr
     text = (report / "report.md").read_text()

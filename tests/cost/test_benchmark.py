@@ -17,7 +17,7 @@ def toy_measured(*speeds: float) -> Measured:
 
 
 def run(monkeypatch, *measured: Measured, overrides=SMOKE) -> benchmark.Benchmark:
-    monkeypatch.setattr(rounds, "measure", lambda configs, **_: list(measured))
+    monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **_: list(measured))
     return benchmark.run(compared.configurations(overrides), number=4, seconds=0.1, say=lambda line: None)
 
 

@@ -8,7 +8,7 @@ def test_every_configuration_is_measured_each_round_or_has_a_reason(tmp_path):
     config = toy_config(tmp_path)
     other = config.model_copy(update={"optimizer": config.optimizer.model_copy(update={"name": "shampoo"})})
     said: list[str] = []
-    found, failed = rounds.measure([config, other], rounds=2, seconds=0.01, say=said.append)
+    found, failed = rounds.measure_speeds([config, other], rounds=2, seconds=0.01, say=said.append)
     assert (found.device, found.precision, found.threads) == ("cpu", "fp32", 1)
     assert len(found.measurements) == 2
     assert all(min(each.training, each.inference, each.matrix_products) > 0 for each in found.measurements)
@@ -21,7 +21,7 @@ def test_every_configuration_is_measured_each_round_or_has_a_reason(tmp_path):
 
 def test_a_configuration_that_exceeds_memory_is_not_started(tmp_path):
     config = toy_config(tmp_path, "model.hidden_size=400000000")
-    (failed,) = rounds.measure([config], rounds=1, seconds=0.01, say=lambda _line: None)
+    (failed,) = rounds.measure_speeds([config], rounds=1, seconds=0.01, say=lambda _line: None)
     assert "GiB, and this machine has" in failed.failure
 
 

@@ -12,7 +12,7 @@ from toy_shards import make_prose, make_shards
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import batches as module
-from albert_lab.data.batches import Batch, Batches, fixed_pairs, masked_set, measure, micro_batches
+from albert_lab.data.batches import Batch, Batches, fixed_pairs, masked_set, micro_batches
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
 
@@ -111,13 +111,6 @@ def test_an_example_is_cls_a_sep_b_sep_and_padding(shards, config):
 def test_without_labels_every_pair_label_is_minus_one(shards):
     batch = make_batches(shards, configure("inter_sentence=none")).batch(0)
     assert set(batch.pair_labels.tolist()) == {-1}
-    assert measure(batch)["label_balance"] == []
-
-
-def test_shares_are_measured():
-    ids = np.array([[2, 9, 3, 9, 3, 0, 0, 0], [2, 9, 9, 3, 9, 9, 9, 3]])
-    batch = Batch(ids, ids, ids > 0, np.array([1, 9]), np.array([5, 5]), np.array([1, 1]))
-    assert measure(batch) == {"masked_share": 2 / 13, "padding_share": 3 / 16, "label_balance": [0, 1]}
 
 
 # ---- a function of seed and step ----
@@ -253,8 +246,8 @@ def test_a_fixed_set_is_the_same_every_time_and_balanced(option):
     assert same(batch, make_set(held_out, config, num_pairs=100))
     assert not same(batch, make_set(held_out, config, num_pairs=100, seed=6))
     if option != "none":
-        assert measure(batch)["label_balance"] == [0.5, 0.5]
-        assert measure(next(micro_batches(batch, 40)))["label_balance"] == [0.5, 0.5]
+        assert np.bincount(batch.pair_labels).tolist() == [len(batch) / 2] * 2
+        assert np.bincount(next(micro_batches(batch, 40)).pair_labels).tolist() == [20, 20]
 
 
 def test_a_fixed_set_is_smaller_if_the_text_yields_fewer_examples(shards, config):

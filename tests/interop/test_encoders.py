@@ -10,7 +10,7 @@ from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, BertT
 from albert_lab.data import corpus as texts
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import encoders
-from albert_lab.training.layer_similarity import measure
+from albert_lab.training.layer_similarity import measure_layers
 
 SIZES: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
 LETTERS = "abcdefghijklmnopqrstuvwxyz."
@@ -60,7 +60,7 @@ def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
         ids = torch.tensor([window])
         with torch.inference_mode():
             alone.append((encoder(input_ids=ids, output_hidden_states=True).hidden_states, torch.ones_like(ids)))
-    expected = measure(alone, "files")
+    expected = measure_layers(alone, "files")
     assert [each.degrees for each in found] == pytest.approx([change.degrees for change in expected], abs=1e-3)
     assert [each.l2_distance for each in found] == pytest.approx([change.l2_distance for change in expected], abs=1e-5)
 

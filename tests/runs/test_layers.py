@@ -13,7 +13,7 @@ from albert_lab.runs import layers, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluation_sets import make_sets
-from albert_lab.training.layer_similarity import hidden_states_of, measure
+from albert_lab.training.layer_similarity import hidden_states_of, measure_layers
 
 
 @pytest.fixture
@@ -25,14 +25,16 @@ def finished(corpus, own_home):
 
 
 def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(finished):
-    found = layers.of_run(finished, silent)
+    found = layers.find_or_measure(finished, silent)
     config = runs.read(finished).config
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(prepare(config, silent), split, tokenizer) for split in ("train", "dev"))
     model = PretrainingModel.from_config(config)
     checkpoint.set_weights(model, checkpoint.read_last_weights(finished / "checkpoint"), "a test")
     batch = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
-    expected = measure(hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")), "files")
+    expected = measure_layers(
+        hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")), "files"
+    )
     assert [each.degrees for each in found] == pytest.approx([change.degrees for change in expected], abs=1e-4)
     assert [each.n for each in found] == [change.n for change in expected]
     assert max(each.n for each in found) == batch.num_tokens
@@ -41,22 +43,22 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
 
 def test_a_run_is_measured_once(finished):
     said: list[str] = []
-    first = layers.of_run(finished, said.append)
+    first = layers.find_or_measure(finished, said.append)
     assert any("measuring" in line for line in said)
     (finished / "checkpoint").rename(finished / "gone")
     said.clear()
-    assert layers.of_run(finished, said.append) == first
+    assert layers.find_or_measure(finished, said.append) == first
     assert said == []
 
 
 def test_a_remade_run_is_measured_again(finished):
-    layers.of_run(finished, silent)
+    layers.find_or_measure(finished, silent)
     states.forget(finished)
     with pytest.raises(ConfigError, match="not finished"):
-        layers.of_run(finished, silent)
+        layers.find_or_measure(finished, silent)
 
 
 def test_a_run_without_its_checkpoint_is_refused(finished):
     (finished / "checkpoint").rename(finished / "gone")
     with pytest.raises(MissingDataError, match="no checkpoint"):
-        layers.of_run(finished, silent)
+        layers.find_or_measure(finished, silent)

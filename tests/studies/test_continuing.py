@@ -123,9 +123,9 @@ def test_a_fresh_start_trains_the_new_run_again_but_not_the_one_it_continues(cor
 
 def test_cleaning_spares_the_weights_that_an_unfinished_run_starts_from(corpus, finished):
     weights = finished.folder / "checkpoint"
-    assert weights in cleaning.garbage(cache=False, checkpoints=True)
+    assert weights in cleaning.find_garbage(cache=False, checkpoints=True)
     runs.create(planned(finished, corpus).points[0].run)
-    assert weights not in cleaning.garbage(cache=False, checkpoints=True)
+    assert weights not in cleaning.find_garbage(cache=False, checkpoints=True)
 
 
 def test_an_import_costs_nothing(corpus, finished):

@@ -24,8 +24,8 @@ def measured_rows(folder, monkeypatch, factor: float = 10.0) -> SideBySide:
     """Measure all rows: the row at each place has ten more tokens/s than the one before."""
     found = study.read(folder).examples
     answers = [toy_measured(100 + factor * place, 110 + factor * place) for place in range(len(found))]
-    monkeypatch.setattr(rounds, "measure", lambda configs, **_: answers[: len(configs)])
-    return side_by_side.measure(found, number=2, seconds=0.1, say=lambda line: None)
+    monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **_: answers[: len(configs)])
+    return side_by_side.measure_rows(found, number=2, seconds=0.1, say=lambda line: None)
 
 
 def test_every_row_gets_its_rounds_in_place_of_the_speed_of_its_runs(folder, monkeypatch):
@@ -56,8 +56,8 @@ def test_all_rows_are_measured_with_the_machine_settings_of_the_first(folder, mo
         asked.extend(configs)
         return [toy_measured(1.0)] * len(configs)
 
-    monkeypatch.setattr(rounds, "measure", answer)
-    side_by_side.measure(records, number=1, seconds=0.1, say=lambda line: None)
+    monkeypatch.setattr(rounds, "measure_speeds", answer)
+    side_by_side.measure_rows(records, number=1, seconds=0.1, say=lambda line: None)
     assert len(asked) == len(records)
     assert {config.machine.threads for config in asked} == {7}
 
@@ -65,9 +65,9 @@ def test_all_rows_are_measured_with_the_machine_settings_of_the_first(folder, mo
 def test_nothing_is_kept_if_a_row_cannot_be_measured(folder, monkeypatch):
     records = study.read(folder).examples
     answers = [toy_measured(1.0)] * (len(records) - 1) + [Measured(failure="no memory")]
-    monkeypatch.setattr(rounds, "measure", lambda configs, **_: answers)
+    monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **_: answers)
     with pytest.raises(ConfigError, match=f"{records[-1].name} was not measured: no memory"):
-        side_by_side.measure(records, number=1, seconds=0.1, say=lambda line: None)
+        side_by_side.measure_rows(records, number=1, seconds=0.1, say=lambda line: None)
 
 
 def test_a_damaged_measurement_is_an_error_with_a_remedy(folder):

@@ -185,7 +185,7 @@ def test_a_job_without_an_exit_code_is_lost_and_its_log_and_slurm_state_are_repo
     (cluster / "queue").unlink()
     assert slurm._wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[]) == 0
     assert note.codes == {"one": LOST}
-    said = job.died(tmp_path / "one")
+    said = job.describe_end(tmp_path / "one")
     assert said == (
         "job 11 ended without an exit code (neither sacct nor scontrol says why):"
         " step 1 | CUDA error: an illegal memory access"
@@ -266,7 +266,7 @@ def test_runs_wait_for_the_job_that_prepares_their_text(cluster, folders, tmp_pa
     assert "--dependency=afterok:11" in options(cluster, 12)
     slurm._log("11").write_text("no text\n")
     (cluster / "queue").unlink()
-    assert "the job that prepares its text: no text" in (job.died(tmp_path / "one") or "")
+    assert "the job that prepares its text: no text" in (job.describe_end(tmp_path / "one") or "")
 
 
 def test_a_queued_run_is_shown_with_its_job_and_its_reason(corpus, own_home, cluster):

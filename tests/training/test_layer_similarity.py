@@ -8,14 +8,13 @@ from toy import toy_config
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel
-from albert_lab.training.layer_similarity import hidden_states_of
-from albert_lab.training.layer_similarity import measure as measure_of
+from albert_lab.training.layer_similarity import hidden_states_of, measure_layers
 
 CPU = torch.device("cpu")
 
 
 def measure(batches):
-    return measure_of(batches, "files")
+    return measure_layers(batches, "files")
 
 
 def drawn(seed=0, shape=(3, 5, 8)) -> np.ndarray:

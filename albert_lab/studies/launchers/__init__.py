@@ -7,7 +7,7 @@ from albert_lab.studies.launchers import by_hand, local, slurm
 from albert_lab.studies.launchers.base import Launcher
 
 
-def choose(settings: LauncherConfig, *, jobs: int, detach: bool) -> Launcher:
+def choose_launcher(settings: LauncherConfig, *, jobs: int, detach: bool) -> Launcher:
     """The launcher of a command.
 
     Args:

@@ -313,7 +313,7 @@ def _explained(folder: Path, *, is_started: bool) -> int:
     submitted = job.read(folder)
     is_unprepared = submitted is not None and submitted.preparation is not None
     if job.was_stopped(folder) if is_started else not is_unprepared:
-        to_stderr(f"{folder.name}: {job.died(folder)}")
+        to_stderr(f"{folder.name}: {job.describe_end(folder)}")
         return STOPPED
     return LOST
 
