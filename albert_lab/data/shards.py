@@ -42,10 +42,6 @@ class Shards:
         return len(self.tokens)
 
     @property
-    def num_sentences(self) -> int:
-        return len(self.sentence_offsets) - 1
-
-    @property
     def num_documents(self) -> int:
         return len(self.document_offsets) - 1
 

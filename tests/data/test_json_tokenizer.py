@@ -37,7 +37,13 @@ def test_it_is_recognized_by_its_suffix_and_adds_and_truncates_nothing(file):
     tokenizer = load_model(file)
     assert isinstance(tokenizer, JsonTokenizer)
     assert tokenizer.encode(["Red cats, red CAFÉ", ""]) == [[7, 5, 6, 8, 7, 9], []]
-    assert tokenizer.special_ids == (0, 1, 2, 3, 4)
+    assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id) == (
+        0,
+        1,
+        2,
+        3,
+        4,
+    )
     assert tokenizer.vocab_size == len(TOKENS)
     assert tokenizer.tokens() == TOKENS
     assert tokenizer.decode([7, 5, 6]) == "red cats"

@@ -60,15 +60,3 @@ def test_the_rate_rises_in_the_warm_up_and_falls_after_it(first: float, second: 
 )
 def test_the_share_is_counted_in_the_unit_of_the_budget(unit: str, value: float, share: float):
     assert budget(unit, value).share(steps=10, seconds=20.0, tokens=300) == share
-
-
-def test_a_budget_in_steps_is_used_up_exactly_at_its_last_step():
-    assert budget("steps", 12).share(steps=11, seconds=1e9, tokens=10**12) < 1
-    assert budget("steps", 12).share(steps=12, seconds=0, tokens=0) == 1
-
-
-def test_the_same_share_has_the_same_rate_in_every_unit():
-    by_steps = budget("steps", 200).share(steps=30, seconds=0, tokens=0)
-    by_seconds = budget("seconds", 2.0).share(steps=0, seconds=0.3, tokens=0)
-    by_tokens = budget("tokens", 2000).share(steps=0, seconds=0, tokens=300)
-    assert by_steps == by_seconds == by_tokens

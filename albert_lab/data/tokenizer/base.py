@@ -33,11 +33,6 @@ class Tokenizer(ABC):
     sep_id: int
     mask_id: int
 
-    @property
-    def special_ids(self) -> tuple[int, ...]:
-        """Ids of the tokens that are not text: padding, unknown, [CLS], [SEP], [MASK]."""
-        return self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id
-
     @abstractmethod
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Token ids of each sentence, without special tokens."""
