@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from albert_lab.analysis import agreement, alarms, claims, learnt
+from albert_lab.analysis import agreement, alarms, learnt, verdicts
 from albert_lab.analysis.agreement import Agreement
 from albert_lab.analysis.alarms import RowAlarm, TaskAlarm
-from albert_lab.analysis.claims import Verdict
 from albert_lab.analysis.learnt import Learnt
 from albert_lab.analysis.statistics import Components, components
 from albert_lab.analysis.table_scores import TableScores
+from albert_lab.analysis.verdicts import Verdict
 from albert_lab.runs import regime
 from albert_lab.runs.regime import Quantity
 from albert_lab.runs.reported import ReportedRun
@@ -73,12 +73,12 @@ class Analysis:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        return claims.decide(self.experiment, self.scores, self.study.plan)
+        return verdicts.decide(self.experiment, self.scores, self.study.plan)
 
     @cached_property
     def companions(self) -> list[Verdict]:
         """The verdicts by measures that are not the paper's."""
-        return claims.companions(self.experiment, self.scores, self.study.plan)
+        return verdicts.companions(self.experiment, self.scores, self.study.plan)
 
     @cached_property
     def agreement(self) -> Agreement:

@@ -42,17 +42,17 @@ def finetune(
     as_json: Json = False,
 ) -> None:
     """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are not repeated."""
-    from albert_lab.runs import tuning
+    from albert_lab.runs import single_run
 
-    wanted = tuning.Wanted(
+    wanted = single_run.Wanted(
         tasks=task_names(tasks) or [],
-        seeds=None if seeds is None else tuning.read_seeds(seeds),
+        seeds=None if seeds is None else single_run.read_seeds(seeds),
         overrides=overrides or [],
         splits=[split for split in predict.split(",") if split],
         is_random=random,
     )
-    found = tuning.finetune_run(run, wanted, to_stderr)
-    print(json.dumps([item.model_dump() for item in found], indent=2) if as_json else tuning.as_text(found))
+    found = single_run.finetune_run(run, wanted, to_stderr)
+    print(json.dumps([item.model_dump() for item in found], indent=2) if as_json else single_run.as_text(found))
 
 
 @app.command(
@@ -118,9 +118,9 @@ def ensemble(
     as_json: Json = False,
 ) -> None:
     """Average the scores of all fine-tunings of runs on a task, as the paper's ensembles do."""
-    from albert_lab.runs import tuning
+    from albert_lab.runs import single_run
 
-    found = tuning.ensemble_runs(task, runs, to_stderr, which=which, split=split, best=best, output=output)
+    found = single_run.ensemble_runs(task, runs, to_stderr, which=which, split=split, best=best, output=output)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from albert_lab.analysis.agreement import total
-from albert_lab.analysis.claims import Decision
+from albert_lab.analysis.verdicts import Decision
 from albert_lab.report import agreement, alarms, verdicts
 from albert_lab.report.collection import Collection, Entry, read
 from albert_lab.report.markdown import MISSING, as_table, escape_tags, scores_table

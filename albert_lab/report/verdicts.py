@@ -8,9 +8,9 @@ from typing import Any
 
 from albert_lab.analysis.alarms import RowAlarm
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.claims import Decision, Verdict
 from albert_lab.analysis.statistics import POWER, Components
 from albert_lab.analysis.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD
+from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.measures.catalog import labels
 from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence

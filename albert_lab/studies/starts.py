@@ -11,7 +11,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.deepen import check_deepening
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
-from albert_lab.runs.tuning import find_run
+from albert_lab.runs.single_run import find_run
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, Start
 

@@ -3,7 +3,7 @@ import pytest
 from planted import claim, decide
 from records import toy_run
 
-from albert_lab.analysis.claims import Verdict
+from albert_lab.analysis.verdicts import Verdict
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.experiment import Experiment

@@ -14,7 +14,7 @@ from albert_lab.interop.importing import import_folder
 from albert_lab.interop.loading import open_folder
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.runs import run as runs
-from albert_lab.runs import states, status, tuning
+from albert_lab.runs import single_run, states, status
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 
@@ -98,8 +98,8 @@ def test_an_imported_run_can_be_fine_tuned(published, own_home, monkeypatch):
     machine = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
     folder = import_folder(published(make_bert, BERT), ["scale=smoke", *machine], None, silent)
     overrides = ["settings.smoke.steps=2", "settings.smoke.checkpoint_steps=2", "settings.smoke.warmup_steps=0"]
-    wanted = tuning.Wanted(["sst2"], [0], overrides, [], is_random=False)
-    records = tuning.finetune_run(folder.name, wanted, silent)
+    wanted = single_run.Wanted(["sst2"], [0], overrides, [], is_random=False)
+    records = single_run.finetune_run(folder.name, wanted, silent)
     assert [(record.task, record.weights) for record in records] == [("sst2", "pre-trained")]
 
 

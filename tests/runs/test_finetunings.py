@@ -7,7 +7,7 @@ from toy_tasks import toy_task
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import results, tuning
+from albert_lab.runs import results, single_run
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import AVERAGE
 from albert_lab.studies import collect
@@ -65,35 +65,37 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert {column.task for column in run.columns} == {"mnli", "squad1"}
     assert AVERAGE not in row
 
-    found = tuning.finetune_run(item.run.name, wanted(["mnli"], seeds=[0, 1]), print)
+    found = single_run.finetune_run(item.run.name, wanted(["mnli"], seeds=[0, 1]), print)
     assert [record.seed for record in found] == [0, 1]
     assert found[0] == read_record(item.run.folder, "mnli", 0)
-    (random,) = tuning.finetune_run(item.run.name, wanted(["mnli"], is_random=True), print)
+    (random,) = single_run.finetune_run(item.run.name, wanted(["mnli"], is_random=True), print)
     assert random.weights == "random"
-    (other,) = tuning.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.smoke.steps=2"]), print)
+    (other,) = single_run.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.smoke.steps=2"]), print)
     assert other.settings.steps == 2
     assert states_of(planned) == ["done"], "fine-tunings with other settings are kept separately"
     with pytest.raises(ConfigError, match=r"settings\.laptop\.steps: the run has scale=smoke, so this changes nothing"):
-        tuning.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.laptop.steps=2"]), print)
+        single_run.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.laptop.steps=2"]), print)
 
     output = own_home / "answers.tsv"
-    made = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=output)
+    made = single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=output)
     assert len(made.members) == 2
     assert output.exists()
     record_file(item.run.folder, "mnli", 1).unlink()
     (other := output_folder(item.run.folder, "mnli", 2)).mkdir()
     (other / "best.npz").write_bytes((output_folder(item.run.folder, "mnli", 0) / "best.npz").read_bytes())
-    few = tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
+    few = single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
     assert [*few.members] == [f"{item.run.name}, mnli-seed0"], "only finished fine-tunings"
     assert json.dumps(made.as_dict())
     with pytest.raises(ConfigError, match="--best 2: these runs have only 1 fine-tunings on mnli"):
-        tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=2, output=None)
+        single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=2, output=None)
     with pytest.raises(ConfigError, match=r"--output .* is a folder: name a file"):
-        tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=own_home)
+        single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=own_home)
     with pytest.raises(ConfigError, match=r"--output: folder .* is a file"):
-        tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=output / "x")
+        single_run.ensemble_runs(
+            "mnli", [item.run.name], print, which="best", split="dev", best=None, output=output / "x"
+        )
     with pytest.raises(MissingDataError, match="finetune RUN --tasks race"):
-        tuning.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
+        single_run.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +108,9 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
 )
 def test_an_ensemble_without_scores_names_the_command_that_makes_them(planned, monkeypatch, split, error, says):
     (item,) = planned.points
-    monkeypatch.setattr(tuning, "find_run", lambda name: item.run)
+    monkeypatch.setattr(single_run, "find_run", lambda name: item.run)
     with pytest.raises(error, match=says):
-        tuning.ensemble_runs("mnli", [item.run.name], print, which="best", split=split, best=None, output=None)
+        single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split=split, best=None, output=None)
 
 
 def test_a_fine_tuning_that_the_user_cannot_fix_is_repeated_only_on_request(planned, monkeypatch):
@@ -128,29 +130,29 @@ def diverge(*_, **__):
 
 
 def wanted(tasks, seeds=None, overrides=(), *, is_random=False):
-    return tuning.Wanted(tasks, seeds, overrides, splits=[], is_random=is_random)
+    return single_run.Wanted(tasks, seeds, overrides, splits=[], is_random=is_random)
 
 
 def test_an_unknown_or_unfinished_run_is_not_fine_tuned(planned):
     with pytest.raises(ConfigError, match="neither a folder nor a run"):
-        tuning.find_run("nowhere")
+        single_run.find_run("nowhere")
     runs.create(planned.points[0].run)
     with pytest.raises(ConfigError, match=f"did you mean {planned.points[0].run.name}"):
-        tuning.find_run(planned.points[0].run.name[:-3] + "xyz")
+        single_run.find_run(planned.points[0].run.name[:-3] + "xyz")
     with pytest.raises(ConfigError, match="is not finished"):
-        tuning.find_run(planned.points[0].run.name)
+        single_run.find_run(planned.points[0].run.name)
 
 
 def test_a_run_is_fine_tuned_by_one_process_at_a_time(planned, monkeypatch):
     assert train(planned).code == 0
     run = planned.points[0].run
-    monkeypatch.setattr(tuning, "_finetune", lambda *_: [runs.is_locked(run.folder)])
-    assert tuning.finetune_run(run.name, wanted(["mnli"]), print) == [True]
+    monkeypatch.setattr(single_run, "_finetune", lambda *_: [runs.is_locked(run.folder)])
+    assert single_run.finetune_run(run.name, wanted(["mnli"]), print) == [True]
     assert not runs.is_locked(run.folder)
 
 
 @pytest.mark.parametrize("text", ["0,x", "-1", "0,", "1,1", "4294967296"])
 def test_seeds_are_different_whole_numbers_that_generators_take(text):
-    assert tuning.read_seeds("0,12") == [0, 12]
+    assert single_run.read_seeds("0,12") == [0, 12]
     with pytest.raises(ConfigError, match=f"--seeds {text}"):
-        tuning.read_seeds(text)
+        single_run.read_seeds(text)

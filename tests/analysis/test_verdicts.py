@@ -6,11 +6,11 @@ import pytest
 from planted import EMBEDDING_SIZES, claim, companions, decide, experiment, noisy, row, table
 from records import scored, toy_run, with_numbers
 
-from albert_lab.analysis import claims
-from albert_lab.analysis.claims import Decision, Verdict
+from albert_lab.analysis import verdicts
 from albert_lab.analysis.papers_numbers import printed
 from albert_lab.analysis.statistics import power
 from albert_lab.analysis.table_scores import TableScores
+from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.runs.reported import AVERAGED
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.seed_plan import SeedPlan
@@ -336,7 +336,7 @@ def test_a_level_whose_interval_contains_the_bound_is_said_to_straddle_it():
 def test_a_verdict_at_an_early_look_needs_more_and_tells_its_chance_at_the_last_one():
     plan = SeedPlan(seeds=tuple(range(8)), looks=(3, 8))
     rows = table(around(60, 60.3, 60.1, 60.2))
-    alone, looked = (claims.decide(experiment(GREATER), TableScores(rows), each)[0] for each in (None, plan))
+    alone, looked = (verdicts.decide(experiment(GREATER), TableScores(rows), each)[0] for each in (None, plan))
     assert looked.level < alone.level == 0.05
     assert looked.p == alone.p
     assert alone.chance is None
