@@ -91,6 +91,8 @@ def _of_pair(
     same_runs = {run.name for run in rows[0].runs} & {run.name for run in rows[1].runs}
     if factors != 1 or same_runs or _is_probed(rows[0], column) != _is_probed(rows[1], column):
         return Agreement()
+    if not here.is_of_one_set(rows, column):
+        return Agreement()
 
     def has_order(value: float) -> bool:  # rounded: means of the same scores may differ in their last bits
         return round(value, 9) * theirs > 0

@@ -129,9 +129,5 @@ class Analysis:
 
 
 def analyse(study: Study) -> Analysis:
-    """The analysis of a study.
-
-    Raises:
-        ConfigError: runs that were scored on different held-out sets.
-    """
+    """The analysis of a study."""
     return Analysis(study, study.rows)

@@ -47,6 +47,12 @@ class TableScores:
         """The column of a metric: a task that replaces an official one has a separate column."""
         return self.columns.get(metric, metric)
 
+    def is_of_one_set(self, rows: Sequence[Row], column: str) -> bool:
+        """Whether all runs of some rows were scored on the same held-out text, or dev examples, in a column."""
+        members = self.learnt_tasks if column == AVERAGE_LIKELIHOOD else self._members(column)
+        runs = [run for row in rows for run in row.runs]
+        return all(len({_set(run, member) for run in runs} - {None}) < 2 for member in members)
+
     def rows(self, labels: Labels) -> list[Row]:
         return [row for row in self.table if labels.items() <= row.labels.items()]
 
@@ -245,6 +251,16 @@ def _pairs(run: ReportedRun, column: str) -> tuple[str, np.ndarray] | None:
             return None
         values = values - unpack(floor)
     return f"{set_of} {column}", values
+
+
+def _set(run: ReportedRun, column: str) -> str | None:
+    """The identity of what a column of a run was scored on; None if it is no score of the run."""
+    for filled in run.columns:
+        if column in (filled.task, loss_name(filled.task), *filled.parts):
+            return " ".join(sorted({record.dev.fingerprint for record in filled.finetunings}))
+    scores = run.record.scores
+    is_held_out = column == MLM_LIKELIHOOD or column.removesuffix(OVER_SEGMENTS) in {*scores, *map(loss_name, scores)}
+    return run.record.evaluation_set if is_held_out else None
 
 
 def _examples(run: ReportedRun, task: str) -> tuple[str, np.ndarray] | None:

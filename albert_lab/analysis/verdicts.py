@@ -179,6 +179,8 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> Eviden
     runs = [run for row in found.values() for run in row.runs]
     if len({run.name for run in runs}) < len(runs):
         return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
+    if not scores.is_of_one_set(list(found.values()), column):
+        return Verdict(claim, Decision.UNDECIDED, reason=f"its rows are scored on different sets in {column}")
     is_over_rounds = all(column in row.rounds for row in found.values())
     is_speed_of_runs = column in (TRAINING_SPEED, INFERENCE_SPEED) and not is_over_rounds
     if is_speed_of_runs and are_of_different_hardware(list(found.values())):

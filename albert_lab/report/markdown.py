@@ -17,6 +17,11 @@ PROBE_NOTE = (
     "† By a linear probe, which is fitted on training pairs of the same task. The other rows use their own head as"
     " trained: do not compare the two."
 )
+OF_SEVERAL_SETS = " ‡"
+SETS_NOTE = (
+    "‡ The rows are scored on different sets of questions, such as other text, tokens or masks: compare a score with"
+    " the floors of its row, not with other rows."
+)
 _CODE_OR_TAG = re.compile(r"(`[^`\n|]+`)|(?<!\\)<(?=[a-zA-Z/!?])")
 _NUMBER = re.compile(r"[-+±]?\d")  # also with a suffix: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
 
@@ -61,7 +66,8 @@ def scores_table(found: Analysis, columns: Sequence[Column]) -> str:
     shown = experiment.paper.columns if experiment.paper else {}
     header = [*axis_names(axes), "seeds"]
     for column in columns:
-        header.append(f"{column.heading} {column.unit}")
+        several = "" if found.scores.is_of_one_set(found.rows, column.key) else OF_SEVERAL_SETS
+        header.append(f"{column.heading} {column.unit}{several}")
         header += [f"paper {column.heading}"] if column.paper in shown else []
     body = []
     for row in found.rows:
@@ -72,7 +78,8 @@ def scores_table(found: Analysis, columns: Sequence[Column]) -> str:
             line += [cells.get(column.paper, MISSING)] if column.paper in shown else []
         body.append(line)
     text = as_table(header, body)
-    return f"{text}\n\n{PROBE_NOTE}" if BY_PROBE in text else text
+    notes = {BY_PROBE: PROBE_NOTE, OF_SEVERAL_SETS: SETS_NOTE}
+    return "\n\n".join([text, *(note for mark, note in notes.items() if mark in text)])
 
 
 def losses_table(found: Analysis) -> str:

@@ -24,6 +24,8 @@ from albert_lab.studies.points import Point, points
 from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.tasks.task import TaskConfig
 
+_ROWS_SHOWN = 3
+
 
 @dataclass(frozen=True)
 class PlannedPoint:
@@ -211,7 +213,7 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
         tasks: names of the downstream tasks; None: those that fill the experiment's columns.
 
     Raises:
-        ConfigError: a configuration that does not fit, or points that are scored on different held-out sets.
+        ConfigError: a configuration that does not fit.
         MissingDataError: text, or the data of a task given by its name, is missing.
     """
     from albert_lab.data.fingerprint import fingerprints_taken_once
@@ -227,7 +229,7 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
         reports = [folder / report_place(config) for folder in (paths.reports(), paths.published())]
         asked = with_progress(found, len(found), "planned {} of {} runs", to_stderr)
         planned = tuple(_planned(point, known, experiment.finetuning_seeds, reports) for point in asked)
-    _check_one_evaluation_set(planned)
+    _say_different_sets(planned, to_stderr)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
     return Plan(experiment, planned, chosen, _seed_plan(planned, overrides))
@@ -239,14 +241,17 @@ def _planned(point: Point, tasks: Mapping[str, str], seeds: finetunings.Seeds, r
     return look_up(point, run, tasks, seeds, ancestors, recorded.read(run.name, reports, to_stderr))
 
 
-def _check_one_evaluation_set(planned: Sequence[PlannedPoint]) -> None:
+def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:
+    """Say which rows cannot be compared on held-out text, since they are scored on different sets."""
     rows: dict[str, str] = {}
     for item in planned:
         rows.setdefault(item.run.evaluation_set, item.point.label)
     if len(rows) > 1:
-        raise ConfigError(
-            "one table cannot hold these rows, which are scored on different held-out sets (corpus, tokenizer, length"
-            f" and masking decide the set): {'; '.join(rows.values())}. Train them as separate sweeps"
+        shown = [*rows.values()][:_ROWS_SHOWN]
+        say(
+            "scores on held-out text are not compared between these rows, to which corpus, tokenizer, length or masking"
+            f" give different held-out sets: {'; '.join(shown)}{'; …' * (len(rows) > len(shown))}. Scores after"
+            " fine-tuning on the same examples are"
         )
 
 
@@ -276,7 +281,7 @@ def one_model(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
         if len(values) > 1:
             raise ConfigError(f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains several")
     chosen = [*overrides, f"seed={load(overrides).seed}"]
-    content = {"name": "pretrain", "title": "One model", "source": "no table of the paper", "grid": {}}
+    content = {"name": "pretrain", "title": "One model", "source": "own model", "grid": {}}
     experiment = Experiment.model_validate(content | {"columns": INTRINSIC})
     (point,) = points(experiment, chosen)
     *_, (_, run) = starts.lineage(point)

@@ -98,25 +98,16 @@ class Study:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The rows of its table, in the order of its points.
-
-        Raises:
-            ConfigError: runs that were scored on different held-out sets.
-        """
+        """The rows of its table, in the order of its points."""
         runs = {run.name: run for run in self.runs}
-        sets: dict[str, list[str]] = {}
         found: dict[tuple[str, ...], Row] = {}
         for point in self.points:
             values, labels = ({axis: each[axis] for axis in self.axes} for each in (point.values, point.labels))
             row = found.setdefault((*values.values(), *labels.values()), Row(labels, values, [], {}))
             if run := runs.get(point.run):
                 row.runs.append(run)
-                sets.setdefault(run.record.evaluation_set, []).append(run.name)
             else:
                 row.missing[point.run] = point.reason or "its record is not in this report"
-        if len(sets) > 1:
-            groups = "; ".join(", ".join(names) for names in sets.values())
-            raise ConfigError(f"these runs were scored on different held-out sets and make no table: {groups}")
         rows = list(found.values())
         return side_by_side.attached(rows, self.throughput) if self.throughput else rows
 

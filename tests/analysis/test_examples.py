@@ -85,14 +85,19 @@ def test_a_small_difference_within_the_noise_of_dev_examples_is_undecided():
     assert decide(asked, example_table(0.3))[0].decision is Decision.SUPPORTED
 
 
-def test_with_missing_or_different_examples_only_seeds_count():
+def test_with_missing_examples_only_seeds_count():
     asked = experiment(GREATER | {"metric": "sst2"})
     alone = decide(asked, example_table(0.05, known=lambda run: False))[0]
     assert decide(asked, example_table(0.05, known=lambda run: run != "64-0"))[0] == alone
-    rows = example_table(0.05)
+
+
+def test_rows_with_different_examples_are_not_compared():
+    rows = example_table(0.3)
     for run in rows[0].runs[:1]:
         column = run.columns[0]
         dev = column.finetunings[0].dev.model_copy(update={"fingerprint": "others"})
         others = tuple(each.model_copy(update={"dev": dev}) for each in column.finetunings)
         rows[0].runs[0] = toy_run(run.name, run.seed, run.numbers, (replace(column, finetunings=others),))
-    assert decide(asked, rows)[0] == alone
+    found = decide(experiment(GREATER | {"metric": "sst2"}), rows)[0]
+    assert (found.decision, found.effect) == (Decision.UNDECIDED, None)
+    assert found.reason == "its rows are scored on different sets in sst2"

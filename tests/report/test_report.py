@@ -114,12 +114,16 @@ def test_a_single_seed_shows_the_interval_of_its_answers(tmp_path):
     assert "70.0 [67.0, 73.0]" in written(tmp_path, toy_points(seeds=(0,)))
 
 
-def test_rows_scored_on_different_sets_are_refused(tmp_path):
-    points = toy_points(seeds=(0,))
-    runs = toy_runs(points)
-    runs[1] = replace(runs[1], record=runs[1].record.model_copy(update={"evaluation_set": "another"}))
-    with pytest.raises(ConfigError, match="different held-out sets"):
-        report_of(tmp_path, points, runs)
+def test_scores_of_rows_on_different_sets_are_shown_but_not_compared(tmp_path):
+    points = toy_points(seeds=(0, 1, 2))
+    runs = [
+        replace(run, record=run.record.model_copy(update={"evaluation_set": run.name[:3]})) for run in toy_runs(points)
+    ]
+    folder = report_of(tmp_path / "sop-vs-nsp", points, runs)
+    text, found = (folder / report.REPORT).read_text(), report.read(folder)
+    assert "MLM % ‡" in text
+    assert "compare a score with the floors of its row" in text
+    assert found.agreement.pairs == 0
 
 
 def test_a_value_that_replaces_the_papers_shows_both(tmp_path):
