@@ -53,7 +53,7 @@ def section(folder: Path, study: Analysis) -> str:
         if drawing.write(partial(_function(name), found), folder, name):
             parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {FIGURES[name].caption}")
         else:
-            parts.append(f"*{name}.* Nothing was recorded that it could show.")
+            parts.append(f"*{name}.* Not drawn: it needs {FIGURES[name].needs}.")
     if experiment.paper_figure:
         parts.append(f"Values of the paper's {experiment.paper_figure.figure} are {READ_OFF}, so they are approximate.")
     parts += _errors(found)

@@ -1,4 +1,4 @@
-"""The reports of the paper's experiments under one folder, gathered by scale and corpus."""
+"""The reports under one folder, gathered by scale and corpus: of the paper's experiments, and of own studies."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from albert_lab.studies.study import Study
 
 @dataclass(frozen=True)
 class Entry:
-    """One experiment of the paper in a collection: its report's folder and analysis, None without a report."""
+    """One experiment in a collection: its report's folder and analysis, None without a report."""
 
     experiment: Experiment
     folder: Path | None
@@ -72,11 +72,17 @@ class Cost:
 
 @dataclass(frozen=True)
 class Collection:
-    """Every experiment of the paper at one scale on one corpus."""
+    """Every experiment of the paper at one scale on one corpus, and own studies, which no count of claims has."""
 
     scale: str
     corpus: str
     entries: tuple[Entry, ...]
+    own: tuple[Entry, ...] = ()
+
+    @property
+    def reported(self) -> list[Entry]:
+        """The experiments of the paper with a report."""
+        return [entry for entry in self.entries if entry.folder]
 
     @property
     def decisions(self) -> Counter[Decision]:
@@ -84,10 +90,11 @@ class Collection:
 
     @property
     def cost(self) -> Cost:
-        runs = {run.name: run.record for each in self.entries for run in each.found.finished}.values()
+        entries = (*self.entries, *self.own)
+        runs = {run.name: run.record for each in entries for run in each.found.finished}.values()
         tuned = {
             (run.name, record.task, record.seed): record.total_seconds
-            for each in self.entries
+            for each in entries
             for run in each.found.finished
             for column in run.columns
             for record in column.finetunings
@@ -111,6 +118,7 @@ class Collection:
             "scale": self.scale,
             "corpus": self.corpus,
             "experiments": [entry.as_dict() for entry in self.entries],
+            "own": [entry.as_dict() for entry in self.own],
             "decisions": {str(decision): self.decisions[decision] for decision in Decision},
             "missing": self.missing,
             "cost": vars(self.cost),
@@ -120,32 +128,38 @@ class Collection:
 def read(root: Path) -> list[Collection]:
     """The collections of the reports in `<root>/<place>/<name>` folders, the one with most training first.
 
-    Reports of other studies are left out. An experiment with a different corpus, such as the one on additional data,
-    belongs to the collection of the default corpus, unless that has none or has another report of this experiment.
+    A report of a single model belongs to none. An experiment with a different corpus, such as the one on additional
+    data, belongs to the collection of the default corpus, unless that has none or has another report of it.
 
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
     """
     known = {experiment.name: experiment for experiment in paper.experiments()}
     found: dict[tuple[str, str], dict[str, Entry]] = {}
+    own: dict[tuple[str, str], list[Entry]] = {}
     of_own_corpus: list[tuple[str, Entry, Study]] = []
     for file in _experiment_files(root):
         name = file.parent.name
-        if name in known:
-            study = studies.read(file.parent)
-            study = replace(study, experiment=study.experiment.model_copy(update={"name": name}))
-            entry = Entry(study.experiment, file.parent, analyse(study))
-            if f"corpus={study.corpus}" in study.experiment.fixed:
-                of_own_corpus.append((name, entry, study))
-            else:
-                found.setdefault((study.scale, study.corpus), {})[name] = entry
+        study = studies.read(file.parent)
+        study = replace(study, experiment=study.experiment.model_copy(update={"name": name}))
+        entry, place = Entry(study.experiment, file.parent, analyse(study)), (study.scale, study.corpus)
+        if name not in known:
+            own.setdefault(place, []).extend([entry] if study.axes else [])
+        elif f"corpus={study.corpus}" in study.experiment.fixed:
+            of_own_corpus.append((name, entry, study))
+        else:
+            found.setdefault(place, {})[name] = entry
     for name, entry, study in of_own_corpus:
-        default, own = (study.scale, load().corpus.name), (study.scale, study.corpus)
-        is_of_default = name not in found.get(default, {}) and (default in found or own not in found)
-        found.setdefault(default if is_of_default else own, {})[name] = entry
+        default, place = (study.scale, load().corpus.name), (study.scale, study.corpus)
+        is_of_default = name not in found.get(default, {}) and (default in found or place not in found)
+        found.setdefault(default if is_of_default else place, {})[name] = entry
     collections = [
-        Collection(*place, tuple(entries.get(name) or _without_report(known[name]) for name in known))
-        for place, entries in found.items()
+        Collection(
+            *place,
+            tuple(found.get(place, {}).get(name) or _without_report(known[name]) for name in known),
+            tuple(own.get(place, ())),
+        )
+        for place in dict.fromkeys([*found, *(place for place, entries in own.items() if entries)])
     ]
     return sorted(collections, key=lambda each: -each.cost.tokens)
 

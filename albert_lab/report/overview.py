@@ -35,13 +35,14 @@ def write(root: Path) -> Path:
 
 
 def render(collections: Sequence[Collection], root: Path) -> str:
-    """The text of the page of all reports: one line a claim, by scale and corpus."""
+    """The text of the page of all reports: one line a claim, or a study without claims, by scale and corpus."""
     together = total(entry.found.agreement for collection in collections for entry in collection.entries)
     sections = [
         {
             "heading": _heading(collection, root),
             "summary": _summary(collection),
             "claims": [line for entry in collection.entries for line in _claims(entry, root)],
+            "own": [line for entry in collection.own for line in _claims(entry, root) or [_line(entry, root)]],
         }
         for collection in collections
     ]
@@ -59,7 +60,8 @@ def _folder(collection: Collection, root: Path) -> Path:
 
 def render_one(collection: Collection, at: Path) -> str:
     """The text of the page of one scale and corpus, with the tables and figures of its reports."""
-    made = [(entry, entry.folder) for entry in collection.entries if entry.folder]
+    made = [(entry, entry.folder) for entry in (*collection.reported, *collection.own) if entry.folder]
+    unmade = [entry.experiment.name for entry in collection.entries if not entry.folder]
     return fill(
         "reports.md.j2",
         collection=collection,
@@ -67,7 +69,7 @@ def render_one(collection: Collection, at: Path) -> str:
         contents=_contents(collection, at),
         entries=[_entry(entry, folder, at) for entry, folder in made],
         missing={name: reason for entry, _ in made for name, reason in entry.missing.items()},
-        unmade=[entry.experiment.name for entry in collection.entries if not entry.folder],
+        unmade=unmade if collection.reported else [],
         cost=collection.cost,
         agreement=agreement.as_text(total(entry.found.agreement for entry in collection.entries)),
     )
@@ -79,18 +81,22 @@ def contents(collection: Collection) -> str:
 
 
 def _summary(collection: Collection) -> str:
-    reported = [entry for entry in collection.entries if entry.folder]
-    counts = ", ".join(f"{collection.decisions[decision]} {decision}" for decision in Decision)
-    return (
-        f"{len(reported)} of {len(collection.entries)} experiments {'has' if len(reported) == 1 else 'have'} a report."
-        f" Of {collection.decisions.total()} claims: {counts}."
-    )
+    reported, parts = collection.reported, []
+    if reported:
+        counts = ", ".join(f"{collection.decisions[decision]} {decision}" for decision in Decision)
+        parts += [
+            f"{len(reported)} of {len(collection.entries)} experiments of the paper"
+            f" {'has' if len(reported) == 1 else 'have'} a report. Of {collection.decisions.total()} claims: {counts}."
+        ]
+    if own := len(collection.own):
+        parts += [f"{own} own {'study' if own == 1 else 'studies'}."]
+    return " ".join(parts)
 
 
 def _contents(collection: Collection, at: Path | None) -> str:
-    header = ["experiment", "in the paper", "rows with runs", "seeds", "missing", *(str(each) for each in Decision)]
+    header = ["experiment", "source", "rows with runs", "seeds", "missing", *(str(each) for each in Decision)]
     body = []
-    for entry in collection.entries:
+    for entry in (*(collection.entries if collection.reported else ()), *collection.own):
         name = entry.experiment.name
         rows = entry.found.rows
         filled = f"{sum(bool(row.runs) for row in rows)} of {len(rows)}" if entry.folder else MISSING
@@ -99,6 +105,13 @@ def _contents(collection: Collection, at: Path | None) -> str:
         missing = str(len(entry.missing)) if entry.folder else MISSING
         body.append([*line, missing, *map(str, counts)])
     return as_table(header, body)
+
+
+def _line(entry: Entry, at: Path) -> str:
+    """The line of a study without claims that were run."""
+    rows, seeds = len(entry.found.rows), entry.found.study.seeds
+    size = f"{rows} row{'s' if rows != 1 else ''}, {seeds} seed{'s' if seeds != 1 else ''}"
+    return f"{entry.experiment.title}: {size}. {_link(entry.experiment.name, entry, at)}"
 
 
 def _source(entry: Entry) -> str:

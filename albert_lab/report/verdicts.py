@@ -77,9 +77,9 @@ def _quote(verdict: Verdict) -> str:
 
 def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
     """A verdict in one line: its reason, the words of the paper, the check, and the measurement."""
-    return (
-        f"{_decision(verdict)}: “{verdict.claim.quote}” (section {verdict.claim.section}). {_found(verdict, columns)}"
-    )
+    section = verdict.claim.section
+    place = f" (section {section})" if section else ""
+    return f"{_decision(verdict)}: “{verdict.claim.quote}”{place}. {_found(verdict, columns)}"
 
 
 def _companion_line(verdict: Verdict, experiment: Experiment, columns: Mapping[str, str]) -> str:

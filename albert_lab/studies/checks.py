@@ -24,6 +24,10 @@ from albert_lab.studies.claim import (
 CHANCE = (45.0, 55.0)  # percent of two equally frequent labels
 
 
+def _as_adjective(direction: Any) -> Any:
+    return {"rises": "rising", "falls": "falling"}.get(str(direction), direction)
+
+
 class Greater(BaseClaim):
     """The metric of row is greater than that of another row, or than a number."""
 
@@ -191,7 +195,7 @@ class _AlongAxis(BaseClaim):
 class Monotone(_AlongAxis):
     """The metric rises, or falls, along an axis of numbers."""
 
-    direction: Literal["rising", "falling"]
+    direction: Annotated[Literal["rising", "falling"], BeforeValidator(_as_adjective)]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         """The least-squares slope over the ranks of the rows; with more than two rows, each step can contradict."""

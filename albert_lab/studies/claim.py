@@ -37,7 +37,7 @@ class Comparison:
 
 
 class BaseClaim(BaseModel):
-    """The fields of every claim: the sentence, its section, and the column of the table of runs that it is about.
+    """The fields of every claim: the sentence, its section of a paper, and the column of the table of runs.
 
     Bounds and margins of scores are in points (percent), as the paper prints them; of other columns in their own unit.
     """
@@ -45,7 +45,7 @@ class BaseClaim(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     quote: str = Field(min_length=1)
-    section: str = Field(min_length=1)
+    section: str | None = Field(default=None, min_length=1)
     metric: str
     check: str
 

@@ -308,7 +308,7 @@ def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
     grid = {key: values for key, values in axes(overrides).items() if len(values) > 1 and key != "seed"}
     name = "-".join(["sweep", *grid])
     title = "Sweep over " + " and ".join(grid) if grid else "One configuration"
-    content = {"name": name, "title": title, "source": "no table of the paper", "grid": grid}
+    content = {"name": name, "title": title, "source": "own sweep", "grid": grid}
     return Experiment.model_validate(content), [
         text for text in overrides if text.split("=")[0].lstrip("+") not in grid
     ]

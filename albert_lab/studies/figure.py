@@ -5,11 +5,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """title is the help of its command, caption its text in a report; is_of_any: any report can have it."""
+    """A figure in words.
+
+    Attributes:
+        title: the help of its command.
+        caption: its text in a report.
+        needs: what a report must have, for the user whose report does not.
+        is_of_any: any report can have it.
+    """
 
     title: str
     caption: str
+    needs: str
     is_of_any: bool = False
+
+
+_CURVES = "evaluations of {} during training (`evaluation.num_curve_points` above 0)"
+_BY_BOTH = "rows by `sharing` and `embedding_size`, with scores in MLM accuracy or the average of the tasks"
 
 
 FIGURES = {
@@ -17,38 +29,46 @@ FIGURES = {
         "Figure 1: what each layer changes.",
         "What each layer changes: L2 distance and angle between its input and its output, over the real tokens of the"
         " held-out set, without masks. The distance grows with the hidden size; the angle does not.",
+        "layers measured at the end of a run, as in studies that name this figure",
     ),
     "learning-curves": Figure(
         "Held-out accuracy during training, of any report.",
         "Accuracy on held-out documents during training.",
+        _CURVES.format("a column in percent"),
         is_of_any=True,
     ),
     "extra-data": Figure(
         "Figure 2a: MLM accuracy with and without additional data.",
         "MLM accuracy on held-out documents with and without the added corpus.",
+        _CURVES.format("MLM accuracy"),
     ),
     "dropout": Figure(
         "Figure 2b: MLM accuracy with dropout kept and removed.",
         "MLM accuracy on held-out documents with dropout kept and removed.",
+        _CURVES.format("MLM accuracy"),
     ),
     "sharing-tradeoff": Figure(
         "Table 4 as a figure: score against parameters.",
         "Score against parameters, by sharing strategy and embedding size.",
+        _BY_BOTH,
     ),
     "embedding-size": Figure(
         "Table 3 as a figure: score against embedding size.",
         "Score against embedding size, by sharing strategy.",
+        _BY_BOTH,
     ),
     "scores-by-setting": Figure(
         "Scores on pairs against the one numeric setting that the rows of a report differ in.",
         "Scores of the rows against the setting that they differ in, each with a band of one standard deviation over"
         " seeds.",
+        "a single axis, of numbers, with at least two rows",
         is_of_any=True,
     ),
     "speed": Figure(
         "Training throughput of the rows of any report, with the paper's speed-ups.",
         "Training throughput of each row: over rounds if the rows were measured side by side, or else over seeds, as it"
         " was measured during the runs; runs that shared the machine with others were slowed by them.",
+        "a finished run",
         is_of_any=True,
     ),
 }

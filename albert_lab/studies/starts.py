@@ -99,7 +99,7 @@ def continue_run(name: str, overrides: Sequence[str]) -> Experiment:
         {
             "name": f"continue-{run.name}",
             "title": f"Pre-training continued from {run.name}",
-            "source": "no table of the paper",
+            "source": "own model",
             "fixed": [] if "scale" in given else [f"scale={run.config.scale.name}"],
             "grid": {"inter_sentence": loss} | swept,
             "continues": run.name,

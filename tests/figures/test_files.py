@@ -81,7 +81,7 @@ def test_a_figure_without_data_is_named_and_not_drawn(tmp_path):
     found = study.read(folder)
     study.write(folder, replace(found, runs=[replace(run, layers=()) for run in found.runs]))
     text = report.rebuild(folder).read_text()
-    assert "*layer-similarity.* Nothing was recorded" in text
+    assert "*layer-similarity.* Not drawn: it needs layers measured at the end of a run" in text
     assert not (folder / "layer-similarity.svg").exists()
 
 

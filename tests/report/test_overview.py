@@ -32,7 +32,7 @@ def test_the_page_has_a_line_for_each_claim_that_was_run(tmp_path):
     lines = [line for line in text.splitlines() if line.startswith("- **")]
     assert len(lines) == len(run) > 0
     assert all(f"“{verdict.claim.quote}”" in line for verdict, line in zip(run, lines, strict=True))
-    assert f"1 of {len(paper.experiments())} experiments has a report" in text
+    assert f"1 of {len(paper.experiments())} experiments of the paper has a report" in text
 
 
 def test_the_page_of_a_scale_names_every_table_and_what_is_missing(tmp_path):
@@ -77,14 +77,28 @@ def test_links_lead_to_files_from_both_pages(tmp_path):
     assert any(link.endswith(".svg") for link in links)
 
 
-def test_each_scale_and_corpus_is_a_section_without_users_studies(tmp_path):
+def test_each_scale_and_corpus_is_a_section(tmp_path):
     put(tmp_path, "smoke-sotu")
     put(tmp_path, "laptop-files", scale="laptop", corpus="files")
-    put(tmp_path, "smoke-sotu", "sop-vs-nsp").rename(tmp_path / "smoke-sotu" / "mine")
-    put(tmp_path, "smoke-sotu")
     sections = collection.read(tmp_path)
     assert {(found.scale, found.corpus) for found in sections} == {("smoke", "sotu"), ("laptop", "files")}
     assert all(sum(entry.folder is not None for entry in section.entries) == 1 for section in sections)
+
+
+def test_own_studies_are_on_the_pages_but_in_no_count_of_the_papers_claims(tmp_path):
+    folder = put(tmp_path, "smoke-files", corpus="files").rename(tmp_path / "smoke-files" / "mine")
+    put(tmp_path, "smoke-sotu").rename(tmp_path / "smoke-sotu" / "sweep-dropout")
+    file = tmp_path / "smoke-sotu" / "sweep-dropout" / "experiment.yaml"
+    file.write_text(re.sub("^claims:$.*?^figures:$", "figures:", file.read_text(), flags=re.MULTILINE | re.DOTALL))
+    assert {len(section.own) for section in collection.read(tmp_path)} == {1}
+    assert not any(section.decisions[Decision.UNDECIDED] for section in collection.read(tmp_path))
+    text = overview.write(tmp_path).read_text()
+    assert "3 rows, 2 seeds. [sweep-dropout](smoke-sotu/sweep-dropout/report.md)" in text
+    assert "[mine](smoke-files/mine/report.md)" in text
+    assert "experiments of the paper" not in text
+    page = (folder.parent / overview.PAGE).read_text()
+    assert "| [mine](mine/report.md) " in page
+    assert "`albert-lab NAME` makes one" not in page
 
 
 def extra_data(root: Path, place: str, corpus: str) -> None:

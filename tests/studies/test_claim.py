@@ -36,7 +36,7 @@ def read(tmp_path, claim: str) -> Experiment:
         ("row: {sharing:", "row: {shraing:", "shraing is no axis of the table (allowed: sharing, embedding_size)"),
         (", embedding_size: 64}}", "}}", "leaves embedding_size open: name one of 768, 64, 128"),
         ("check: greater", "check: grater", "grater"),
-        ("section: '4.5', ", "", "section is missing"),
+        ("quote: q, ", "", "quote is missing"),
         ("quote: q", "quote: ''", "quote"),
         ("quote: q", "quote: q, margin: 1", "margin"),
     ],
@@ -80,6 +80,14 @@ def test_an_axis_is_sorted_by_number_regardless_of_the_grids_order(tmp_path):
     found = read(tmp_path, claim + " where: {sharing: all-shared}}")
     assert isinstance(found.claims[0], Monotone)
     assert [row["embedding_size"] for row in found.claims[0].rows(found.grid)] == ["64", "128", "768"]
+
+
+@pytest.mark.parametrize(("word", "kept"), [("rises", "rising"), ("falls", "falling")])
+def test_a_claim_of_ones_own_needs_no_section_and_may_say_that_a_metric_rises(word, kept, tmp_path):
+    claim = "{quote: q, metric: average, check: monotone, axis: embedding_size,"
+    found = read(tmp_path, f"{claim} direction: {word}, where: {{sharing: all-shared}}}}").claims[0]
+    assert isinstance(found, Monotone)
+    assert (found.section, found.direction) == (None, kept)
 
 
 def test_claims_are_written_into_a_report_and_read_back_the_same(tmp_path):
