@@ -6,7 +6,6 @@ from albert_lab.report.markdown import as_table, number
 from albert_lab.report.templates import fill_lines
 from albert_lab.runs.reported import FilledColumn, ReportedRun
 from albert_lab.studies.experiment import Experiment
-from albert_lab.tasks.task import task_names
 
 
 def _by_task(runs: Sequence[ReportedRun]) -> dict[str, list[FilledColumn]]:
@@ -59,7 +58,7 @@ def absent_columns(experiment: Experiment, runs: Sequence[ReportedRun]) -> list[
     """Titles of the experiment's downstream columns that no run has a score for."""
     filled = {column.column for run in runs for column in run.columns}
     titles = experiment.paper.columns if experiment.paper else {}
-    return [titles.get(name, name) for name in experiment.columns if name in task_names() and name not in filled]
+    return [titles.get(name, name) for name in experiment.tasks if name not in filled]
 
 
 def notes(experiment: Experiment, runs: Sequence[ReportedRun]) -> list[str]:

@@ -9,17 +9,17 @@ from typing import Any
 from albert_lab.analysis.alarms import RowAlarm
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.statistics import POWER, Components
-from albert_lab.analysis.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD
+from albert_lab.analysis.table_scores import AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD
 from albert_lab.analysis.verdicts import Decision, Verdict
-from albert_lab.measures.catalog import labels
 from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence
 from albert_lab.report.templates import fill
-from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
-from albert_lab.score import CHANCE
+from albert_lab.runs.layer_numbers import LAYER_NUMBERS
+from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
+from albert_lab.score import CHANCE, loss_name
 from albert_lab.studies.checks import Greater, Ratio
 from albert_lab.studies.claim import name
-from albert_lab.studies.experiment import AVERAGE, Experiment, scores
+from albert_lab.studies.experiment import AVERAGE, Experiment
 from albert_lab.studies.table import Row, axis_labels, half_up
 
 MOST_NAMED = 2  # rows at a floor
@@ -128,7 +128,7 @@ def _notes(found: Analysis) -> dict[str, object]:
         "replaced": ", ".join(f"`{task}` for `{column}`" for column, task in tasks.items() if task != column),
         "values": _replaced_values(found.experiment, found.rows),
         "floors": tasks_at_floor(found) if AVERAGE in metrics else "",
-        "has_task": bool(scored.intersection(scores()).difference(labels())),
+        "has_task": found.experiment.is_of_paper and bool(scored & {*found.experiment.tasks, AVERAGE}),
         "has_speed": bool(metrics & {TRAINING_SPEED, INFERENCE_SPEED}),
         "is_side_by_side": any(row.rounds for row in found.rows),
     }
@@ -197,9 +197,9 @@ def unit(verdict: Verdict) -> str:
 
 
 def _unit_of_differences(metric: str) -> str:
-    if metric in scores() or metric == AVERAGE_LEARNT:
-        return "points"
-    return {MLM_LIKELIHOOD: "nats per token", AVERAGE_LIKELIHOOD: "nats per example"}.get(metric, metric)
+    likelihoods = {MLM_LIKELIHOOD: "nats per token", AVERAGE_LIKELIHOOD: "nats per example"}
+    is_quantity = metric in {*NUMBERS, *LAYER_NUMBERS} or metric.endswith(loss_name(""))
+    return likelihoods.get(metric, metric if is_quantity else "points")
 
 
 def _is_score(verdict: Verdict) -> bool:

@@ -11,26 +11,35 @@ from albert_lab.tasks.corpus_tasks import STANDS_FOR, find, find_or_make, find_s
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
 
-def choose_tasks(columns: Iterable[str], config: RunConfig, names: Sequence[str] | None = None) -> dict[str, str]:
+def choose_tasks(
+    columns: Iterable[str],
+    config: RunConfig,
+    names: Sequence[str] | None = None,
+    own: Mapping[str, str] | None = None,
+) -> dict[str, str]:
     """The task that fills each downstream column of a table: its name, or the user's file that load_task() takes.
 
     The task itself if its data is available or made of the corpus, else the one that the corpus provides in its place,
-    else none. If names are given, only these tasks.
+    else none. If names are given, only these tasks. own has the files of own tasks by column, which need their data.
 
     Raises:
         ConfigError: an unknown task, or two tasks with the same name.
-        MissingDataError: a task that is named has no data.
+        MissingDataError: a task that is named, or an own one, has no data.
     """
     if names is None:
-        official = [column for column in columns if column in task_names()]
-        filled = {
-            name: name if _has_data(load_task(name)) else find_substitute(name, config.corpus) for name in official
-        }
-        return {column: name for column, name in filled.items() if name}
-    found = load_named(names)
-    for task in found.values():
+        own = own or {}
+        found: dict[str, str | None] = {}
+        for column in columns:
+            if column in own:
+                check_data(load_task(own[column]))
+                found[column] = own[column]
+            elif column in task_names():
+                found[column] = column if _has_data(load_task(column)) else find_substitute(column, config.corpus)
+        return {column: name for column, name in found.items() if name}
+    given = load_named(names)
+    for task in given.values():
         check_data(task)
-    return dict(zip(found, names, strict=True))
+    return dict(zip(given, names, strict=True))
 
 
 def load_named(names: Sequence[str], overrides: Sequence[str] = ()) -> dict[str, TaskConfig]:

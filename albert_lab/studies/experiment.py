@@ -24,7 +24,7 @@ from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.checks import Claim
 from albert_lab.studies.figure import FIGURES
-from albert_lab.tasks.task import task_names
+from albert_lab.tasks.task import load_task, task_names
 from albert_lab.training.layer_numbers import LAYER_CURVES, LAYER_NUMBERS
 
 # The columns on held-out text of an experiment that names none.
@@ -111,7 +111,8 @@ class Experiment(_ExperimentPart):
     An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of
     several keys; if value and override are the same, the axis is a plain list. finetuning_seeds replace those that each
     task has for the scale. continues names an existing run from whose weights every row starts. include has files of
-    own code, by their paths from the folder of the experiment file.
+    own code, by their paths from the folder of the experiment file; own_tasks the files of own tasks, by their names in
+    columns and claims.
     """
 
     name: Name
@@ -132,6 +133,7 @@ class Experiment(_ExperimentPart):
     paper_figure: PaperFigure | None = None
     notes: tuple[str, ...] = ()
     include: tuple[str, ...] = Field(default=(), exclude_if=lambda files: not files)
+    own_tasks: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
 
     @model_validator(mode="before")
     @classmethod
@@ -157,9 +159,10 @@ class Experiment(_ExperimentPart):
 
     @model_validator(mode="after")
     def _columns_are_known(self) -> "Experiment":
-        known = {*scores(), *self.recorded_columns}
+        known = {*scores(), *self.recorded_columns, *self.own_tasks}
         if unknown := [column for column in self.columns if column not in known]:
-            raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {', '.join(scores())})")
+            allowed = ", ".join(scores())
+            raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {allowed}, or the .yaml file of an own task)")
         return self
 
     @model_validator(mode="after")
@@ -209,12 +212,13 @@ class Experiment(_ExperimentPart):
     @model_validator(mode="after")
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
-        metrics = {*scores(), *map(loss_name, scores()), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
+        percent = (*scores(), *self.own_tasks)
+        metrics = {*percent, *map(loss_name, percent), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
         metrics |= {*self.recorded_columns, *map(loss_name, self.recorded_columns)}
         metrics |= set(LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
         for number, claim in enumerate(self.claims, 1):
             try:
-                claim.fit(grid, metrics, percent=scores())
+                claim.fit(grid, metrics, percent=percent)
             except ValueError as error:
                 raise ValueError(f"claim {number} ({claim.check}): {error}") from error
         return self
@@ -229,6 +233,16 @@ class Experiment(_ExperimentPart):
     def recorded_columns(self) -> tuple[str, ...]:
         """Its columns, if it is the record of a study whose own code is not included: some may be own measures."""
         return () if registry.have_files(Path(file).name for file in self.include) else self.columns
+
+    @property
+    def tasks(self) -> dict[str, str]:
+        """Its downstream columns, each with what load_task() takes: the name, or the file of an own task."""
+        known = task_names()
+        return {
+            column: self.own_tasks.get(column, column)
+            for column in self.columns
+            if column in known or column in self.own_tasks
+        }
 
     def values_beyond(self, axis: str) -> dict[str, Choice]:
         return self.beyond_paper[axis].values if axis in self.beyond_paper else {}
@@ -255,7 +269,7 @@ def read(file: Path) -> Experiment:
         raise ConfigError(f"{file} is {what}: name an experiment file (.yaml)")
     content = read_yaml(file)
     try:
-        return Experiment.model_validate({"name": file.stem} | _as_text(content))
+        return Experiment.model_validate({"name": file.stem} | _with_own_tasks(_as_text(content), file.parent))
     except ValidationError as error:
         raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors(include_url=False)))}") from error
 
@@ -272,6 +286,28 @@ def include_and_read(file: Path) -> Experiment:
     for own in found or ():
         registry.include(file.parent / own)
     return read(file)
+
+
+def _with_own_tasks(content: Any, folder: Path) -> Any:
+    """The content with names of tasks in place of their files, which are relative to a folder, and own_tasks.
+
+    Raises:
+        ConfigError: a file that is no task; names it.
+    """
+    columns, claims = content.get("columns"), content.get("claims")
+    if not isinstance(columns, list):
+        return content
+    files = {column: str(folder / column) for column in map(str, columns) if column.endswith(".yaml")}
+    names = {column: load_task(file).name for column, file in files.items()}
+    content = content | {"columns": [names.get(column, column) for column in columns]}
+    if isinstance(claims, list):
+        content["claims"] = [
+            claim | {"metric": names.get(claim["metric"], claim["metric"])}
+            if isinstance(claim, dict) and isinstance(claim.get("metric"), str)
+            else claim
+            for claim in claims
+        ]
+    return content | ({"own_tasks": {names[column]: file for column, file in files.items()}} if files else {})
 
 
 def _as_text(value: Any) -> Any:

@@ -224,7 +224,7 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
         if experiment.continues:
             found = starts.continued(found, experiment.continues, overrides)
         config = found[0].config
-        chosen = columns.choose_tasks(experiment.columns, config, tasks)
+        chosen = columns.choose_tasks(experiment.columns, config, tasks, experiment.own_tasks)
         known = columns.find_tasks(chosen, config)
         reports = [folder / report_place(config) for folder in (paths.reports(), paths.published())]
         asked = with_progress(found, len(found), "planned {} of {} runs", to_stderr)

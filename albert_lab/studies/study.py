@@ -147,6 +147,8 @@ def write(folder: Path, study: Study) -> None:
     for run in study.runs:
         reported.write(folder, run)
     content = study.experiment.model_dump(mode="json", exclude={"name"})
+    if "own_tasks" in content:  # its records have all that a report needs of a task
+        content["own_tasks"] = {name: Path(file).name for name, file in study.experiment.own_tasks.items()}
     write_atomically(folder / EXPERIMENT, OmegaConf.to_yaml(OmegaConf.create(content)))
     _write(folder, study.points, study.ensembles, study.plan)
     kept = {reported.file_of(folder, run.name) for run in study.runs}

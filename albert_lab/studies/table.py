@@ -68,7 +68,8 @@ def _spread(values: Sequence[float]) -> Spread | None:
 
 
 def intrinsic_columns(experiment: Experiment) -> list[Column]:
-    named = labels() | {key: key for key in experiment.recorded_columns if key not in scores()}
+    others = {*scores(), *experiment.own_tasks}
+    named = labels() | {key: key for key in experiment.recorded_columns if key not in others}
     return [Column(key, named[key], key, unit=units().get(key, "%")) for key in experiment.columns if key in named]
 
 

@@ -6,6 +6,7 @@ from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import columns
 from albert_lab.runs.reported import AVERAGE, AVERAGED
+from albert_lab.studies import experiment
 
 
 def test_a_column_is_filled_by_the_official_task_if_its_data_exists(tmp_path, monkeypatch):
@@ -29,6 +30,22 @@ def test_a_column_without_data_or_replacement_has_no_task(tmp_path, monkeypatch)
 def test_a_task_made_of_the_corpus_can_be_a_column(tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
     assert columns.choose_tasks(["mlm_accuracy", "era"], load(["scale=smoke"])) == {"era": "era"}
+
+
+def test_the_file_of_an_own_task_fills_its_column_and_needs_its_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "data"))
+    text = "{kind: classification, data: {train: a.tsv, dev: a.tsv}, format: {text_a: text, labels: [n, y]}}"
+    (tmp_path / "mine.yaml").write_text(text)
+    study = "{title: t, source: s, grid: {dropout: [0, 0.1]}, columns: [mlm_accuracy, mine.yaml], claims: [{quote: q,"
+    study += " metric: mine, check: greater, row: {dropout: 0}, than: {dropout: 0.1}}]}"
+    (tmp_path / "study.yaml").write_text(study)
+    found = experiment.read(tmp_path / "study.yaml")
+    assert found.columns == ("mlm_accuracy", "mine")
+    assert found.tasks == {"mine": str(tmp_path / "mine.yaml")}
+    with pytest.raises(MissingDataError, match=r"mine: no train data at .*a\.tsv"):
+        columns.choose(found.columns, load(["scale=smoke"]), own=found.own_tasks)
+    (tmp_path / "a.tsv").write_text("text\tlabel\nb\tn\nc\ty\n")
+    assert columns.choose(found.columns, load(["scale=smoke"]), own=found.own_tasks) == found.tasks
 
 
 def test_a_corpus_without_years_has_no_era(corpus):
