@@ -27,7 +27,8 @@ class Score(BaseModel):
         n: number of scored answers.
         low, high: its 95 % interval over those answers, or None if its metric has none.
         floor: the score of the best constant answer on the same examples.
-        lexical_floor: the score of bags of tokens, in older records.
+        lexical_floor: the score of bags of words, of a fine-tuned task (tasks/bag_of_words.py); in older records of
+            pre-training, that of bags of tokens.
         segments_floor: the score of each segment by itself, by a classifier that cannot relate the two (see
             measures/segments_floor.py); None if it does not apply.
         over_segments: the 95 % interval of the score minus that floor in points, pair by pair.

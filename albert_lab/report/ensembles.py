@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from albert_lab.report.markdown import MISSING, as_table
+from albert_lab.report.markdown import MISSING, as_table, in_brackets
 from albert_lab.report.templates import fill
 from albert_lab.score import wilson
 from albert_lab.studies.experiment import Experiment
-from albert_lab.tasks.metrics import CORRELATIONS
+from albert_lab.tasks.metrics import CORRELATIONS, label
 
 Line = dict[str, Any]  # one task
 
@@ -22,11 +22,13 @@ def section(experiment: Experiment, found: Sequence[Line]) -> str:
     body = []
     for line in found:
         members = json.loads(line["members"])
-        shown = _score(line, "ensemble")
-        if CORRELATIONS.isdisjoint(line["metric"].split(" and ")):
+        metrics, interval = line["metric"].split(" and "), ""
+        if CORRELATIONS.isdisjoint(metrics):
             low, high = wilson(line["ensemble"] / 100 * line["n"], line["n"])
-            shown += f" [{low:.1f}, {high:.1f}]"
-        cells = [line["title"], str(line["row"]), str(line["seed"]), f"{len(members)} of {line['finetunings']}"]
+            interval = f" [{low:.1f}, {high:.1f}]"
+        shown = _score(line, "ensemble", interval)
+        title = f"{line['title']} ({'/'.join(map(label, metrics))})" if len(metrics) > 1 else line["title"]
+        cells = [title, str(line["row"]), str(line["seed"]), f"{len(members)} of {line['finetunings']}"]
         cells += [_score(line, "single"), shown, ", ".join(f"{score:.1f}" for score in members)]
         if paper:  # only for the official task
             cells.append(paper.get(line["task"], MISSING))
@@ -34,13 +36,14 @@ def section(experiment: Experiment, found: Sequence[Line]) -> str:
     return fill("ensembles.md.j2", scores=body and as_table(header, body), parts=_parts(found))
 
 
-def _score(line: Line, which: str) -> str:
-    """The score, or its parts (F1/EM)."""
+def _score(line: Line, which: str, interval: str = "") -> str:
+    """The score with an interval, then its parts in brackets (F1/EM)."""
     metrics = line["metric"].split(" and ")
+    text = f"{line[which]:.1f}{interval}"
     if len(metrics) == 1:
-        return f"{line[which]:.1f}"
+        return text
     scores = json.loads(line[f"{which}_scores"])
-    return "/".join(f"{scores[metric]:.1f}" for metric in metrics)
+    return text + in_brackets([scores[metric] for metric in metrics])
 
 
 def _parts(found: Sequence[Line]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from albert_lab.report.markdown import as_table, number
+from albert_lab.report.markdown import MISSING, as_table, number
 from albert_lab.report.templates import fill_lines
 from albert_lab.runs.reported import FilledColumn, ReportedRun
 from albert_lab.studies.experiment import Experiment
@@ -20,6 +20,8 @@ def _by_task(runs: Sequence[ReportedRun]) -> dict[str, list[FilledColumn]]:
 def tasks_table(runs: Sequence[ReportedRun]) -> str:
     """The tasks on which runs were fine-tuned, with their settings; empty if nothing was fine-tuned."""
     header = ["task", "metric", "examples of dev", "of train", "steps", "batch", "rate", "length", "constant answers %"]
+    with_words = any(column.score.lexical_floor is not None for run in runs for column in run.columns)
+    header += ["bag of words %"] if with_words else []  # older records have none
     body = []
     for columns in _by_task(runs).values():
         column, last = columns[-1], columns[-1].finetunings[-1]
@@ -29,7 +31,9 @@ def tasks_table(runs: Sequence[ReportedRun]) -> str:
         main, settings = last.best.main, last.settings
         examples = [_of(main.n, last.dev.available), _of(last.train.used, last.train.available)]
         shown = [number(settings.steps), str(settings.batch_size), rate, str(settings.max_sequence_length)]
-        body.append([column.title, " and ".join(column.metrics), *examples, *shown, f"{main.floor:.1f}"])
+        words = MISSING if main.lexical_floor is None else f"{main.lexical_floor:.1f}"
+        floors = [f"{main.floor:.1f}", *([words] if with_words else [])]
+        body.append([column.title, " and ".join(column.metrics), *examples, *shown, *floors])
     return as_table(header, body) if body else ""
 
 

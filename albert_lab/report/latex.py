@@ -21,6 +21,7 @@ _ESCAPES = {char: f"\\{char}" for char in "&%$#_{}"} | {
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
     "†": r"\textsuperscript{\dag}",
+    "‡": r"\textsuperscript{\ddag}",
     "—": "---",
     "–": "--",
     "−": "$-$",

@@ -67,7 +67,8 @@ def scores_table(found: Analysis, columns: Sequence[Column]) -> str:
     header = [*axis_names(axes), "seeds"]
     for column in columns:
         several = "" if found.scores.is_of_one_set(found.rows, column.key) else OF_SEVERAL_SETS
-        header.append(f"{column.heading} {column.unit}{several}")
+        parts = f" ({'/'.join(column.parts)})" if column.parts else ""
+        header.append(f"{column.heading} {column.unit}{parts}{several}")
         header += [f"paper {column.heading}"] if column.paper in shown else []
     body = []
     for row in found.rows:
@@ -115,17 +116,24 @@ def _is_by_probe(row: Row, key: str) -> bool:
 
 
 def _score(row: Row, column: Column) -> str:
-    """Mean ± standard deviation over seeds, or the single seed's score with its interval; F1/EM if it is their mean."""
+    """Mean ± standard deviation over seeds, or a single seed's score with its interval; then its parts in brackets."""
     spread = row.spread(column.key)
     if spread is None:
         return MISSING
-    parts = [row.spread(part) for part in column.parts] or [spread]
-    text = "/".join(decimal(part.mean) for part in parts if part)
+    text = decimal(spread.mean)
     if spread.sd is not None:
-        return f"{text} ± {decimal(spread.sd)}"
-    (run,) = row.having(column.key)
-    score = run.scores.get(column.key)  # an average is the score of no run
-    return f"{text} {interval(score) if score else ''}".rstrip()
+        text += f" ± {decimal(spread.sd)}"
+    else:
+        (run,) = row.having(column.key)
+        score = run.scores.get(column.key)  # an average is the score of no run
+        text = f"{text} {interval(score) if score else ''}".rstrip()
+    parts = [part.mean for key in column.parts.values() if (part := row.spread(key))]
+    return text + in_brackets(parts)
+
+
+def in_brackets(parts: Sequence[float]) -> str:
+    """The parts of a score after it, such as F1/EM; empty if it has none."""
+    return f" ({'/'.join(map(decimal, parts))})" if parts else ""
 
 
 def interval(score: Score) -> str:

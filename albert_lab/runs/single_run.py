@@ -122,10 +122,21 @@ def as_text(records: Sequence[FinetuningRecord]) -> str:
         best = summary.best
         bounds = "" if best.low is None else f" [{best.low:.1f}, {best.high:.1f}]"
         values = ", ".join(map(_value, seeds))
-        constant, n, trained = f"{best.floor:.1f}", f"{best.n:,}", f"{train.used:,} of {train.available:,}"
-        scores = [f"{best.value:.1f}{bounds}", values, f"{summary.last.value:.1f}", constant]
+        n, trained = f"{best.n:,}", f"{train.used:,} of {train.available:,}"
+        floors = [f"{best.floor:.1f}", "" if best.lexical_floor is None else f"{best.lexical_floor:.1f}"]
+        scores = [f"{best.value:.1f}{bounds}", values, f"{summary.last.value:.1f}", *floors]
         body.append([seeds[0].title, seeds[0].weights, *scores, n, trained])
-    header = ["task", "weights", "median of best", "best by seed", "last", "constant", "n", "trained on"]
+    header = [
+        "task",
+        "weights",
+        "median of best",
+        "best by seed",
+        "last",
+        "constant",
+        "bag of words",
+        "n",
+        "trained on",
+    ]
     table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
     diverged = [
         f"{record.title}, seed {record.seed}, diverged at each rate tried ({_rates(record)}): "

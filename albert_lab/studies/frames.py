@@ -221,6 +221,7 @@ def _of_finetuning(column: FilledColumn, record: FinetuningRecord) -> Cells:
         "last": record.last.main.value,
         "last_loss": record.last.main.loss,
         "constant_answers": record.best.main.floor,
+        "bag_of_words": record.best.main.lexical_floor,
         "n": record.best.main.n,
     }
     cells |= {f"best_{name}": score.value for name, score in record.best.scores.items()}

@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.reported import AVERAGE, FilledColumn, ReportedRun, part_name
 from albert_lab.studies.experiment import Experiment, scores
+from albert_lab.tasks.metrics import label
 
 AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
 
@@ -16,13 +17,13 @@ AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper h
 class Column:
     """A column of scores: its name among the numbers of a run, its heading, and the paper's column that shows the same.
 
-    parts are the names of the scores that the column is the mean of (F1 and EM). unit is that of its values.
+    parts are the scores that the column is the mean of, by their labels (F1 and EM). unit is that of its values.
     """
 
     key: str
     heading: str
     paper: str | None
-    parts: tuple[str, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
     unit: str = "%"
 
 
@@ -87,7 +88,7 @@ def task_columns(experiment: Experiment, table: Sequence[Row]) -> list[Column]:
     found = []
     for column in sorted(filled.values(), key=lambda each: order.index(each.column)):
         metrics = column.metrics if len(column.metrics) > 1 else ()
-        parts = tuple(part_name(column.task, metric) for metric in metrics)
+        parts = {label(metric): part_name(column.task, metric) for metric in metrics}
         found.append(Column(column.task, column.title, column.task, parts))
     if found and AVERAGE in experiment.columns:
         is_official = all(column.task == name for name, column in filled.items())

@@ -112,8 +112,9 @@ class Kind:
         return None if self.labels is None else log_of_right(scores["values"], self._targets(examples))
 
     def constant(self, train: Sequence[TextExample], examples: Sequence[TextExample]) -> Predictions:
-        """The most frequent training label, or the mean of the numbers."""
-        labels = [example.label for example in train if example.label is not None]
+        """The most frequent label of the examples, or the mean of their numbers."""
+        labels = [example.label for example in examples if example.label is not None]
+        labels = labels or [example.label for example in train if example.label is not None]
         if self.labels is None:
             answer = float(np.mean([float(label) for label in labels]))
         else:

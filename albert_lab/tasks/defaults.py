@@ -64,7 +64,7 @@ def _metrics(form: dict[str, Any]) -> list[str]:
         case "glue" if form.get("labels", ()) is None:
             return ["pearson", "spearman"]
         case "squad":
-            return ["exact", "f1"] if form.get("unanswerable") else ["exact_match", "f1"]
+            return ["f1", "exact"] if form.get("unanswerable") else ["f1", "exact_match"]
         case _:
             return ["accuracy"]
 

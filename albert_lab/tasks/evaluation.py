@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from albert_lab.score import Score, wilson
+from albert_lab.tasks.bag_of_words import bag_of_words
 from albert_lab.tasks.features import Features, evaluation_items
 from albert_lab.tasks.kind import Answers, Scores, TaskKind, judge
 from albert_lab.tasks.model import TaskModel
@@ -64,11 +65,23 @@ def forward_all(
     return order, found
 
 
+@dataclass(frozen=True)
+class Floors:
+    """The scores of models that need no pre-training, in percent.
+
+    constant: those of the best constant answer, by metric; words: the main score of a bag of words, None for spans.
+    """
+
+    constant: Mapping[str, float]
+    words: float | None
+
+
 def floors_of(
     task: TaskConfig, kind: TaskKind, train: Sequence[Any], examples: Sequence[Any], say: Callable[[str], None]
-) -> dict[str, float]:
-    """The scores of the best constant answer, by metric, in percent."""
-    return judge(task, examples, kind.constant(train, examples), say).scores
+) -> Floors:
+    """The floors of examples, which need labels; bags of words are fitted on the training examples."""
+    constant = judge(task, examples, kind.constant(train, examples), say).scores
+    return Floors(constant, bag_of_words(task, train, examples, say))
 
 
 def evaluate_scores(
@@ -76,7 +89,7 @@ def evaluate_scores(
     kind: TaskKind,
     examples: Sequence[Any],
     scores: Scores,
-    floors: Mapping[str, float],
+    floors: Floors,
     say: Callable[[str], None],
     *,
     step: int,
@@ -99,13 +112,16 @@ def evaluate_scores(
     shares = {name: [*of.values()] for name, of in shares_by_example(task, examples, outcome.answers).items()}
     known = {name: value for name, value in outcome.scores.items() if name in shares or name in task.metrics}
     found = {
-        name: _score(value, shares.get(name), len(examples), floors[name], loss=None) for name, value in known.items()
+        name: _score(value, shares.get(name), len(examples), floors.constant[name], loss=None)
+        for name, value in known.items()
     }
     of_main = None
     if set(task.main) <= shares.keys():
         of_main = [sum(values) / len(values) for values in zip(*(shares[name] for name in task.main), strict=True)]
     loss = _loss(kind.log_likelihoods(examples, scores))
-    main = _score(task.main_score(outcome.scores), of_main, len(examples), task.main_score(floors), loss=loss)
+    constant = task.main_score(floors.constant)
+    main = _score(task.main_score(outcome.scores), of_main, len(examples), constant, loss=loss)
+    main = main.model_copy(update={"lexical_floor": floors.words})
     return Evaluated(
         outcome=outcome,
         evaluation=Evaluation(step=step, main=main, scores=found, threshold=outcome.threshold),

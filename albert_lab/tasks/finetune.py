@@ -3,7 +3,7 @@
 import math
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from albert_lab.messages import Say
 from albert_lab.tasks.divergence import END_SHARE, signs_of
-from albert_lab.tasks.evaluation import Evaluated, evaluate_scores, floors_of, score_split
+from albert_lab.tasks.evaluation import Evaluated, Floors, evaluate_scores, floors_of, score_split
 from albert_lab.tasks.examples import describe
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, training_items
 from albert_lab.tasks.kind import Scores, decide, has_gold, load_kind
@@ -308,9 +308,7 @@ class _Finetuning:
         self.progress.evaluations.append(evaluated.evaluation.model_dump())
         return evaluated
 
-    def _judge(
-        self, split: Split, scores: Scores, floors: Mapping[str, float], threshold: float | None = None
-    ) -> Evaluated:
+    def _judge(self, split: Split, scores: Scores, floors: Floors, threshold: float | None = None) -> Evaluated:
         examples, step = split.examples, self.progress.step
         return evaluate_scores(self.task, self.kind, examples, scores, floors, self.say, step=step, threshold=threshold)
 

@@ -80,7 +80,7 @@ class TaskKind(Protocol):
         ...
 
     def constant(self, train: Sequence[Any], examples: Sequence[Any]) -> Predictions:
-        """The best answers that ignore the example; their score is the baseline."""
+        """The best answers that ignore the example, by the labels of the scored examples; their score is the floor."""
         ...
 
 

@@ -66,8 +66,16 @@ OF_CLASSES: dict[str, Callable[[Classes, Classes], float]] = {"accuracy": accura
 OF_NUMBERS: dict[str, Callable[[Numbers, Numbers], float]] = {"pearson": pearson, "spearman": spearman}
 
 CORRELATIONS = {"matthews", *OF_NUMBERS}
+# As papers head columns.
+_LABELS = {"f1": "F1", "exact_match": "EM", "exact": "EM"}
 OF_SQUAD1 = ("exact_match", "f1")
 OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
+
+
+def label(name: str) -> str:
+    """The name of a score in headings."""
+    return _LABELS.get(name, name)
+
 
 Answers = Mapping[str, Sequence[str]]  # gold texts by question id
 

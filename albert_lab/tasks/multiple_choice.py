@@ -114,8 +114,13 @@ class Kind:
         return log_of_right(scores["values"], _labels(examples))
 
     def constant(self, train: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]) -> Predictions:
-        """The option that is right most often in training, or the last option if a question has fewer."""
-        answer = Counter(example.label for example in train if example.label is not None).most_common(1)[0][0]
+        """The place that is right most often, or the last option of a question with fewer."""
+        known = [example for example in examples if example.label is not None] or train
+
+        def right(place: int) -> int:
+            return sum(example.label == min(place, len(example.options) - 1) for example in known)
+
+        answer = max(range(max(len(example.options) for example in known)), key=right)
         return Predictions({example.id: min(answer, len(example.options) - 1) for example in examples})
 
 

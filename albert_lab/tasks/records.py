@@ -123,7 +123,7 @@ def median_score(scores: Sequence[Score]) -> Score:
     losses = [score.loss for score in scores if score.loss is not None]
     loss = median(losses) if losses else None
     by = f"{len(scores)} fine-tuned"
-    return Score(value=value, n=first.n, low=low, high=high, floor=first.floor, by=by, loss=loss)
+    return first.model_copy(update={"value": value, "low": low, "high": high, "by": by, "loss": loss})
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:

@@ -66,11 +66,14 @@ def evaluate(
 ) -> dict[str, float]:
     """Scores by name, in percent, of predictions by example id: label (GLUE), text (SQuAD), index of an option (RACE).
 
+    The metrics of the task come first, in its order.
+
     Raises:
         ConfigError: no example has a label, or the predictions do not match these examples.
     """
     if isinstance(task.format, SquadFormat):
-        return _score_spans(task.format, examples, predictions, say, na_probs, threshold)
+        found = _score_spans(task.format, examples, predictions, say, na_probs, threshold)
+        return {name: found[name] for name in task.metrics if name in found} | found
     if na_probs is not None:
         raise ConfigError(f"{task.name} takes no file of no-answer probabilities: SQuAD 2.0 does")
     gold = {example.id: example.label for example in examples if example.label is not None}

@@ -211,8 +211,9 @@ class Kind:
         return scores["right"]
 
     def constant(self, train: Sequence[SpanExample], examples: Sequence[SpanExample]) -> Predictions:
-        """The whole context, or no answer if questions may be unanswerable."""
-        return Predictions({example.id: "" if self.unanswerable else example.context for example in examples})
+        """The whole context, or no answer if some of the questions are unanswerable."""
+        is_empty = any(example.is_impossible for example in examples)
+        return Predictions({example.id: "" if is_empty else example.context for example in examples})
 
 
 @dataclass(frozen=True)

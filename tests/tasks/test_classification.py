@@ -67,10 +67,13 @@ def test_an_answer_is_the_most_probable_label():
     assert kind.average([found, flipped])["values"].tolist() == pytest.approx(np.array([[0.3, 0.45, 0.25]] * 2))
 
 
-def test_the_constant_answer_is_the_most_frequent_training_label():
-    task, kind = kind_of("mnli")
+def test_no_constant_answer_is_better_than_the_floor_though_training_has_another_frequent_label():
+    _, kind = kind_of("mnli")
     train = [TextExample("0", "a", "b", label) for label in ("neutral", "neutral", "entailment")]
-    assert set(kind.constant(train, text_examples(task)).answers.values()) == {"neutral"}
+    dev = [TextExample(str(place), "a", "b", label) for place, label in enumerate(("entailment", None, "entailment"))]
+    assert set(kind.constant(train, dev).answers.values()) == {"entailment"}
+    unlabelled = [TextExample("0", "a", "b", None)]
+    assert set(kind.constant(train, unlabelled).answers.values()) == {"neutral"}
 
 
 def test_a_format_of_another_kind_is_refused():

@@ -1,0 +1,82 @@
+"""The floor of bags of words: a linear model of the words of each text, which knows neither their order nor a model."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_lab.tasks.examples import ChoiceExample, SpanExample, TextExample
+from albert_lab.tasks.kind import Predictions, judge
+from albert_lab.tasks.split import subsample
+from albert_lab.tasks.task import TaskConfig
+
+MOST_EXAMPLES = 10_000  # of training: a few seconds of one core
+_MOST_STEPS = 1_000
+_WORD = re.compile(r"\w+")
+_Words = Counter[str]
+
+
+def bag_of_words(
+    task: TaskConfig, train: Sequence[Any], examples: Sequence[Any], say: Callable[[str], None]
+) -> float | None:
+    """The main score of a logistic (for numbers, ridge) regression, in percent; None for answers that are spans.
+
+    The words of each text count by themselves; of an option, also those that its passage and question have.
+
+    Args:
+        task: the task of the examples.
+        train: the training examples, of which MOST_EXAMPLES are read.
+        examples: those to score.
+        say: receives lines about examples that the official scores leave out.
+    """
+    if isinstance(examples[0], SpanExample):
+        return None
+    train = subsample([each for each in train if each.label is not None], MOST_EXAMPLES)
+    answer = _options if isinstance(train[0], ChoiceExample) else _labels
+    answers = dict(zip((each.id for each in examples), answer(train, examples), strict=True))
+    return task.main_score(judge(task, examples, Predictions(answers), say).scores)
+
+
+def _labels(train: Sequence[TextExample], examples: Sequence[TextExample]) -> Sequence[Any]:
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.pipeline import make_pipeline
+
+    targets = [each.label for each in train]
+    is_number = isinstance(targets[0], float)
+    model = make_pipeline(_vectorizer(), Ridge() if is_number else LogisticRegression(max_iter=_MOST_STEPS))
+    model.fit([_texts(each.text_a, each.text_b or "") for each in train], targets)
+    return model.predict([_texts(each.text_a, each.text_b or "") for each in examples]).tolist()
+
+
+def _options(train: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]) -> list[int]:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    model = make_pipeline(_vectorizer(), LogisticRegression(max_iter=_MOST_STEPS))
+    is_right = [place == each.label for each in train for place in range(len(each.options))]
+    model.fit([words for each in train for words in _of_options(each)], is_right)
+    scores = model.decision_function([words for each in examples for words in _of_options(each)])
+    ends = np.cumsum([len(each.options) for each in examples])[:-1]
+    return [int(of.argmax()) for of in np.split(scores, ends)]
+
+
+def _vectorizer() -> Any:
+    from sklearn.feature_extraction import DictVectorizer
+
+    return DictVectorizer()
+
+
+def _texts(*texts: str) -> _Words:
+    """The words of texts, each word once a text; sorted, so that sums are the same in every process."""
+    return Counter(f"{place} {word}" for place, text in enumerate(texts) for word in sorted(_words(text)))
+
+
+def _of_options(example: ChoiceExample) -> list[_Words]:
+    around = _words(f"{example.passage} {example.question}")
+    return [_texts(option) + Counter(shared=len(around & _words(option))) for option in example.options]
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
