@@ -110,7 +110,7 @@ def _draw(name: str, folder: Path | None, out: Path | None) -> list[Path]:
     # If the user named no report, the newest may be a published one, which must not change.
     found = plots.draw(chosen, name, out or (None if folder else paths.figures()))
     if not found:
-        raise ConfigError(f"{chosen} has no data for the figure {name}")
+        raise ConfigError(f"{chosen} has no data for the figure {name}: it needs {FIGURES[name].needs}")
     return found
 
 

@@ -87,11 +87,12 @@ def _note_wide_embeddings(plan: "Plan") -> None:
     configs = [item.point.config for item in plan.points]
     wide = {(config.embedding_size, config.model.hidden_size): config.scale.name for config in configs}
     if found := {pair: scale for pair, scale in wide.items() if pair[0] > pair[1]}:
-        sizes = ", ".join(f"embedding_size={e} is above model.hidden_size={h}" for e, h in sorted(found))
+        of_width: dict[int, list[str]] = {}
+        for e, h in sorted(found):
+            of_width.setdefault(h, []).append(str(e))
+        sizes = "; ".join(f"embedding_size={','.join(es)} above model.hidden_size={h}" for h, es in of_width.items())
         scale = next(iter(found.values()))
-        to_stderr(
-            f"{sizes}; the paper's table of E, at the sizes of this scale: albert-lab embedding-size scale={scale}"
-        )
+        to_stderr(f"{sizes}. The paper's table of E, at the sizes of this scale: albert-lab embedding-size scale={scale}")
 
 
 def _print_price(plan: "Plan", options: StudyOptions) -> None:
@@ -101,7 +102,7 @@ def _print_price(plan: "Plan", options: StudyOptions) -> None:
     costs, regime = prices.costs(seen, options.on), prices.regime_of(seen)
     costs.notes.extend(plan.seed_plan.notes(options.looks))
     both = json.dumps(costs.as_dict() | {"regime": regime.as_dict()}, indent=2)
-    print(both if options.as_json else f"{costs.as_text()}\n\n{regime.as_text()}")
+    print(both if options.as_json else f"{prices.by_row(costs).as_text()}\n\n{regime.as_text()}")
 
 
 def print_folders(plans: "Sequence[Plan]", *, as_json: bool) -> None:

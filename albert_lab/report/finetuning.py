@@ -26,7 +26,7 @@ def tasks_table(runs: Sequence[ReportedRun]) -> str:
     for columns in _by_task(runs).values():
         column, last = columns[-1], columns[-1].finetunings[-1]
         rates = sorted({record.attempts[-1].learning_rate for each in columns for record in each.finetunings})
-        # Wider models have smaller rates, and a fine-tuning that diverged is repeated with a smaller one.
+        # Wider models have smaller rates, and a fine-tuning that did not learn is repeated with a smaller one.
         rate = f"{rates[0]:g}" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g}"
         main, settings = last.best.main, last.settings
         examples = [_of(main.n, last.dev.available), _of(last.train.used, last.train.available)]

@@ -139,13 +139,13 @@ def train_missing(
 
 
 def describe(record: FinetuningRecord) -> str:
-    """A fine-tuning in one line: its score, its floors, its seconds, and reasons if it diverged."""
+    """A fine-tuning in one line: its score, its floors, its seconds, and the signs that it did not learn."""
     main = record.best.main
     words = "" if main.lexical_floor is None else f", bag of words {main.lexical_floor:.1f}"
-    diverged = f"; DIVERGED: {'; '.join(record.diverged)}" if record.diverged else ""
+    signs = f"; DID NOT LEARN: {'; '.join(record.diverged)}" if record.diverged else ""
     return (
         f"{record.title}, seed {record.seed}: {main.value:.1f} (constant answers {main.floor:.1f}{words})"
-        f" of {main.n:,} examples, {duration(record.total_seconds)}{diverged}"
+        f" of {main.n:,} examples, {duration(record.total_seconds)}{signs}"
     )
 
 

@@ -138,18 +138,18 @@ def as_text(records: Sequence[FinetuningRecord]) -> str:
         "trained on",
     ]
     table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
-    diverged = [
-        f"{record.title}, seed {record.seed}, diverged at each rate tried ({_rates(record)}): "
+    failed = [
+        f"{record.title}, seed {record.seed}, did not learn at any rate tried ({_rates(record)}): "
         f"{'; '.join(record.diverged)}"
         for record in records
         if record.diverged
     ]
-    return "\n".join([table, *([""] if diverged else []), *diverged])
+    return "\n".join([table, *([""] if failed else []), *failed])
 
 
 def _value(record: FinetuningRecord) -> str:
     again = f" (attempt {len(record.attempts)})" if len(record.attempts) > 1 else ""
-    return f"{record.best.main.value:.1f}{' diverged' if record.diverged else again}"
+    return f"{record.best.main.value:.1f}{' (did not learn)' if record.diverged else again}"
 
 
 def _rates(record: FinetuningRecord) -> str:

@@ -173,6 +173,20 @@ def costs(plan: Plan, on: str | None = None) -> Listing:
     return Listing(rows, notes)
 
 
+def by_row(listing: Listing) -> Listing:
+    """The costs of a plan with one line for all seeds of a row that have the same cost and state."""
+    seeds: dict[tuple[tuple[str, Any], ...], list[int]] = {}
+    for row in listing.rows:
+        seeds.setdefault(tuple((key, value) for key, value in row.items() if key != "seed"), []).append(row["seed"])
+    rows = [{key[0][0]: key[0][1], "seeds": _in_words(of), **dict(key[1:])} for key, of in seeds.items()]
+    return replace(listing, rows=rows)
+
+
+def _in_words(seeds: Sequence[int]) -> str:
+    is_range = len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
+    return f"{seeds[0]} to {seeds[-1]}" if is_range else ", ".join(map(str, seeds))
+
+
 def _columns(item: PlannedPoint, known: Rates) -> dict[str, Any]:
     config, cost = item.point.config, price(item, known)
     return {

@@ -1,4 +1,4 @@
-"""Detection of diverged fine-tunings: those that end near chance."""
+"""Signs that a fine-tuning did not learn: it ends near chance."""
 
 import math
 
@@ -10,9 +10,9 @@ _Z = 1.96
 
 
 def signs_of(end_loss: float, chance_loss: float, last: Score, is_constant: bool) -> tuple[str, ...]:
-    """The reasons why a fine-tuning counts as diverged; empty if it does not.
+    """The signs that a fine-tuning did not learn; empty if it learnt.
 
-    It diverged if it gives every dev example the same answer, or if both its training loss and its score end near
+    It did not if it gives every dev example the same answer, or if both its training loss and its score end near
     those of a model that ignores the example.
 
     Args:

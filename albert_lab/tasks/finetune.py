@@ -179,7 +179,7 @@ class _Finetuning:
         keeps_best = keep_weights or bool(splits)
         attempt = self._train(train, dev, keeps_best)
         while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
-            # Differs from the paper, which does not mention diverged fine-tunings.
+            # Differs from the paper, which mentions no fine-tuning that does not learn.
             self.say(f"{self._name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
             shutil.rmtree(self.checkpoints, ignore_errors=True)
             self.progress = self.progress.restart(attempt)

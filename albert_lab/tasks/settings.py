@@ -18,8 +18,8 @@ class TaskSettings(Section):
     rate_hidden_size, and is reduced for a wider one (see TaskConfig.fitted); if rate_hidden_size is null, it is used
     for every model. Lengths are in tokens.
     checkpoint_steps is the number of steps between evaluations on the dev set. train_examples and dev_examples are the
-    sizes of subsamples. retries is the maximal number of repetitions of a diverged fine-tuning, each at half the
-    learning rate. question_length limits the question (span) or the question with its option (multiple choice).
+    sizes of subsamples. retries is the maximal number of repetitions of a fine-tuning that learnt nothing, each at half
+    the learning rate. question_length limits the question (span) or the question with its option (multiple choice).
     empty_windows is the share of the training windows without the answer that are kept (span).
     """
 

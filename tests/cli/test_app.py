@@ -330,9 +330,19 @@ def test_data_status_exits_with_4_if_a_task_that_is_named_cannot_be_used(tmp_pat
 
 def test_a_sweep_of_e_above_h_says_so_and_names_the_papers_table_at_this_scale():
     done = here("sweep", "embedding_size=8,256", "seed=0", "scale=smoke", "--list")
-    assert "embedding_size=256 is above model.hidden_size=" in done.stderr
+    assert "embedding_size=256 above model.hidden_size=" in done.stderr
     assert "albert-lab embedding-size scale=smoke" in done.stderr
-    assert "embedding_size=8 " not in done.stderr
+    assert "embedding_size=8" not in done.stderr
+
+
+def test_a_dry_run_has_one_line_for_the_seeds_of_a_row():
+    done = here("sweep", "dropout=0,0.1", "seed=0,1,2,5", "scale=smoke", "--tasks", "none", "--dry-run")
+    lines = [line for line in done.stdout.splitlines() if line.startswith("dropout=")]
+    assert [line.split("  ")[0] for line in lines] == ["dropout=0", "dropout=0.1"]
+    assert all("0, 1, 2, 5" in line for line in lines)
+    one = here("sweep", "dropout=0", "seed=0,1,2", "scale=smoke", "--tasks", "none", "--dry-run").stdout
+    assert "0 to 2" in one
+    assert "3 runs" in one
 
 
 def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, own_home, runs_here, empty_figures):

@@ -21,6 +21,24 @@ def test_a_stopped_child_leaves_the_sweep_unfinished(tmp_path, monkeypatch, code
     assert local.launch({tmp_path: []}, jobs=1, on_end=lambda *_: True, parents={}) == code
 
 
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", errors.INTERRUPTED), ("SIGTERM", errors.STOPPED)])
+def test_a_child_that_a_second_signal_ends_was_stopped_and_did_not_fail(tmp_path, monkeypatch, number, code):
+    popen, ended = subprocess.Popen, []
+    script = f"""
+import os, signal
+signal.signal(signal.{number}, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.{number}])
+os.kill(os.getpid(), signal.{number})"""
+    monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-c", script]))
+
+    def end(_folder, of_child: int) -> bool:
+        ended.append(of_child)
+        return True
+
+    assert local.launch({tmp_path: []}, jobs=1, on_end=end, parents={}) == code
+    assert ended == [code]
+
+
 def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_path, monkeypatch):
     popen, seen = subprocess.Popen, tmp_path / "seen"
     for variable in rank.VARIABLES:

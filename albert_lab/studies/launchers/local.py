@@ -67,6 +67,8 @@ def launch(
                 code = child.poll()
                 if code is not None:
                     del running[folder]
+                    if -code in signals.NUMBERS:  # a second signal, when it handled none any more
+                        code = signals.code_of(-code)
                     if code:
                         failed.add(folder)
                     if code in (STOPPED, INTERRUPTED):
