@@ -45,13 +45,24 @@ def _found(corpus: CorpusConfig, given: str) -> list[tuple[str, Path]]:
         return [(root.name, root)]
     if not root.is_dir():
         raise MissingDataError(f"corpus.path={corpus.path}: there is no {root.absolute()}")
-    found = [(name, file) for name, file in walk(root) if suffixes(file)[0] in _TEXT_SUFFIXES]
+    found = [(name, file) for name, file in walk(root) if _is_text(file)]
     if not found:
         raise MissingDataError(
             f"corpus.path={corpus.path}: {root.absolute()} has no .txt, .jsonl or extension-less file"
             f" (plain, {', '.join(COMPRESSION)}); other names can be given as a glob"
         )
     return found
+
+
+def left_out(corpus: CorpusConfig) -> list[str]:
+    """The names of the files in the folder of a corpus that are not read, since they end like no text file."""
+    if corpus.source != "files" or corpus.path is None or not (root := paths.expanded(corpus.path)).is_dir():
+        return []
+    return [name for name, file in walk(root) if not _is_text(file)]
+
+
+def _is_text(file: Path) -> bool:
+    return suffixes(file)[0] in _TEXT_SUFFIXES
 
 
 def _in_package(path: str) -> Path:

@@ -8,9 +8,11 @@ import numpy as np
 
 from albert_lab.config.data import CorpusConfig
 from albert_lab.data import corpus as texts
+from albert_lab.data.files import left_out
 
 # A document with at most this many sentences is likely to be a paragraph.
 PARAGRAPH_SENTENCES = 3
+_NAMED = 5  # files that are not read
 
 
 @dataclass
@@ -43,8 +45,14 @@ def _median(counts: Counter[int]) -> int:
 
 
 def warnings(corpus: CorpusConfig, lengths: Lengths) -> list[str]:
-    """Warnings about probably unintended settings: paragraphs as documents, and files held out in part."""
+    """Warnings about what is probably not meant: files that are not read, paragraphs as documents, parts held out."""
     found = []
+    if others := left_out(corpus):
+        found.append(
+            f"warning: {len(others)} file{'s are' if len(others) > 1 else ' is'} not read, since only .txt, .jsonl and"
+            f" names without an ending are: {', '.join(others[:_NAMED])}{', …' * (len(others) > _NAMED)}. A glob reads"
+            f" any name: 'corpus.path={corpus.path}/*'"
+        )
     sentences = lengths.medians["median_document_sentences"]
     files = texts.plain_files(corpus)
     if corpus.documents == "blank-line" and files and sentences <= PARAGRAPH_SENTENCES:

@@ -324,6 +324,16 @@ def test_lengths_are_printed_with_warnings_about_probably_unintended_settings(do
     assert all(words in line for words, line in zip(expected, warned, strict=True))
 
 
+def test_files_that_are_not_read_are_named(tmp_path):
+    folder = books(tmp_path / "books", 4)
+    for name in ("MPL-2.0", "notes.md", "COPYING"):
+        (folder / name).write_text("The cat sat.\n")
+    config = load(["corpus=files", f"corpus.path={folder}"])
+    (line,) = [line for line in lengths.warnings(config.corpus, lengths.Lengths()) if "not read" in line]
+    assert line.startswith("warning: 2 files are not read")
+    assert ": MPL-2.0, notes.md. A glob reads any name: 'corpus.path=" in line
+
+
 def test_the_advised_share_of_files_holds_out_whole_files(monkeypatch):
     corpus = load(
         ["scale=smoke", "corpus=files", "corpus.documents=paragraph", "corpus.path=.", "corpus.dev_share=0.0001"]
