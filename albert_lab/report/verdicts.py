@@ -14,13 +14,13 @@ from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence
 from albert_lab.report.templates import fill
-from albert_lab.runs.layer_numbers import LAYER_NUMBERS
 from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
 from albert_lab.score import CHANCE, loss_name
 from albert_lab.studies.checks import Greater, Ratio
 from albert_lab.studies.claim import name
 from albert_lab.studies.experiment import AVERAGE, Experiment
 from albert_lab.studies.table import Row, axis_labels, half_up
+from albert_lab.training.layer_numbers import LAYER_NUMBERS
 
 MOST_NAMED = 2  # rows at a floor
 
