@@ -90,14 +90,14 @@ def evaluate(
         typer.Option(
             "--corpus",
             metavar="NAME|PATH",
-            help="Score on this text: a corpus by its name, or a file, a folder or a glob of your own; by default the"
-            " run's own corpus.",
+            help="Score on all of this text: a corpus by its name, or a file, a folder or a glob of your own. By"
+            " default, and if the run was trained on it, on the held-out documents of the run's own corpus.",
             show_default=False,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Score a run or model folder on held-out text: MLM, NSP and SOP accuracy.
+    """Score a run or model folder on text: MLM, NSP and SOP accuracy.
 
     Prints a table with intervals; writes only the prepared text, below lab/cache/.
     """
@@ -108,7 +108,7 @@ def evaluate(
     if corpus is not None:
         is_option = corpus in groups()["corpus"]
         chosen = [f"corpus={corpus}"] if is_option else ["corpus=files", f"corpus.path={quoted(corpus)}"]
-    found = evaluate(run, [*chosen, *(overrides or [])], to_stderr)
+    found = evaluate(run, [*chosen, *(overrides or [])], to_stderr, whole=corpus is not None)
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
 
 

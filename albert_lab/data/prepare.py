@@ -169,7 +169,8 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     seconds = time.monotonic() - start
 
     for split in SPLITS:
-        if not writers[split].counts["documents"]:
+        is_left_empty = split == "train" and corpus.dev_share >= 1  # to score a whole text
+        if not writers[split].counts["documents"] and not is_left_empty:
             raise texts.empty_split(split, sum(writer.counts["documents"] for writer in writers.values()), corpus)
     if [fingerprint(each) for each in (corpus, *added)] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
@@ -184,7 +185,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
         "vocab_size": tokenizer.vocab_size,
         "dtype": token_dtype(tokenizer.vocab_size).name,
         **{
-            split: {**writers[split].counts, "unknown_share": unknown[split] / writers[split].counts["tokens"]}
+            split: {**writers[split].counts, "unknown_share": unknown[split] / max(1, writers[split].counts["tokens"])}
             for split in SPLITS
         },
         **documents.medians,

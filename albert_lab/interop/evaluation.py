@@ -10,6 +10,7 @@ from tabulate import tabulate
 from albert_lab.config.compose import load, parse, validate
 from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig
+from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
@@ -24,6 +25,7 @@ from albert_lab.score import PRINTED, Score, printed
 
 # Keys that an evaluation may set; the model determines all others.
 SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")
+_NOT_OF_WHOLE = "nothing of the text is left to fit a probe on"
 # Cleaning of the text on which the model was trained.
 _CLEANING = ("lower_case", "strip_accents")
 
@@ -66,13 +68,15 @@ def _as_dict(row: ScoreRow) -> dict[str, Any]:
     return {"score": row.name} | score | {"reason": row.reason}
 
 
-def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
-    """Scores of a run or folder on the held-out documents of a corpus.
+def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = False) -> Scored:
+    """Scores of a run or folder on the held-out documents of a corpus, or on all its documents.
 
     Args:
         text: name of a run, or a folder.
         overrides: `key=value` of corpus, evaluation, masking, lengths and machine.
         say: receives lines for the user.
+        whole: whether all documents are scored, unless the run was trained on this text or corpus.dev_share is given.
+            Then nothing is left for probes and floors, and a measure whose pairs the text does not have is left out.
 
     Raises:
         ConfigError, MissingDataError: see loading.open_folder; an override of a key that the model determines; unusable
@@ -80,6 +84,10 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     """
     opened = open_folder(text)
     config = _configure(opened, overrides)
+    is_whole = whole and opened.text != fingerprint(config.corpus)
+    is_whole &= not any(text.lstrip("+").startswith("corpus.dev_share=") for text in overrides)
+    if is_whole:
+        config = config.model_copy(update={"corpus": config.corpus.model_copy(update={"dev_share": 1.0})})
     threads = config.machine.threads or cores()
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
@@ -91,11 +99,13 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     torch.set_num_threads(threads)
     reasons = _reasons(opened)
     shards = prepare(config, say)
-    train, dev = (open_shards(shards, split, opened.tokenizer) for split in ("train", "dev"))
-    floors = find_or_fit(config, train, dev, say)
+    dev = open_shards(shards, "dev", opened.tokenizer)
+    train = None if is_whole else open_shards(shards, "train", opened.tokenizer)
+    floors = find_or_fit(config, train, dev, say) if train else {}
+    left_out: dict[str, str] | None = {} if is_whole else None
     device = choose_device(config.machine.device)
     evaluator = Evaluator(
-        sets=make_sets(train, dev, opened.tokenizer, config, floors),
+        sets=make_sets(train, dev, opened.tokenizer, config, floors, left_out),
         kinds=opened.pair_labels,
         batch_size=config.evaluation.batch_size,
         device=device,
@@ -107,7 +117,10 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     for measure in catalog.measures():
         probe = measure.probe if isinstance(measure, PairMeasure) else None
         for name in filter(None, (measure.name, probe)):
-            reason = reasons.get(type(measure))
+            parts = [measure.of, measure.minus] if isinstance(measure, Difference) else [measure.name]
+            lacking = [(left_out or {}).get(part) for part in parts]
+            reason = next(filter(None, [reasons.get(type(measure)), *lacking]), None)
+            reason = reason or (None if name in found else _NOT_OF_WHOLE)
             rows.append(ScoreRow(name, None if reason else found[name], reason))
     return Scored(
         model=opened.name,
@@ -115,8 +128,17 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
         dev_documents=len(dev.document_offsets) - 1,
         max_sequence_length=config.max_sequence_length,
         rows=tuple(rows),
-        notes=_notes(opened, config.corpus),
+        notes=(*_sizes(len(dev.document_offsets) - 1, config, is_whole), *_notes(opened, config.corpus)),
     )
+
+
+def _sizes(documents: int, config: RunConfig, is_whole: bool) -> list[str]:
+    held = "All" if is_whole else "The held-out"
+    text = f"{held} {documents:,} documents of the text, up to {config.evaluation.num_pairs:,} pairs of segments"
+    text += " (evaluation.num_pairs) a measure."
+    if is_whole:
+        text += " Probes and the floor of each segment by itself need a part to be fitted on: corpus.dev_share=0.5."
+    return [text]
 
 
 def _reasons(opened: Opened) -> dict[type[Measure], str]:

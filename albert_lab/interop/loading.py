@@ -26,7 +26,7 @@ class Opened:
 
     config describes the model and its text. pair_labels are the kinds of pair that the pair head classifies; empty
     without a pair head. missing has the names of parts that the folder lacks and that get random weights.
-    imported: the model was not trained by this package.
+    imported: the model was not trained by this package. text is the fingerprint of the text that a run was trained on.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Opened:
     pair_labels: tuple[str, ...]
     missing: tuple[str, ...]
     imported: bool
+    text: str | None = None
 
 
 def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
@@ -147,4 +148,5 @@ def open_run(folder: Path) -> Opened:
         pair_labels=tuple(label.kind for label in run.config.inter_sentence.labels),
         missing=() if noted is None else tuple(noted["missing_parts"]),
         imported=noted is not None,
+        text=run.fingerprints["corpus"] if noted is None else None,
     )

@@ -120,21 +120,26 @@ class Evaluator:
         floors = self.sets.floors
         with _evaluating(model):
             for measure in catalog.of_kind(TokenMeasure):
-                if TokenMeasure not in without:
+                if TokenMeasure not in without and measure.name in self.sets.pairs:
                     scores[measure.name], answers[measure.name] = self._of_tokens(model, measure)
             probes = {} if PairMeasure in without else self._fit_probes(model)
-            for measure in catalog.of_kind(PairMeasure) if probes else ():
-                batch, probe = self.sets.batch(measure), probes[measure.fitted_as or measure.name]
+            for measure in catalog.of_kind(PairMeasure) if PairMeasure not in without else ():
+                probe = probes.get(measure.fitted_as or measure.name)
+                if measure.name not in self.sets.pairs or not (probe or self.kinds):
+                    continue
+                batch = self.sets.batch(measure)
                 margins, pooled = self._read(model, batch, measure.negative)
-                by_probe = _PairAnswers(probe.decision_function(pooled), batch.pair_labels, LINEAR_PROBE)
-                by_head = _PairAnswers(margins, batch.pair_labels, HEAD)
-                found = {measure.name: by_head if self.kinds else by_probe}
-                found |= {measure.probe: by_probe} if measure.probe else {}
+                labels, by_probe = batch.pair_labels, None
+                if probe is not None:
+                    by_probe = _PairAnswers(probe.decision_function(pooled), labels, LINEAR_PROBE)
+                by_head = _PairAnswers(margins, labels, HEAD) if self.kinds else None
+                own = {measure.name: by_head or by_probe, measure.probe: by_probe}
+                found = {name: answer for name, answer in own.items() if name and answer}
                 scores |= {name: _score(answer, floors.get(measure.name)) for name, answer in found.items()}
                 answers |= {name: Answers(pairs=measure.name, right=pack(each.right)) for name, each in found.items()}
                 answers[measure.name] = self._with_set(answers[measure.name], measure)
                 pairs |= found
-        differences = catalog.of_kind(Difference) if pairs else ()
+        differences = [each for each in catalog.of_kind(Difference) if {each.of, each.minus} <= pairs.keys()]
         return Evaluation(scores | {each.name: _difference(each, pairs, floors) for each in differences}, answers)
 
     def _with_set(self, answers: Answers, measure: PairMeasure) -> Answers:
@@ -181,7 +186,7 @@ class Evaluator:
 
         found = {}
         for measure in catalog.of_kind(PairMeasure):
-            if measure.probe:
+            if measure.name in self.sets.probes:
                 batch = self.sets.probe(measure)
                 _, pooled = self._read(model, batch, measure.negative)
                 probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))

@@ -9,6 +9,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, Vocabulary, masked_set, micro_batches
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
+from albert_lab.errors import ConfigError
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import HeldOutPairs, PairMeasure
 
@@ -22,7 +23,8 @@ class EvaluationSets:
         config: lengths, masking and sizes.
         dev, train: the texts of the sets.
         pairs: the held-out pairs of each measure.
-        probes: pairs of training documents, by measure, on which its linear probe is fitted.
+        probes: pairs of training documents, by measure, on which its linear probe is fitted; empty if a whole text is
+            scored, whose train is None.
         floors: whether each segment by itself answers each pair correctly [pairs] bool, by measure (see
             measures/segments_floor.py); empty if unknown.
     """
@@ -30,7 +32,7 @@ class EvaluationSets:
     vocabulary: Vocabulary
     config: RunConfig
     dev: Shards
-    train: Shards
+    train: Shards | None
     pairs: Mapping[str, Pairs]
     probes: Mapping[str, Pairs]
     floors: Mapping[str, np.ndarray]
@@ -45,6 +47,7 @@ class EvaluationSets:
 
     def probe(self, measure: PairMeasure) -> Batch:
         """The training examples of the linear probe of a measure."""
+        assert self.train is not None
         return self._masked(self.train, self.probes[measure.name])
 
     def sources(self, measure: HeldOutPairs) -> np.ndarray:
@@ -63,30 +66,45 @@ class EvaluationSets:
 
 
 def make_sets(
-    train: Shards,
+    train: Shards | None,
     dev: Shards,
     vocabulary: Vocabulary,
     config: RunConfig,
     floors: Mapping[str, np.ndarray] | None = None,
+    left_out: dict[str, str] | None = None,
 ) -> EvaluationSets:
     """The evaluation sets of a run; they do not depend on its seed or its objective.
 
     Every set is masked like the training batches ("the same procedure", section 4.1).
 
+    Args:
+        train: the training text, for probes; None: no probes.
+        dev: the held-out text.
+        vocabulary, config, floors: see EvaluationSets.
+        left_out: receives the measures whose sets cannot be made from the text, with the reasons.
+
     Raises:
-        ConfigError: a set cannot be made from the text.
+        ConfigError: a set cannot be made from the text, and left_out is None.
     """
     sizes = config.evaluation
+    pairs = {}
+    for measure in of_kind(HeldOutPairs):
+        try:
+            pairs[measure.name] = measure.pairs(dev, config, sizes.num_pairs)
+        except ConfigError as error:
+            if left_out is None:
+                raise
+            left_out[measure.name] = str(error)
     return EvaluationSets(
         vocabulary,
         config,
         dev,
         train,
-        pairs={measure.name: measure.pairs(dev, config, sizes.num_pairs) for measure in of_kind(HeldOutPairs)},
+        pairs=pairs,
         probes={
             measure.name: measure.pairs(train, config, sizes.num_probe_pairs)
             for measure in of_kind(PairMeasure)
-            if measure.probe
+            if measure.probe and train is not None
         },
         floors=floors or {},
     )

@@ -63,6 +63,24 @@ def test_another_corpus_is_read_with_the_tokens_and_cleaning_of_the_model(finish
             evaluate(folder.name, [key], silent)
 
 
+def test_all_of_another_text_is_scored_and_what_it_does_not_allow_is_left_out_with_its_reason(finished, tmp_path):
+    folder, record = finished
+    other = write_corpus(tmp_path / "other", documents=60)
+    overrides = ["corpus=files", f"corpus.path={other}", "corpus.sentences=line"]
+    whole = evaluate(folder.name, overrides, silent, whole=True)
+    assert whole.dev_documents == 60
+    assert any(note.startswith("All 60 documents of the text") for note in whole.notes)
+    rows = {row.name: row for row in whole.rows}
+    assert {name for name, row in rows.items() if row.score is None} == {"nsp_probe", "nsp_released_probe", "sop_probe"}
+    assert rows["sop_probe"].reason == "nothing of the text is left to fit a probe on"
+    assert evaluate(folder.name, [*overrides, "corpus.dev_share=0.5"], silent, whole=True).dev_documents < 60
+    assert evaluate(folder.name, [], silent, whole=True).dev_documents == record.data.dev_documents
+    one = [overrides[0], f"corpus.path={write_corpus(tmp_path / 'one', documents=1)}"]
+    rows = {row.name: row for row in evaluate(folder.name, one, silent, whole=True).rows}
+    assert rows["mlm_accuracy"].score is not None
+    assert "document" in (rows["nsp_accuracy"].reason or "")
+
+
 def test_an_unavailable_score_is_none_with_its_reason(corpus, own_home):
     config = toy_config(corpus)
     find_or_train(config, silent)

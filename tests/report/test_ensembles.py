@@ -39,7 +39,7 @@ def test_an_ensemble_is_shown_next_to_its_members_and_the_papers_ensemble():
     header, _, squad, race = cells(table)
     assert header[-1] == "paper ensemble"
     assert squad[-1] == "95.5/90.1"
-    assert squad[3:6] == ["5 of 5", "65.0/55.0", "69.0/59.0 [57.1, 70.3]"]
+    assert squad[3:6] == ["5 of 5", "60.0 (65.0/55.0)", "64.0 [57.1, 70.3] (69.0/59.0)"]
     assert race[-1] == "—", "the paper has it on the test set"
     assert race[4:6] == ["60.0", "64.0 [57.1, 70.3]"]
     assert cells(parts)[2:] == [
