@@ -92,7 +92,9 @@ def _note_wide_embeddings(plan: "Plan") -> None:
             of_width.setdefault(h, []).append(str(e))
         sizes = "; ".join(f"embedding_size={','.join(es)} above model.hidden_size={h}" for h, es in of_width.items())
         scale = next(iter(found.values()))
-        to_stderr(f"{sizes}. The paper's table of E, at the sizes of this scale: albert-lab embedding-size scale={scale}")
+        to_stderr(
+            f"{sizes}. The paper's table of E, at the sizes of this scale: albert-lab embedding-size scale={scale}"
+        )
 
 
 def _print_price(plan: "Plan", options: StudyOptions) -> None:
