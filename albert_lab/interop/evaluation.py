@@ -128,7 +128,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
         dev_documents=len(dev.document_offsets) - 1,
         max_sequence_length=config.max_sequence_length,
         rows=tuple(rows),
-        notes=(*_sizes(len(dev.document_offsets) - 1, config, is_whole), *_notes(opened, config.corpus)),
+        notes=(*_sizes(len(dev.document_offsets) - 1, config, is_whole), *_notes(opened, config.corpus, is_whole)),
     )
 
 
@@ -152,7 +152,7 @@ def _reasons(opened: Opened) -> dict[type[Measure], str]:
     return reasons
 
 
-def _notes(opened: Opened, corpus: CorpusConfig) -> tuple[str, ...]:
+def _notes(opened: Opened, corpus: CorpusConfig, is_whole: bool) -> tuple[str, ...]:
     notes = []
     trained = opened.config.corpus
     is_same_text = (corpus.source, corpus.path, corpus.datasets) == (trained.source, trained.path, trained.datasets)
@@ -163,7 +163,7 @@ def _notes(opened: Opened, corpus: CorpusConfig) -> tuple[str, ...]:
                 f"The run held out other documents of this text (corpus.{key}={before}, here {here}): it was"
                 " trained on some of those that are scored."
             )
-    if not opened.pair_labels and "pooler" not in opened.missing:
+    if not opened.pair_labels and "pooler" not in opened.missing and not is_whole:
         notes.append("There is no pair head: NSP and SOP are scored by a linear probe on the pooled output.")
     elif opened.pair_labels:
         notes.append(f"Labels of the pair head: {', '.join(opened.pair_labels)}.")

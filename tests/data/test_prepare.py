@@ -334,10 +334,9 @@ def test_files_that_are_not_read_are_named(tmp_path):
     assert ": MPL-2.0, notes.md. A glob reads any name: 'corpus.path=" in line
 
 
-def test_the_advised_share_of_files_holds_out_whole_files(monkeypatch):
-    corpus = load(
-        ["scale=smoke", "corpus=files", "corpus.documents=paragraph", "corpus.path=.", "corpus.dev_share=0.0001"]
-    ).corpus
+def test_the_advised_share_of_files_holds_out_whole_files(tmp_path, monkeypatch):
+    settings = ["corpus.documents=paragraph", f"corpus.path={tmp_path}", "corpus.dev_share=0.0001"]
+    corpus = load(["scale=smoke", "corpus=files", *settings]).corpus
     monkeypatch.setattr(texts, "plain_files", lambda _: 2)
     (warning,) = lengths.warnings(corpus.model_copy(update={"dev_share": 0.1}), lengths.Lengths())
     assert warning.endswith("is less than two: corpus.source_documents=file holds out whole files")

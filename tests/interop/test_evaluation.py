@@ -97,4 +97,4 @@ def test_an_unavailable_score_is_none_with_its_reason(corpus, own_home):
     assert sop.score
     assert nsp.score.by == sop.score.by == "linear probe"
     assert "the checkpoint has no MLM head" in scored.as_text()
-    assert any("has read this text before" in note for note in scored.notes)
+    assert any("was trained on this text" in note for note in scored.notes)
