@@ -43,9 +43,9 @@ def test_the_file_of_an_own_task_fills_its_column_and_needs_its_data(tmp_path, m
     assert found.columns == ("mlm_accuracy", "mine")
     assert found.tasks == {"mine": str(tmp_path / "mine.yaml")}
     with pytest.raises(MissingDataError, match=r"mine: no train data at .*a\.tsv"):
-        columns.choose(found.columns, load(["scale=smoke"]), own=found.own_tasks)
+        columns.choose_tasks(found.columns, load(["scale=smoke"]), own=found.own_tasks)
     (tmp_path / "a.tsv").write_text("text\tlabel\nb\tn\nc\ty\n")
-    assert columns.choose(found.columns, load(["scale=smoke"]), own=found.own_tasks) == found.tasks
+    assert columns.choose_tasks(found.columns, load(["scale=smoke"]), own=found.own_tasks) == found.tasks
 
 
 def test_a_corpus_without_years_has_no_era(corpus):
