@@ -17,6 +17,10 @@ from albert_lab.config.compose import axes, load
 from albert_lab.studies import experiment
 from albert_lab.studies.figure import FIGURES
 from albert_lab.studies.points import points
+from albert_lab.tasks.formats.choices import ChoicesFormat
+from albert_lab.tasks.formats.glue import GlueFormat
+from albert_lab.tasks.formats.race import RaceFormat
+from albert_lab.tasks.formats.squad import SquadFormat
 
 CHECKOUT = paths.PACKAGE.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
@@ -166,6 +170,14 @@ def test_every_key_of_an_experiment_file_and_every_variable_is_documented():
     read = set(re.findall(r'(?:environ(?:\.get\(|\[)|_output\()"(ALBERT_LAB_\w+)"', code))
     assert len(read) > 4
     assert all(f"`{name}`" in environment for name in read - {"ALBERT_LAB_THREADS"})  # of a child process
+
+
+def test_every_key_of_a_format_of_tasks_is_in_the_table_of_them():
+    text = (CHECKOUT / "docs" / "data-and-tasks.md").read_text()
+    table = text.partition("The keys of `format`")[2].partition("What a task file")[0]
+    formats = (GlueFormat, ChoicesFormat, RaceFormat, SquadFormat)
+    assert not [key for form in formats for key in form.model_fields if f"`{key}`" not in table]
+    assert all(f"`{name}`" in table for name in ("glue", "choices", "race", "squad"))
 
 
 def test_every_group_of_the_configuration_is_documented():

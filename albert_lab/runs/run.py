@@ -169,7 +169,7 @@ def write_run_file(run: Run, folder: Path) -> None:
 
 
 def find(text: str) -> Path:
-    """The folder of a run by its path or name, or by a beginning of its name or its model that fits no other run.
+    """The folder of a run by its path or name, or by a beginning of its name or of its model's that fits no other run.
 
     Raises:
         ConfigError: several runs fit, or none; names them, or the run with the most similar name.
@@ -180,7 +180,8 @@ def find(text: str) -> Path:
     if folder.is_dir():
         return folder
     known = [file.parent.name for file in paths.runs().glob(f"*/{RUN_FILE}")]
-    fitting = [name for name in known if name.startswith(text)] or [name for name in known if f"_{text}-L" in name]
+    ways = (lambda name: name.startswith(text), lambda name: f"_{text}-L" in name, lambda name: f"_{text}" in name)
+    fitting = next(filter(None, ([name for name in known if fits(name)] for fits in ways)), [])
     if len(fitting) == 1:
         return paths.runs() / fitting[0]
     if fitting:

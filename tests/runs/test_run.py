@@ -236,3 +236,4 @@ def test_a_run_is_found_by_a_beginning_of_its_name_or_by_its_model_if_no_other_f
         runs.find("tiny")
     shutil.rmtree(folders[1])
     assert runs.find("tiny") == folders[0]
+    assert runs.find("tin") == folders[0]
