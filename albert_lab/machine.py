@@ -18,7 +18,7 @@ _CPU = Path("/proc/cpuinfo")
 
 def cores() -> int:
     """Number of CPU cores that this process may use, as limited by the system and by its Slurm job."""
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    found = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     if "SLURM_JOB_ID" in os.environ:
         given = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
         found = min(found, int(given)) if given.isdecimal() and int(given) else found
@@ -53,19 +53,28 @@ def cpu_model() -> str:
 
 
 def gpus() -> list[str]:
-    """The GPUs that this process may use, in the form of CUDA_VISIBLE_DEVICES, without initialising CUDA."""
-    if not has_gpu():
-        return []
+    """The GPUs that this process may use, as torch counts them, in the form of CUDA_VISIBLE_DEVICES."""
+    import torch  # here, since most commands do not need it
+
+    count = torch.cuda.device_count()  # by the driver's library: this initialises no GPU
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if chosen is not None:
-        return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]
-    return [str(number) for number in range(len(list(Path("/dev").glob("nvidia[0-9]*"))))]
+    if chosen is None:
+        return [str(number) for number in range(count)]
+    return [name.strip() for name in chosen.split(",")][
+        :count
+    ]  # as CUDA does, torch ignores all from the first unknown
 
 
 def gpu_model() -> str | None:
-    """The driver's name for the first GPU, without initialising CUDA; None without a GPU."""
-    found = (_first_value(file, "Model") for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")))
-    return next(filter(None, found), None)
+    """The name of the first GPU that this process may use; None without a GPU."""
+    import torch
+
+    return torch.cuda.get_device_name(0) if has_gpu() else None
+
+
+def has_gpu() -> bool:
+    """Whether torch finds a GPU that this process may use."""
+    return bool(gpus())
 
 
 def _first_value(file: Path, name: str) -> str:
@@ -88,8 +97,3 @@ def shared_out(things: list[str], parts: int) -> list[list[str]]:
         return [[] for _ in range(parts)]
     size = len(things) // parts
     return [things[part * size : (part + 1) * size] or [things[part % len(things)]] for part in range(parts)]
-
-
-def has_gpu() -> bool:
-    """Whether the system has the driver of an NVIDIA GPU, without initialising CUDA."""
-    return Path("/proc/driver/nvidia/version").exists()

@@ -17,6 +17,9 @@ from typing import Any, NoReturn
 
 from albert_lab.errors import INTERRUPTED, STOPPED
 
+if sys.platform == "win32":
+    raise ImportError("albert-lab needs the signals of POSIX, which Windows lacks; use WSL2: docs/getting-started.md")
+
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 # Seconds that a process has to end after a signal; then it is killed, which is safe, since all writes are atomic.
 GRACE_SECONDS = 10.0

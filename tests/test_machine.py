@@ -1,14 +1,28 @@
 import platform
 
 import pytest
+import torch
 
 from albert_lab import machine
 
 
 @pytest.fixture
 def eight(monkeypatch):
-    monkeypatch.setattr(machine, "has_gpu", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,GPU-7")
+
+
+def test_gpus_are_counted_and_named_by_torch(eight, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: f"Toy GPU {number}")
+    assert machine.has_gpu()
+    assert machine.gpu_model() == "Toy GPU 0"
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)  # the third of CUDA_VISIBLE_DEVICES does not exist
+    assert machine.gpus() == ["0", "1"]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert machine.gpus() == ["0", "1"]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert not machine.has_gpu()
+    assert machine.gpu_model() is None
 
 
 def test_each_job_has_separate_gpus_if_there_are_enough_and_shares_one_otherwise(eight):
@@ -21,7 +35,7 @@ def test_each_job_has_separate_gpus_if_there_are_enough_and_shares_one_otherwise
 def test_the_number_of_jobs_is_given_or_follows_from_the_gpus_of_a_run(eight, monkeypatch):
     assert [machine.jobs_at_once(machine.AUTO_JOBS, processes) for processes in (1, 2, 16)] == [8, 4, 1]
     assert machine.jobs_at_once(3, 2) == 3
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     assert machine.jobs_at_once(machine.AUTO_JOBS, 1) == 1
 
 

@@ -147,7 +147,7 @@ def _check_here(todo: Sequence[PlannedPoint]) -> None:
         raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
     for item in todo:
         if item.run.config.machine.device == "cuda" and not has_gpu():
-            raise ConfigError("machine.device=cuda: this machine has no NVIDIA GPU (allowed: auto, cpu)")
+            raise ConfigError("machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)")
         try:
             capacity.check_training(item.run.config)
         except ConfigError as error:

@@ -25,6 +25,7 @@ from unittest.mock import patch
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "report")]
 
+import psutil  # noqa: E402
 import torch  # noqa: E402
 from toy import silent, toy_config, toy_overrides, write_corpus  # noqa: E402
 from toy_reports import compose_figure, toy_report  # noqa: E402
@@ -85,7 +86,7 @@ def kill_while(child: int, is_writing: Callable[[], bool], delay: float, limit: 
     """Kill a child a moment after it was seen to write; or at the latest after a while."""
     end = time.monotonic() + limit
     while time.monotonic() < end and not is_writing():
-        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        if psutil.Process(child).status() == psutil.STATUS_ZOMBIE:
             break  # it was done before it was seen
         time.sleep(POLL_SECONDS)
     time.sleep(delay)

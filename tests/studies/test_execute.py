@@ -86,7 +86,7 @@ def test_finished_runs_are_skipped_and_only_missing_ones_are_trained(corpus, own
 def test_a_gpu_that_is_not_here_is_refused_before_anything_is_written(corpus, own_home, monkeypatch):
     monkeypatch.setattr(execute, "has_gpu", lambda: False)
     plan = toy_plan(corpus, "machine.device=cuda")
-    with pytest.raises(ConfigError, match="machine.device=cuda: this machine has no NVIDIA GPU"):
+    with pytest.raises(ConfigError, match="machine.device=cuda: torch finds no GPU on this machine"):
         train(plan)
     assert not plan.points[0].run.folder.exists()
 
