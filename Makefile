@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-smoke test benchmark browser-test kill-test slurm-test gpu-test golden check format clean
+.PHONY: help demo paper-smoke test benchmark browser-test kill-test slurm-test gpu-test docs golden check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,12 @@ slurm-test: $(INSTALLED_DEV) ## studies on a real Slurm of two nodes on this mac
 
 gpu-test: $(INSTALLED_DEV) ## on a machine with a CUDA GPU: tests, a study, and the share of its peak; elsewhere nothing
 	$(BIN)/python tests/gpu
+
+docs: $(INSTALLED_DEV) ## the documentation as a site in build/site; a link without a target is an error
+	rm -rf build/docs build/site
+	mkdir -p build/docs
+	cp -R README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md DECISIONS.md LICENSE docs examples reports build/docs
+	$(BIN)/mkdocs build --quiet
 
 golden: $(INSTALLED_DEV) ## rewrite the golden reports of the tests; `git diff` then shows what changed
 	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report tests/test_architecture.py -k "golden or map"
