@@ -17,9 +17,6 @@ from typing import Any, NoReturn
 
 from albert_lab.errors import INTERRUPTED, STOPPED
 
-if sys.platform == "win32":
-    raise ImportError("albert-lab needs the signals of POSIX, which Windows lacks; use WSL2: docs/getting-started.md")
-
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 # Seconds that a process has to end after a signal; then it is killed, which is safe, since all writes are atomic.
 GRACE_SECONDS = 10.0
@@ -38,6 +35,7 @@ def listen() -> None:
     """Start to record signals, which interrupt the work of this process; earlier signals are discarded."""
     global _first
     _first = None
+    assert sys.platform != "win32"  # which the program refuses
     signal.signal(signal.SIGALRM, _end_now)
     for number in NUMBERS:
         signal.signal(number, _stop)
@@ -46,6 +44,7 @@ def listen() -> None:
 
 def finish() -> None:
     """Mark the work as done and its exit code as final: later signals have no effect."""
+    assert sys.platform != "win32"
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number in NUMBERS:
         signal.signal(number, signal.SIG_IGN)
@@ -82,6 +81,7 @@ def deferred(tell: Callable[[int], None] | None = None) -> Iterator[list[int]]:
 @contextmanager
 def held_back() -> Iterator[None]:
     """Within this context, signals are blocked, also in a child that is started here, until the child handles them."""
+    assert sys.platform != "win32"
     before = signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
@@ -91,6 +91,7 @@ def held_back() -> Iterator[None]:
 
 def let_through() -> None:
     """Handle the signals that were blocked while this process was started."""
+    assert sys.platform != "win32"
     signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
 
@@ -126,6 +127,7 @@ def _stop(number: int, _frame: Any) -> NoReturn:
     if _first is not None:  # the second signal ends the process immediately
         _end_now(number, None)
     _remember(number)
+    assert sys.platform != "win32"
     signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
     raise Stop(number)
 
