@@ -44,6 +44,8 @@ def _labels(train: Sequence[TextExample], examples: Sequence[TextExample]) -> Se
     from sklearn.pipeline import make_pipeline
 
     targets = [each.label for each in train]
+    if len(set(targets)) == 1:  # in a small subsample
+        return [targets[0]] * len(examples)
     is_number = isinstance(targets[0], float)
     model = make_pipeline(_vectorizer(), Ridge() if is_number else LogisticRegression(max_iter=_MOST_STEPS))
     model.fit([_texts(each.text_a, each.text_b or "") for each in train], targets)
@@ -70,7 +72,8 @@ def _vectorizer() -> Any:
 
 def _texts(*texts: str) -> _Words:
     """The words of texts, each word once a text; sorted, so that sums are the same in every process."""
-    return Counter(f"{place} {word}" for place, text in enumerate(texts) for word in sorted(_words(text)))
+    found = Counter(f"{place} {word}" for place, text in enumerate(texts) for word in sorted(_words(text)))
+    return found or Counter(nothing=1)
 
 
 def _of_options(example: ChoiceExample) -> list[_Words]:

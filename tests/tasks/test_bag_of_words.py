@@ -23,6 +23,12 @@ def test_the_words_of_two_texts_count_by_themselves():
     assert bag_of_words(load_task("mnli"), train, dev, quiet) == 100
 
 
+def test_texts_without_words_and_a_single_label_have_a_score_too():
+    train = [TextExample(str(place), "...", None, label) for place, label in enumerate("010")]
+    assert bag_of_words(load_task("sst2"), train, train, quiet) == pytest.approx(200 / 3)
+    assert bag_of_words(load_task("sst2"), train[:1], train, quiet) == pytest.approx(200 / 3)
+
+
 def test_numbers_are_predicted_too():
     train = [TextExample(str(number), "so " + "alike" * (number > 2), None, float(number)) for number in range(6)]
     assert bag_of_words(load_task("stsb"), train, train, quiet) == pytest.approx(87.8, abs=0.1)
