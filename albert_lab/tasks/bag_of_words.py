@@ -67,9 +67,8 @@ def _classifier() -> Any:
     from sklearn.linear_model import SGDClassifier
 
     # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts.
-    return SGDClassifier(
-        loss="log_loss", alpha=_DECAY, max_iter=_EPOCHS, tol=None, average=True, random_state=0, n_jobs=1
-    )
+    fixed: Any = {"tol": None, "max_iter": _EPOCHS}  # all epochs
+    return SGDClassifier(loss="log_loss", alpha=_DECAY, average=True, random_state=0, **fixed)
 
 
 def _vectorizer() -> Any:
