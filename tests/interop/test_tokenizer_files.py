@@ -45,7 +45,7 @@ def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pa
     assert found["input_ids"] == [ours.cls_id, *first, ours.sep_id, *second, ours.sep_id]
     assert found["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
     ids = (theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id, theirs.mask_token_id)
-    assert ids == ours.special_ids
+    assert ids == (ours.pad_id, ours.unk_id, ours.cls_id, ours.sep_id, ours.mask_id)
     assert theirs.model_max_length == 32
 
 
@@ -85,7 +85,7 @@ def test_a_vocabulary_file_is_converted_to_a_tokenizer_with_the_ids_of_bert(tmp_
         tokenizer_files.find(tmp_path)
     made = load_model(tokenizer_files.find_or_convert(tmp_path, tmp_path))
     assert made.encode(["Red CATS, café!"]) == [[7, 5, 6, 8, 9, 1]]
-    assert made.special_ids == (0, 1, 2, 3, 4)
+    assert (made.pad_id, made.unk_id, made.cls_id, made.sep_id, made.mask_id) == (0, 1, 2, 3, 4)
 
 
 def test_a_folder_without_a_tokenizer_or_with_broken_flags_is_refused(tmp_path):
