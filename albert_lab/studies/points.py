@@ -230,6 +230,8 @@ def _scale(fixed: Mapping[str, str]) -> ScaleConfig:
 
 def _label(value: str, known: Collection[str]) -> str:
     """The label that a value names, written alike or as the same number; the value itself if there is none."""
+    if value in known:
+        return value
     # Hydra's grammar writes True for true, and keeps the quotes of a text with spaces.
     word = value.strip("'\"").casefold()
     number = _number(word)

@@ -69,10 +69,29 @@ def test_yaml_reads_the_name_of_every_option_as_text():
     ],
 )
 def test_values_set_on_composed_options_give_the_composition_of_hydra(overrides, monkeypatch):
-    with config._hydra():
+    with config.hydra():
         assert config._with_values(config.parse(overrides)) is not None
     found = config._composed(tuple(overrides))
     monkeypatch.setattr(config, "_with_values", lambda overrides: None)
+    assert found == config._composed(tuple(overrides))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "is_set"),
+    [
+        (["scale=smoke", "optimizer.learning_rate=0.01", "seed=3", "corpus=files", "corpus.path='a, b'"], True),
+        (["model.intermediate_size=100", "machine.threads=null", "optimizer.warmup=true"], True),
+        (["sharing=not-shared", "model.num_layers=5"], False),  # sharing has as many groups as layers
+        (["model=large", "model.hidden_size=96", "model.num_attention_heads=12"], False),
+        (["scale.budget.steps=7"], False),
+        (["embedding_size=${hidden_over:2}"], False),
+    ],
+)
+def test_scalars_to_which_nothing_refers_are_set_in_plain_data(overrides, is_set, monkeypatch):
+    with config.hydra():
+        assert (config._with_scalars(config.parse(overrides)) is not None) is is_set
+    found = config._composed(tuple(overrides))
+    monkeypatch.setattr(config, "_with_scalars", lambda overrides: None)
     assert found == config._composed(tuple(overrides))
 
 
