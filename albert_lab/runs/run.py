@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ class Run:
     fingerprints: dict[str, str]
     start_from: StartFrom | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """A readable prefix and a hash of everything that determines the numbers."""
         config = self.config

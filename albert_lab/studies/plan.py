@@ -228,16 +228,31 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
         known = columns.find_tasks(chosen, config)
         reports = [folder / report_place(config) for folder in (paths.reports(), paths.published())]
         asked = with_progress(found, len(found), "planned {} of {} runs", to_stderr)
-        planned = tuple(_planned(point, known, experiment.finetuning_seeds, reports) for point in asked)
+        lines: dict[int, list[tuple[Point, runs.Run]]] = {}
+        ancestors: dict[str, PlannedPoint] = {}
+        planned = tuple(
+            _planned(starts.lineage(point, lines), ancestors, known, experiment.finetuning_seeds, reports)
+            for point in asked
+        )
     _say_different_sets(planned, to_stderr)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
     return Plan(experiment, planned, chosen, _seed_plan(planned, overrides))
 
 
-def _planned(point: Point, tasks: Mapping[str, str], seeds: finetunings.Seeds, reports: Iterable[Path]) -> PlannedPoint:
-    *above, (_, run) = starts.lineage(point)
-    ancestors = [look_up(*each) for each in above]
+def _planned(
+    line: Sequence[tuple[Point, runs.Run]],
+    known: dict[str, PlannedPoint],
+    tasks: Mapping[str, str],
+    seeds: finetunings.Seeds,
+    reports: Iterable[Path],
+) -> PlannedPoint:
+    """The last point of a line; `known` are the ancestors that were looked up before."""
+    *above, (point, run) = line
+    for each in above:
+        if each[1].name not in known:
+            known[each[1].name] = look_up(*each)
+    ancestors = [known[each.name] for _, each in above]
     return look_up(point, run, tasks, seeds, ancestors, recorded.read(run.name, reports, to_stderr))
 
 

@@ -35,18 +35,29 @@ _DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
 _KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents")
 
 
-def lineage(point: Point) -> list[tuple[Point, runs.Run]]:
+def lineage(point: Point, known: dict[int, list[tuple[Point, runs.Run]]] | None = None) -> list[tuple[Point, runs.Run]]:
     """A point's ancestors with their runs, oldest first, and the point itself with its run last.
+
+    Args:
+        point: the point.
+        known: the results for points of the same study, by id(); this one's is added.
 
     Raises:
         ConfigError: a point that cannot start from its parent, or a configuration that does not fit.
         MissingDataError: text is missing.
     """
+    known = {} if known is None else known
+    if id(point) not in known:
+        known[id(point)] = _lineage(point, known)
+    return known[id(point)]
+
+
+def _lineage(point: Point, known: dict[int, list[tuple[Point, runs.Run]]]) -> list[tuple[Point, runs.Run]]:
     if point.run:
         return [(point, point.run)]
     if point.start is None:
         return [(point, runs.plan(point.config))]
-    above = lineage(point.start.point)
+    above = lineage(point.start.point, known)
     parent = above[-1][1]
     run = runs.plan(point.config, runs.StartFrom(parent.name, point.start.keep))
     try:

@@ -1,5 +1,6 @@
 """The data of a report, as files in its folder: the experiment, its points, its runs and its ensembles."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -215,7 +216,31 @@ def read(folder: Path) -> Study:
     order = {point.run: place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
     experiment = read_experiment(folder / EXPERIMENT)
+    for point in content.points:
+        if wrong := next((axis for axis in point.labels if not _is_labelled(point, axis, experiment)), None):
+            row = f"{wrong}={point.labels[wrong]} is no label of {wrong}={point.values[wrong]} in {EXPERIMENT}"
+            raise DamagedFileError(folder / STUDY, f"{point.run}: {row}", REMEDY)
     return Study(experiment, content.points, runs, content.ensembles, side_by_side.read(folder), content.plan)
+
+
+def _is_labelled(point: StudyPoint, axis: str, experiment: Experiment) -> bool:
+    """Whether a point's label stands for its value; True for a label of several keys or of an interpolation."""
+    label, value = point.labels[axis], point.values[axis]
+    choice = (experiment.grid.get(axis, {}) | experiment.values_beyond(axis)).get(label, label)
+    return not isinstance(choice, str) or "${" in choice or _plain(choice) == _plain(value)
+
+
+def _plain(value: str) -> str:
+    """A value without what its forms on a command line and in Python differ in: null and None, 1e-3 and 0.001."""
+    words = [str(number) if (number := _number(word)) is not None else word for word in re.findall(r"[\w.+-]+", value)]
+    return " ".join(words).casefold().replace("null", "none")
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
 
 
 def names_of_runs(folder: Path) -> set[str]:
