@@ -294,20 +294,25 @@ def _with_own_tasks(content: Any, folder: Path) -> Any:
     Raises:
         ConfigError: a file that is no task; names it.
     """
-    columns, claims = content.get("columns"), content.get("claims")
+    columns, claims = content.get("columns"), content.get("claims", [])
     if not isinstance(columns, list):
         return content
-    files = {column: str(folder / column) for column in map(str, columns) if column.endswith(".yaml")}
+    files = {each: str(folder / each) for each in columns if isinstance(each, str) and each.endswith(".yaml")}
+    if not files:
+        return content
     names = {column: load_task(file).name for column, file in files.items()}
-    content = content | {"columns": [names.get(column, column) for column in columns]}
-    if isinstance(claims, list):
-        content["claims"] = [
-            claim | {"metric": names.get(claim["metric"], claim["metric"])}
-            if isinstance(claim, dict) and isinstance(claim.get("metric"), str)
-            else claim
-            for claim in claims
-        ]
-    return content | ({"own_tasks": {names[column]: file for column, file in files.items()}} if files else {})
+
+    def named(value: Any) -> Any:
+        return names.get(value, value) if isinstance(value, str) else value
+
+    def of_task(claim: Any) -> Any:
+        return claim | {"metric": named(claim["metric"])} if isinstance(claim, dict) and "metric" in claim else claim
+
+    return content | {
+        "columns": [named(column) for column in columns],
+        "claims": [of_task(claim) for claim in claims] if isinstance(claims, list) else claims,
+        "own_tasks": {names[column]: file for column, file in files.items()},
+    }
 
 
 def _as_text(value: Any) -> Any:

@@ -347,6 +347,7 @@ ALIASES = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 7)}]" for a, b in zip("a
             "than.float=nan",
         ),
         ("title: a\nsource: b\ngrid: {}\ncolumns: [mnly]", "mine.yaml: columns: mnly is unknown"),
+        ("title: a\nsource: b\ngrid: {}\ncolumns: [[mnli]]", "mine.yaml: columns"),
         (
             "title: a\nsource: b\ngrid: {sharing: [all-shared]}\n"
             "paper: {table: t, columns: {mnli: MNLI}, rows: [{sharing: shared, mnli: 1.0}]}",
