@@ -136,7 +136,7 @@ def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
     import numpy as np
 
     content = io.BytesIO(read_bytes(file, remedy))
-    damage = (ValueError, TypeError, OSError, EOFError, KeyError, NotImplementedError, MemoryError, RuntimeError)
+    damage = (ValueError, TypeError, OSError, EOFError, KeyError, MemoryError, RuntimeError)
     try:
         found = np.load(content, allow_pickle=False)
         if not isinstance(found, np.lib.npyio.NpzFile):

@@ -60,9 +60,8 @@ def gpus() -> list[str]:
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return [str(number) for number in range(count)]
-    return [name.strip() for name in chosen.split(",")][
-        :count
-    ]  # as CUDA does, torch ignores all from the first unknown
+    names = [name.strip() for name in chosen.split(",")]
+    return names[:count]  # as CUDA does, torch ignores all from the first unknown
 
 
 def gpu_model() -> str | None:

@@ -108,7 +108,7 @@ def _missing(content: Any, place: str = "") -> Iterator[str]:
 
 
 def _with_values(overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, str]] | None:
-    """The result of _ofhydra() in a tenth of its time: its cached composition of the options, with the values set.
+    """The result of _of_hydra() in a tenth of its time: its cached composition of the options, with the values set.
 
     None for overrides that only Hydra can process: `+key=value`, packages, quoted interpolations and errors.
     """

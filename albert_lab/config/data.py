@@ -58,11 +58,17 @@ class InterSentenceConfig(Section):
             raise ValueError("a single label cannot be classified: give none, or two or more")
         if len({label.kind for label in self.labels}) < len(self.labels):
             raise ValueError("a kind of pair occurs twice among the labels")
-        most = self.labels[self.negative].share if self.labels else 0
-        if not 0 <= self.random_share < (most or 1e-9):
-            allowed = (
-                f"0 or more, and less than the {most:g} of the negative label" if most else "only 0 without labels"
-            )
+        return self
+
+    @model_validator(mode="after")
+    def _random_share_leaves_others(self) -> "InterSentenceConfig":
+        if not self.random_share:
+            return self
+        if not self.labels:
+            raise ValueError(f"random_share is {self.random_share:g} (allowed: only 0 without labels)")
+        most = self.labels[self.negative].share
+        if not 0 < self.random_share < most:
+            allowed = f"0 or more, and less than the {most:g} of the negative label"
             raise ValueError(f"random_share is {self.random_share:g} (allowed: {allowed})")
         return self
 

@@ -35,6 +35,7 @@ def _register_resolvers() -> None:
 
 @contextmanager
 def hydra() -> Iterator[None]:
+    """A context in which Hydra composes conf/ and the user's folders; contexts can be nested."""
     if GlobalHydra.instance().is_initialized():  # nested initialisation is an error in Hydra
         yield
         return

@@ -17,7 +17,7 @@ from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.results import TRAINING_SPEED
 from albert_lab.score import Floor
 from albert_lab.studies.experiment import PaperFigure
-from albert_lab.studies.table import Row, Spread, paper_cells
+from albert_lab.studies.table import Row, Spread, is_number, paper_cells
 from albert_lab.training.layer_numbers import Layer
 
 AXES = {
@@ -225,7 +225,7 @@ def _scores(
 
 def scores_by_setting(data: FigureData) -> Figure | None:
     """Accuracies of pairs against the one numeric axis of a study, one line for each column."""
-    rows = [(float(row.values[axis]), row) for row in data.rows for axis in data.axes if _is_number(row.values[axis])]
+    rows = [(float(row.values[axis]), row) for row in data.rows for axis in data.axes if is_number(row.values[axis])]
     if len(data.axes) != 1 or len(rows) < 2:
         return None
     figure, ((panel,),) = drawing.sheet(1, 1)
@@ -238,10 +238,6 @@ def scores_by_setting(data: FigureData) -> Figure | None:
     panel.set(xlabel=data.axes[0].rpartition(".")[2].replace("_", " "), ylabel="held-out accuracy (%)")
     drawing.legend_below(figure, [panel])
     return figure
-
-
-def _is_number(value: str) -> bool:
-    return value.replace(".", "", 1).isdigit()
 
 
 def speed(data: FigureData) -> Figure | None:

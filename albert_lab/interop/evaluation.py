@@ -102,10 +102,9 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
     dev = open_shards(shards, "dev", opened.tokenizer)
     train = None if is_whole else open_shards(shards, "train", opened.tokenizer)
     floors = find_or_fit(config, train, dev, say) if train else {}
-    left_out: dict[str, str] | None = {} if is_whole else None
     device = choose_device(config.machine.device)
     evaluator = Evaluator(
-        sets=make_sets(train, dev, opened.tokenizer, config, floors, left_out),
+        sets=make_sets(train, dev, opened.tokenizer, config, floors),
         kinds=opened.pair_labels,
         batch_size=config.evaluation.batch_size,
         device=device,
@@ -118,7 +117,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
         probe = measure.probe if isinstance(measure, PairMeasure) else None
         for name in filter(None, (measure.name, probe)):
             parts = [measure.of, measure.minus] if isinstance(measure, Difference) else [measure.name]
-            lacking = [(left_out or {}).get(part) for part in parts]
+            lacking = [evaluator.sets.left_out.get(part) for part in parts]
             reason = next(filter(None, [reasons.get(type(measure)), *lacking]), None)
             reason = reason or (None if name in found else _NOT_OF_WHOLE)
             rows.append(ScoreRow(name, None if reason else found[name], reason))

@@ -126,7 +126,11 @@ def named_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[
 
 def is_bare(label: str) -> bool:
     """Whether a label says nothing without the name of its axis: a number, true or false."""
-    return label in ("true", "false") or label.replace(".", "", 1).isdigit()
+    return label in ("true", "false") or is_number(label)
+
+
+def is_number(label: str) -> bool:
+    return label.replace(".", "", 1).isdigit()
 
 
 def _is_printed(experiment: Experiment, axis: str, label: str) -> bool:

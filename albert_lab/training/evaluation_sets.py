@@ -25,6 +25,7 @@ class EvaluationSets:
         pairs: the held-out pairs of each measure.
         probes: pairs of training documents, by measure, on which its linear probe is fitted; empty if a whole text is
             scored, whose train is None.
+        left_out: the measures whose sets cannot be made from a whole text that is scored, with the reasons.
         floors: whether each segment by itself answers each pair correctly [pairs] bool, by measure (see
             measures/segments_floor.py); empty if unknown.
     """
@@ -36,6 +37,7 @@ class EvaluationSets:
     pairs: Mapping[str, Pairs]
     probes: Mapping[str, Pairs]
     floors: Mapping[str, np.ndarray]
+    left_out: Mapping[str, str]
     _kept: dict[str, Batch] = field(default_factory=dict)
 
     def batch(self, measure: HeldOutPairs, num_pairs: int | None = None) -> Batch:
@@ -71,7 +73,6 @@ def make_sets(
     vocabulary: Vocabulary,
     config: RunConfig,
     floors: Mapping[str, np.ndarray] | None = None,
-    left_out: dict[str, str] | None = None,
 ) -> EvaluationSets:
     """The evaluation sets of a run; they do not depend on its seed or its objective.
 
@@ -81,18 +82,18 @@ def make_sets(
         train: the training text, for probes; None: no probes.
         dev: the held-out text.
         vocabulary, config, floors: see EvaluationSets.
-        left_out: receives the measures whose sets cannot be made from the text, with the reasons.
 
     Raises:
-        ConfigError: a set cannot be made from the text, and left_out is None.
+        ConfigError: a set cannot be made from the text; without a training text it is left out.
     """
     sizes = config.evaluation
-    pairs = {}
+    pairs: dict[str, Pairs] = {}
+    left_out: dict[str, str] = {}
     for measure in of_kind(HeldOutPairs):
         try:
             pairs[measure.name] = measure.pairs(dev, config, sizes.num_pairs)
         except ConfigError as error:
-            if left_out is None:
+            if train is not None:
                 raise
             left_out[measure.name] = str(error)
     return EvaluationSets(
@@ -107,4 +108,5 @@ def make_sets(
             if measure.probe and train is not None
         },
         floors=floors or {},
+        left_out=left_out,
     )

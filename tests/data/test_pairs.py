@@ -384,36 +384,3 @@ def test_pairs_without_a_partner_are_dropped_and_counted():
     pairs = plan(shards, load_spec("nsp"), length=63, short=0)
     assert pairs.stats["unmatched_pairs"] > 0
     assert len(pairs) + pairs.stats["unmatched_pairs"] + pairs.stats["dropped_chunks"] == pairs.stats["chunks"]
-
-
-# ---- pairs with random text among the negatives ----
-
-
-def with_random(share: float, option: str = "sop") -> InterSentenceConfig:
-    return InterSentenceConfig.model_validate(load_spec(option).model_dump() | {"random_share": share})
-
-
-def test_random_share_replaces_so_many_of_the_negatives_and_has_their_label(prose: Shards):
-    pairs = plan(prose, with_random(0.2))
-    random = of_kind(pairs, "random-document")
-    assert len(random) / len(pairs) == pytest.approx(0.2, abs=0.01)
-    assert len(of_kind(pairs, "swapped")) / len(pairs) == pytest.approx(0.3, abs=0.01)
-    assert set(random.label) == {1}
-    assert pairs.stats["label_balance"] == pytest.approx([0.5, 0.5], abs=0.01)
-    assert np.all(documents_of(prose, random.a_start) != documents_of(prose, random.b_start))
-
-
-def test_a_random_share_of_zero_changes_nothing(prose: Shards):
-    assert np.array_equal(plan(prose, with_random(0)).b_start, plan(prose, load_spec("sop")).b_start)
-    assert "random_share" not in with_random(0).model_dump()
-
-
-@pytest.mark.parametrize("share", [-0.1, 0.5, 1])
-def test_a_random_share_must_leave_pairs_of_the_negative_label(share: float):
-    with pytest.raises(ValueError, match="random_share .* less than the 0.5"):
-        with_random(share)
-
-
-def test_an_objective_without_labels_has_no_random_share():
-    with pytest.raises(ValueError, match="only 0 without labels"):
-        with_random(0.1, "none")
