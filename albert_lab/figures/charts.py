@@ -16,8 +16,9 @@ from albert_lab.figures.drawing import READ_OFF, Line
 from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.results import TRAINING_SPEED
 from albert_lab.score import Floor
+from albert_lab.studies.claim import is_number
 from albert_lab.studies.experiment import PaperFigure
-from albert_lab.studies.table import Row, Spread, is_number, paper_cells
+from albert_lab.studies.table import Row, Spread, paper_cells
 from albert_lab.training.layer_numbers import Layer
 
 AXES = {

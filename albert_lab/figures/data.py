@@ -8,8 +8,9 @@ import numpy as np
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.figures.drawing import Line, Look, counted
 from albert_lab.runs.reported import ReportedRun
+from albert_lab.studies.claim import is_bare
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import AXIS_NAMES, Row, axis_labels, is_bare
+from albert_lab.studies.table import AXIS_NAMES, Row, axis_labels
 
 Place = tuple[float, float]  # x and y
 

@@ -17,9 +17,9 @@ from albert_lab.report.templates import fill
 from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
 from albert_lab.score import CHANCE, loss_name
 from albert_lab.studies.checks import Greater, Ratio
-from albert_lab.studies.claim import name
+from albert_lab.studies.claim import is_number, name
 from albert_lab.studies.experiment import AVERAGE, Experiment
-from albert_lab.studies.table import Row, axis_labels, half_up, is_number
+from albert_lab.studies.table import Row, axis_labels, half_up
 from albert_lab.training.layer_numbers import LAYER_NUMBERS
 
 MOST_NAMED = 2  # rows at a floor

@@ -111,9 +111,21 @@ def name(labels: Labels) -> str:
 
 
 def distinct(rows: Sequence[Labels]) -> list[str]:
-    """Each row by the labels in which they differ."""
+    """Each row by the labels in which they differ; a number, true or false has the name of its axis."""
     same = _same(rows)
-    return ["/".join(label for axis, label in row.items() if axis not in same) for row in rows]
+    different = [{axis: label for axis, label in row.items() if axis not in same} for row in rows]
+    return [
+        "/".join(name({axis: label}) if is_bare(label) else label for axis, label in row.items()) for row in different
+    ]
+
+
+def is_bare(label: str) -> bool:
+    """Whether a label says nothing without the name of its axis: a number, true or false."""
+    return label in ("true", "false") or is_number(label)
+
+
+def is_number(label: str) -> bool:
+    return label.replace(".", "", 1).isdigit()
 
 
 def shared(rows: Sequence[Labels]) -> str:

@@ -7,6 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.reported import AVERAGE, FilledColumn, ReportedRun, part_name
+from albert_lab.studies.claim import is_bare
 from albert_lab.studies.experiment import Experiment, scores
 from albert_lab.tasks.metrics import label
 
@@ -122,15 +123,6 @@ def named_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[
         f"{AXIS_NAMES.get(axis, axis)} = {shown}" if is_bare(row.labels[axis]) else shown
         for axis, shown in zip(axes, axis_labels(experiment, row, axes), strict=True)
     ]
-
-
-def is_bare(label: str) -> bool:
-    """Whether a label says nothing without the name of its axis: a number, true or false."""
-    return label in ("true", "false") or is_number(label)
-
-
-def is_number(label: str) -> bool:
-    return label.replace(".", "", 1).isdigit()
 
 
 def _is_printed(experiment: Experiment, axis: str, label: str) -> bool:
