@@ -63,7 +63,7 @@ def test_one_seed_does_not_decide_an_interaction():
 def test_an_interaction_in_words():
     found = study(LESS).claims[0]
     assert found.words("points") == "not-shared above all-shared by less at dropout=0.1 than at dropout=0"
-    assert verdict(4, 2).comparison.words == "effect at 0 − effect at 0.1"  # pyright: ignore[reportOptionalMemberAccess]
+    assert verdict(4, 2).comparison.words == "effect at dropout=0 − effect at dropout=0.1"  # pyright: ignore[reportOptionalMemberAccess]
 
 
 @pytest.mark.parametrize(

@@ -159,11 +159,11 @@ def test_shared_seeds_are_paired_and_others_are_not():
 def test_the_weakest_comparison_is_shown_or_the_one_that_contradicts():
     held = verdict(PEAK, around(80, 84, 81, 82))
     assert held.comparison is not None
-    assert held.comparison.words == "128 − 768"
+    assert held.comparison.words == "embedding_size=128 − embedding_size=768"
     assert held.effect == pytest.approx(2.0, abs=0.1)
     failed = verdict(PEAK, around(80, 82, 84, 81))
     assert failed.comparison is not None
-    assert failed.comparison.words == "128 − 256"
+    assert failed.comparison.words == "embedding_size=128 − embedding_size=256"
     assert failed.effect == pytest.approx(-2.0, abs=0.1)
 
 
