@@ -143,8 +143,8 @@ def test_companions_are_separate_lines_that_name_their_claim():
     text = section(experiment(CLAIMS[7], CLAIMS[0]), rows)
     found = [line for line in text.splitlines() if line.startswith("- Claim ")]
     assert len(found) == 1
-    rows = "embedding_size=128 above embedding_size=64: embedding_size=128 − embedding_size=64"
-    assert found[0].startswith(f"- Claim 2. **Supported**: `mlm_log_likelihood` {rows} = +0.0207 [")
+    sides = "embedding_size=128 above embedding_size=64: embedding_size=128 − embedding_size=64"
+    assert found[0].startswith(f"- Claim 2. **Supported**: `mlm_log_likelihood` {sides} = +0.0207 [")
     assert "nats per token, 3 seeds paired" in found[0]
     assert "by other measures, which do not count above" in text
     assert len(analysed(experiment(CLAIMS[0]), rows).companions) == 1
