@@ -68,20 +68,19 @@ def compose_group(group: str, overrides: tuple[str, ...]) -> Any:
 
 
 def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
-    with hydra():
-        parsed = parse(overrides)
-        for override in parsed:
-            if override.is_sweep_override():
-                raise ConfigError(f"{override.input_line} has several values, but a run allows only one")
-        try:
-            content = _with_scalars(parsed)
-            content = content or _plain(*(_with_values(parsed) or _of_hydra(tuple(map(_literal, parsed)))))
-            missing = sorted(_missing(content))
-            if missing:
-                raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
-            _take_vocabulary_size(content, overrides)
-        except (HydraException, OmegaConfBaseException) as error:
-            raise ConfigError(_explain(error)) from error
+    parsed = parse(overrides)
+    for override in parsed:
+        if override.is_sweep_override():
+            raise ConfigError(f"{override.input_line} has several values, but a run allows only one")
+    try:
+        content = _with_scalars(parsed)
+        content = content or _plain(*(_with_values(parsed) or _of_hydra(tuple(map(_literal, parsed)))))
+        missing = sorted(_missing(content))
+        if missing:
+            raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
+        _take_vocabulary_size(content, overrides)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(_explain(error)) from error
     return content
 
 
@@ -174,7 +173,8 @@ def _plain_options(options: tuple[str, ...]) -> tuple[dict[str, Any], frozenset[
 
 def _of_hydra(overrides: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     """conf/ with overrides, composed by Hydra, and the option of each group."""
-    composed = compose("config", overrides=list(overrides), return_hydra_config=True)
+    with hydra():
+        composed = compose("config", overrides=list(overrides), return_hydra_config=True)
     choices = {key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
     with open_dict(composed):
         del composed["hydra"]
@@ -304,23 +304,25 @@ def parse(overrides: Sequence[str]) -> list[Override]:
         ConfigError: a text that is not an override, the removal of a key, a setting of Hydra, or an option of a group
             that is not a name.
     """
-    with hydra():
-        parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-        parsed = []
-        for text in overrides:
-            if not re.match(r"[^=]+=", text) and not text.startswith("~"):
-                raise ConfigError(f"{text!r} is not of the form KEY=VALUE")
-            try:
-                (override,) = parser.parse_overrides([text])
-            except (HydraException, ValueError) as error:  # ValueError: a number of thousands of digits
-                remedy = "a value with other characters than letters, digits and ._/:- needs quotes of its own"
-                example = f"{text.split('=')[0]}='...'"
-                raise ConfigError(
-                    f'{text[:200]!r} cannot be read as KEY=VALUE: {_explain(error)}; {remedy}: "{example}"'
-                ) from error
-            _refuse_unusable(override)
-            parsed.append(override)
-        return parsed
+    return [_parse(text) for text in overrides]
+
+
+@until_included  # Hydra takes a millisecond, and the runs of a sweep repeat each value
+def _parse(text: str) -> Override:
+    if not re.match(r"[^=]+=", text) and not text.startswith("~"):
+        raise ConfigError(f"{text!r} is not of the form KEY=VALUE")
+    try:
+        with hydra():
+            parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+            (override,) = parser.parse_overrides([text])
+    except (HydraException, ValueError) as error:  # ValueError: a number of thousands of digits
+        remedy = "a value with other characters than letters, digits and ._/:- needs quotes of its own"
+        example = f"{text.split('=')[0]}='...'"
+        raise ConfigError(
+            f'{text[:200]!r} cannot be read as KEY=VALUE: {_explain(error)}; {remedy}: "{example}"'
+        ) from error
+    _refuse_unusable(override)
+    return override
 
 
 def _refuse_unusable(override: Override) -> None:
@@ -346,28 +348,27 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
             which is not a list of values.
     """
     found: dict[str, list[str]] = {}
-    with hydra():
-        for override in parse(overrides):
-            key = override.get_key_element()
-            if key in found and (override.is_sweep_override() or len(found[key]) > 1):
-                raise ConfigError(f"{key} is given twice, once with several values: list all of them once, {key}=a,b")
-            if override.is_sweep_override():
-                value = override.value()
-                if isinstance(value, Sweep) and override.is_interval_sweep():
-                    raise ConfigError(f"{override.input_line}: an interval is not a list of values; list them: a,b,c")
-                try:
-                    found[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
-                except ValueError as error:  # range() with a step of 0
-                    raise ConfigError(f"{override.input_line}: {error}") from error
-                if not found[key]:
-                    raise ConfigError(f"{override.input_line} has no value")
-                if len(found[key]) > MAX_POINTS:
-                    raise ConfigError(f"{override.input_line} has more than {MAX_POINTS:,} values, which is the limit")
-                value, count = Counter(found[key]).most_common(1)[0]
-                if count > 1:
-                    raise ConfigError(f"{override.input_line}: {key}={value} is given twice")
-            else:
-                found[key] = [str(override.get_value_element_as_str())]
+    for override in parse(overrides):
+        key = override.get_key_element()
+        if key in found and (override.is_sweep_override() or len(found[key]) > 1):
+            raise ConfigError(f"{key} is given twice, once with several values: list all of them once, {key}=a,b")
+        if override.is_sweep_override():
+            value = override.value()
+            if isinstance(value, Sweep) and override.is_interval_sweep():
+                raise ConfigError(f"{override.input_line}: an interval is not a list of values; list them: a,b,c")
+            try:
+                found[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
+            except ValueError as error:  # range() with a step of 0
+                raise ConfigError(f"{override.input_line}: {error}") from error
+            if not found[key]:
+                raise ConfigError(f"{override.input_line} has no value")
+            if len(found[key]) > MAX_POINTS:
+                raise ConfigError(f"{override.input_line} has more than {MAX_POINTS:,} values, which is the limit")
+            value, count = Counter(found[key]).most_common(1)[0]
+            if count > 1:
+                raise ConfigError(f"{override.input_line}: {key}={value} is given twice")
+        else:
+            found[key] = [str(override.get_value_element_as_str())]
     return found
 
 

@@ -43,11 +43,12 @@ def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list
 
 def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
     """The fine-tunings without a record of exactly these settings, including failed ones."""
-    return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _record(run, task, seed) is None]
+    folder = run.folder
+    return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _record(run, folder, task, seed) is None]
 
 
-def _record(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:
-    record = read_record(run.folder, task.name, seed)
+def _record(run: Run, folder: Path, task: TaskConfig, seed: int) -> FinetuningRecord | None:
+    record = read_record(folder, task.name, seed)
     is_current = record is not None and record.identity == identity_of(run.name, run.config, task, seed)
     return record if is_current else None
 
@@ -151,7 +152,7 @@ def describe(record: FinetuningRecord) -> str:
 
 def finished(run: Run, name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
     """The records of a task by seed; empty if one of its seeds is missing."""
-    records = [_record(run, task, seed) for task, seed in wanted(run.config, [name], seeds)]
+    records = [_record(run, run.folder, task, seed) for task, seed in wanted(run.config, [name], seeds)]
     return [record for record in records if record is not None] if all(records) else []
 
 

@@ -10,6 +10,7 @@ from albert_lab import paths
 from albert_lab.config import compose as config
 from albert_lab.config.launcher import take
 from albert_lab.errors import ConfigError
+from albert_lab.registry import renew
 
 OPTION_FILES = sorted(
     file
@@ -93,6 +94,20 @@ def test_scalars_to_which_nothing_refers_are_set_in_plain_data(overrides, is_set
     found = config._composed(tuple(overrides))
     monkeypatch.setattr(config, "_with_scalars", lambda overrides: None)
     assert found == config._composed(tuple(overrides))
+
+
+def test_a_value_that_many_runs_share_is_parsed_once(monkeypatch):
+    parsed = []
+    parse = config.OverridesParser.parse_overrides
+    monkeypatch.setattr(
+        config.OverridesParser,
+        "parse_overrides",
+        lambda self, overrides: parsed.extend(overrides) or parse(self, overrides),
+    )
+    renew()
+    for dropout in ("0.31", "0.32"):
+        config.load(["evaluation.num_pairs=31", f"dropout={dropout}"])
+    assert parsed.count("evaluation.num_pairs=31") == 1
 
 
 # Precedence of values
