@@ -15,8 +15,6 @@ class DamagedFileError(ConfigError):
     """A file that this package wrote, or a file in one of its formats, cannot be read.
 
     Attributes:
-        file: the damaged file.
-        problem: the problem, and its place in the file.
         remedy: advice for the user; empty if the only remedy is to correct the file.
     """
 

@@ -200,7 +200,6 @@ def describe(detail: Any, key: str | None = None) -> str:
     """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed values.
 
     Args:
-        detail: of ValidationError.errors().
         key: the key as the user knows it, where pydantic has another one.
     """
     key = ".".join(str(part) for part in detail["loc"]) if key is None else key

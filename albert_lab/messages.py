@@ -23,11 +23,7 @@ def with_progress(items: Iterable[T], number: int, words: str, say: Say, every: 
     """Yields the items, and regularly reports how many of them are finished.
 
     Args:
-        items: the items.
-        number: number of items.
         words: the line, with two places {}: for the numbers of finished and of all items.
-        say: receives the line.
-        every: seconds between lines, and before the first line.
     """
     spoken = time.monotonic()
     for count, item in enumerate(items):

@@ -79,7 +79,6 @@ class Alarm(BaseModel):
     """A score of a finished run that is not above a floor; all in percent.
 
     Attributes:
-        metric: the name of the score.
         floor: the first floor that is not below the whole interval of the score.
         bound: the score of that floor.
         value, n: the score and its number of answers.
@@ -115,8 +114,6 @@ def exceeds(value: float, low: float, floor: float, n: int) -> bool:
     rather than too narrow.
 
     Args:
-        value: the score.
-        low: the lower end of its 95 % interval.
         floor: the other score, a share of right answers.
         n: number of answers of the floor.
     """

@@ -57,10 +57,6 @@ def agreement(experiment: Experiment, here: TableScores) -> Agreement:
 
     The average is left out, since it repeats its tasks, and so is a linear probe next to a trained head. Equal means
     here never agree with the paper's order.
-
-    Args:
-        experiment: the paper's cells.
-        here: the rows of its table.
     """
     if experiment.paper is None:
         return Agreement()

@@ -29,7 +29,6 @@ def example_variance(rows: Sequence[ExampleScores], weights: Sequence[float]) ->
 
     Args:
         rows: one per weight. Rows of the same examples are paired example by example, others add up.
-        weights: of the row means.
     """
     groups: dict[str, list[tuple[float, ExampleScores]]] = {}
     for weight, row in zip(weights, rows, strict=True):

@@ -84,7 +84,6 @@ class LadderAnalysis:
     """The trends of a ladder, and its decision accuracy by measure.
 
     Attributes:
-        results: the runs.
         predicted_log_flops: the place of the predictions.
         trends: of each row against the first one of its axis, by measure.
         accuracies: over all contrasts of rows that differ in one axis.

@@ -28,9 +28,6 @@ class Learnt:
     """The mean of a row in one pair measure, in the measure's unit, with its 95 % interval over seeds and answers.
 
     Attributes:
-        row: the row.
-        column: the measure.
-        mean, low, high: the mean and its interval.
         place: where the whole interval is: above, at or below chance by the limits of the check `at-chance`, or across
             one of these limits; for a measure in points, above or below zero, or across it.
         floors: the other floors of a score above chance.

@@ -10,11 +10,6 @@ def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = T
     """Tokens per second of each row over those of the reference row; None if either is missing.
 
     Means over rounds if the rows were measured side by side, else over seeds.
-
-    Args:
-        table: rows of a report.
-        reference: labels, by axis, of the row that the others are compared with.
-        column: TRAINING_SPEED or INFERENCE_SPEED.
     """
     speeds = [row.compared(column) for row in table]
     base = next(

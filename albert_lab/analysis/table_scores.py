@@ -83,11 +83,6 @@ class TableScores:
         The level of a single row includes the noise of the answers even if only their number is known. A difference
         needs the score of each example, since rows answer the same examples; if these were not recorded, it only
         includes the spread over seeds.
-
-        Args:
-            weights: with their rows, all of which have the column.
-            column: the compared column.
-            is_log: whether to use logarithms.
         """
         spread, places = self._spread(column, is_log)
         of_places: dict[int, float] = {}

@@ -42,8 +42,6 @@ class Effect:
 
     Attributes:
         log_flops: log10 of the training FLOPs of a run.
-        value: the mean difference over seeds.
-        n: the number of seeds.
         error: the standard error over seeds, with a spread pooled over the rungs; 0 if no rung has two seeds.
         df: the degrees of freedom of that spread.
     """
@@ -99,12 +97,7 @@ class Trend:
         return self._at(log_flops, self.scatter)
 
     def direction(self, p: float | None = None, alpha: float = 1 - LEVEL) -> Direction | None:
-        """The way in which the effect changes with compute; None if the slope is not shown to differ from 0.
-
-        Args:
-            p: of the slope, corrected for several tests.
-            alpha: the level of the test.
-        """
+        """The way in which the effect changes with compute; None if the slope is not shown to differ from 0."""
         if (self.p if p is None else p) > alpha:
             return None
         ends = [self.line(self.effects[place].log_flops).value for place in (0, -1)]
@@ -165,10 +158,6 @@ def effects(differences: Sequence[Mapping[int, float]], flops: Sequence[float]) 
 
     Not a spread of each rung: with three seeds its error is so uncertain, and so tied to the rung's weight in the line,
     that 95 % intervals of the slope hold in 90 % of cases (benchmarks/trend_simulation.py).
-
-    Args:
-        differences: the difference of two rows by seed, at each rung.
-        flops: the training FLOPs of a run at each rung.
     """
     assert all(differences)
     samples = [list(by_seed.values()) for by_seed in differences]

@@ -55,13 +55,9 @@ class Verdict:
     """A claim with its decision and the evidence.
 
     Attributes:
-        claim: the claim.
-        decision: the verdict.
         comparison: the weakest comparison of the claim, or the one that contradicts it.
         effect: of that comparison: in points for scores, as a factor for a ratio, else in the column's unit.
-        interval: its 95 % interval.
         n: number of seeds, or of rounds of a measurement side by side.
-        n_of: which of both.
         is_paired: whether effects that a seed has on all rows are removed.
         p: of the claim, after Holm's correction.
         papers_effect: the same comparison of the paper's cells.
@@ -108,11 +104,6 @@ def decide(experiment: Experiment, scores: TableScores, plan: SeedPlan | None = 
     table has learnt the metric. Smaller than the paper's: none of these, but the effect is below that of the paper's
     cells at the same level; such tests are a family of their own. Undecided: none of these, or fewer than FEWEST_SEEDS
     seeds. Not run: a row has no scores.
-
-    Args:
-        experiment: its claims, and the paper's cells.
-        scores: the rows of the experiment's table.
-        plan: the plan of seeds of the study.
     """
     return _decide(experiment.claims, experiment, scores, plan)
 

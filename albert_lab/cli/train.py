@@ -25,8 +25,6 @@ def train_study(plan: "Plan", options: "Options", most: int | None = None) -> "t
     before the one at which its report stands.
 
     Args:
-        plan: the plan of all looks.
-        options: how its runs are trained.
         most: the number of looks after which it ends; None: as many as are planned.
     """
     from albert_lab.studies.collect import study_points

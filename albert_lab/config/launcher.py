@@ -81,7 +81,6 @@ def take(
     """The launcher of a command, and the remaining overrides for its runs.
 
     Args:
-        overrides: `key=value` texts.
         slurm: options of sbatch, short for launcher=slurm; None: not given.
         detach: whether the command ends without waiting for the runs.
 

@@ -100,9 +100,6 @@ def run(configs: Mapping[str, RunConfig], *, number: int, seconds: float, say: C
 
     Args:
         configs: the configurations by label; the first is the reference of the others.
-        number: of rounds.
-        seconds: the approximate duration of measuring training and inference in each round.
-        say: receives progress lines.
     """
     measured = rounds.measure_speeds(list(configs.values()), rounds=number, seconds=seconds, say=say)
     lines = [

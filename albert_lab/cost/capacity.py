@@ -68,15 +68,7 @@ def _with(config: RunConfig, key: str, value: object) -> RunConfig:
 
 
 def micro_batch_size(config: RunConfig, device: str, precision: str, processes: int, usable_bytes: int) -> int:
-    """The largest micro-batch that divides the batch of a process and fits in memory by the estimate.
-
-    Args:
-        config: of a run.
-        device: the kind of device, cpu or cuda.
-        precision: of forward passes.
-        processes: the number of processes.
-        usable_bytes: the memory that each of them can use.
-    """
+    """The largest micro-batch that divides the batch of a process and fits in memory by the estimate."""
     update = {"device": device, "precision": precision, "processes": processes}
     there = config.model_copy(update={"machine": config.machine.model_copy(update=update)})
     return even_size(config.batch_size // processes, largest_batch(there, usable_bytes))

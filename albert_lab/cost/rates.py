@@ -96,7 +96,6 @@ def choose_device(asked: str | None, config: MachineConfig) -> tuple[str, str]:
 
     Args:
         asked: the value of --on; None: the device that machine.device selects here.
-        config: machine.* of the run.
 
     Raises:
         ConfigError: an unknown name, or one that contradicts machine.device.
@@ -120,7 +119,6 @@ class Speed:
     """The speed of a finished run, and where it was reached.
 
     Attributes:
-        config: that of the run.
         flops_per_second: of one process, padding included.
         padding_share: the share of positions that are no tokens.
         device: cpu or cuda.
@@ -262,9 +260,7 @@ def price(config: RunConfig, speed: float, share: float = 1.0, fill: float = 1.0
     """The cost of a share of a run's budget.
 
     Args:
-        config: of the run.
         speed: FLOP/s of the device, including padding.
-        share: of the budget.
         fill: share of the positions of a batch that are tokens. Padding counts in time but not in FLOPs.
     """
     disk = count_parameters(config).total * _CHECKPOINT_BYTES_PER_PARAMETER

@@ -59,10 +59,7 @@ def measure_speeds(
     the machine slows all configurations equally.
 
     Args:
-        configs: the configurations to measure.
-        rounds: the number of rounds.
         seconds: the approximate duration of measuring training and inference in each round.
-        say: receives progress lines.
     """
     with _children(configs) as children:
         found = [_first(children[place], config, seconds, say) for place, config in enumerate(configs)]

@@ -27,8 +27,6 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
     Args:
         folder: Its path; the name must identify the content.
         build: Fills the (empty) folder given to it.
-        what: Name of the content, for messages.
-        say: Receives lines for the user.
 
     Raises:
         DiskFullError: no space left; no part of the folder is kept.

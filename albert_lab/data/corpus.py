@@ -85,7 +85,6 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
     """The documents whose text did not occur before, in order.
 
     Args:
-        documents: Raw documents.
         counts: Receives "documents" (number read) and "duplicates" (number dropped).
         seen: Hashes of earlier texts; receives the hashes of these documents. None: no earlier texts.
     """

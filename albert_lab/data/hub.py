@@ -26,7 +26,6 @@ def rows(dataset: HubDataset, revision: Callable[[HubDataset], str]) -> Iterator
     """Place (data set:row) and content of each row, streamed.
 
     Args:
-        dataset: a data set of the Hub, or a folder on this machine.
         revision: returns the revision to read, for a data set on the Hub.
 
     Raises:

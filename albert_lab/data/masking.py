@@ -67,7 +67,6 @@ def masking(name: str, *, share: float) -> Callable[[Mask], Mask]:
     """Register a function like mask() for `masking.method=NAME`.
 
     Args:
-        name: of the method.
         share: the largest share of a sequence that it predicts, from which memory and FLOPs are counted.
     """
 

@@ -138,7 +138,6 @@ def pair_kind(name: str, *, is_across: bool = False) -> Callable[[MakePairs], Ma
     """Register a function that makes pairs, for `kind: NAME` among the labels of an inter_sentence option.
 
     Args:
-        name: of the kind.
         is_across: whether the second segment is from another source document, so that a corpus needs two of them.
     """
 

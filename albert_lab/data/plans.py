@@ -24,12 +24,7 @@ def is_large(shards: Shards) -> bool:
 
 
 def find_or_make(name: str, make: Callable[[], Pairs]) -> Pairs:
-    """The plan of that name, mapped from disk; makes it first if it does not exist, while other processes wait.
-
-    Args:
-        name: identifies the content.
-        make: makes the plan.
-    """
+    """The plan of that name, mapped from disk; makes it first if it does not exist, while other processes wait."""
     for _ in range(2):  # another process may drop it between finding and reading
         folder = find_or_build(_folder(name), lambda partial: _write(partial, make()), "the plan of an epoch", _silent)
         with suppress(FileNotFoundError):

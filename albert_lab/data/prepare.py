@@ -69,10 +69,6 @@ def _corpora(config: RunConfig) -> list[CorpusConfig]:
 def prepare(config: RunConfig, say: Say) -> Path:
     """The folder of a run's token shards; builds it and the tokenizer first if they are not in the cache.
 
-    Args:
-        config: The run.
-        say: Receives lines for the user.
-
     Raises:
         ConfigError: the text, the tokenizer or a split cannot be used.
         MissingDataError: the text or the model file does not exist.

@@ -65,7 +65,6 @@ class StagedBatches:
         """The batches from a step on, prefetched by a thread that ends when the generator is closed.
 
         Args:
-            step: the first step.
             share: returns the used share of the budget before each step.
         """
         while True:

@@ -129,8 +129,6 @@ def draw_layers(
     """L2 distance and angle by layer, for [CLS] and for the mean over tokens, with the paper's in separate panels.
 
     Args:
-        lines: the layers of each line's runs, one sequence per seed.
-        paper: the paper's curves.
         unit: the unit of n in labels; None if labels are complete. Then no line is a row of the paper.
     """
     figure, panels = drawing.sheet(2, 3 if paper else 2)

@@ -83,7 +83,6 @@ def style(look: int | Look, *, paper: bool = False) -> dict[str, Any]:
 
     Args:
         look: the index of its colour, and that of its line and marker; or one index for both.
-        paper: whether it is the paper's.
     """
     colour, pattern = (look, look) if isinstance(look, int) else look
     found: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}

@@ -30,8 +30,6 @@ def draw(folder: Path, name: str, out: Path | None = None) -> list[Path]:
     """Draw a figure of a report; the PNG and the SVG, or none if the report has no data for it.
 
     Args:
-        folder: the report.
-        name: the figure.
         out: the folder to draw into; None: the report's.
 
     Raises:
@@ -106,10 +104,6 @@ def _is_figure_of(name: str, file: Path) -> bool:
 
 def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], folder: Path) -> list[Path]:
     """Layers of any encoders in one figure, with their table: layers.csv, PNG and SVG.
-
-    Args:
-        sources: the name of each encoder, and the change by each layer for each choice of tokens.
-        folder: the folder to write to.
 
     Raises:
         ConfigError: two encoders have one name.

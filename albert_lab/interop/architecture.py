@@ -111,12 +111,7 @@ def read(file: Path) -> Architecture:
 
 
 def write(architecture: Architecture, special_ids: Mapping[str, int]) -> dict[str, Any]:
-    """The config.json of an architecture.
-
-    Args:
-        architecture: The architecture to write.
-        special_ids: Ids of pad, cls and sep in the tokenizer.
-    """
+    """The config.json of an architecture; special_ids are those of pad, cls and sep in the tokenizer."""
     shape, labels = architecture.shape, architecture.pair_labels
     is_albert = architecture.family == "albert"
     family = "Albert" if is_albert else "Bert"

@@ -25,9 +25,6 @@ def model_card(folder: Path, opened: Opened, layout: str, model_class: str | Non
     """The text of a model card: metadata of the Hub, then description, scores, provenance and usage of the model.
 
     Args:
-        folder: folder of the run.
-        opened: the model of the folder.
-        layout: layout of the export.
         model_class: class of transformers that opens it; None: albert_lab.load opens it.
         licence: of the weights, by its name on the Hub.
     """

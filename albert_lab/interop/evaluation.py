@@ -72,9 +72,6 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
     """Scores of a run or folder on the held-out documents of a corpus, or on all its documents.
 
     Args:
-        text: name of a run, or a folder.
-        overrides: `key=value` of corpus, evaluation, masking, lengths and machine.
-        say: receives lines for the user.
         whole: whether all documents are scored, unless the run was trained on this text or corpus.dev_share is given.
             Then nothing is left for probes and floors, and a measure whose pairs the text does not have is left out.
 

@@ -34,10 +34,7 @@ def export(text: str, target: Path, layout: str, licence: str = UNKNOWN) -> str:
     auto: as ALBERT if whole layers are shared, as BERT if none are shared and E = H.
 
     Args:
-        text: name of a run, or its folder.
         target: folder to write; it must be empty or not exist.
-        layout: one of LAYOUTS.
-        licence: of the weights, for the model card.
 
     Raises:
         ConfigError: unknown layout or run, an unfinished run, a target that is not empty or cannot be written, or a

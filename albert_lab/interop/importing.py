@@ -46,8 +46,6 @@ def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name
     """The run of an imported folder; writes nothing.
 
     Args:
-        folder: folder in the Hugging Face layout.
-        tokenizer_file: spiece.model or tokenizer.json of the folder.
         overrides: `key=value` of keys that the folder does not determine: scale, corpus, budget.
         name: model name, for the run's name; None: the folder's name.
 

@@ -43,9 +43,7 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
     """Writes the tokenizer of a run: the model file, and the files that transformers reads.
 
     Args:
-        model: SentencePiece model or tokenizer.json of the run.
         config: configuration of the run; the cleaning of its corpus becomes part of the tokenizer.
-        folder: folder to write to.
     """
     tokenizer, corpus = load_model(model), config.corpus
     tokens = tokenizer.tokens()

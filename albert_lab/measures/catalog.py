@@ -26,8 +26,6 @@ def measure(name: str, label: str, *, like: str, in_curves: bool = False) -> Cal
     """Register the accuracy on held-out pairs that a function makes of those of another measure.
 
     Args:
-        name: of its score, in columns and claims.
-        label: its heading in tables.
         like: the measure of pairs whose held-out pairs the function receives, with the seed of the evaluation; the
             heads, probes and floors that are trained for it answer.
         in_curves: whether it is also taken along the way, for learning curves.

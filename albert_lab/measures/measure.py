@@ -17,7 +17,6 @@ class Measure:
     """A measure on the held-out documents of a corpus.
 
     Attributes:
-        name: its name in records, columns, claims and logs.
         label: its heading in tables.
         in_curves: whether it is also taken along the way, for learning curves: by the model's own heads only.
     """

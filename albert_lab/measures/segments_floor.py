@@ -128,8 +128,6 @@ def fit(
     they go in one pass, is chosen on documents that its candidates do not read; then all documents count.
 
     Args:
-        shards: the training text.
-        epochs: its pairs.
         describe: returns the features of pairs of a text.
         seed: of the choice of documents and of the order of pairs.
     """

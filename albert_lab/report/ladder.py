@@ -40,12 +40,7 @@ def rebuild(folder: Path) -> Path:
 
 
 def render(found: LadderAnalysis, drawn: list[str]) -> str:
-    """The report as Markdown.
-
-    Args:
-        found: the analysis.
-        drawn: the names of its figures.
-    """
+    """The report as Markdown."""
     return fill(
         "ladder.md.j2",
         file=found.results.file,

@@ -15,7 +15,6 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     A published measurement of throughput is kept if the report has none.
 
     Args:
-        folder: the report.
         root: the folder of published reports; the report goes to `<root>/<scale>-<corpus>/<name>`.
         replace: also replace a published report that is damaged, or has runs or fine-tunings which this one lacks.
 

@@ -48,8 +48,6 @@ def together(
     Without one, this process starts the others according to machine.processes, and they end with it.
 
     Args:
-        folder: of the run.
-        config: of the run.
         rendezvous: that of processes that were started from outside.
         is_stopped: polled while waiting for others; if it returns True, there are no processes.
 

@@ -27,14 +27,7 @@ def make_record(
     dev: Shards,
     provenance: results.Provenance,
 ) -> results.RunRecord:
-    """The record of a finished pre-training.
-
-    Args:
-        run: the run.
-        trained: the outcome of its pre-training.
-        train, dev: its prepared text.
-        provenance: where, when and with which software and hardware it was made.
-    """
+    """The record of a finished pre-training."""
     config = run.config
     counts = count_parameters(config)
     shown, plan = trained.shown, trained.stages[-1].stats
@@ -104,11 +97,7 @@ def provenance(
     """The place, time, software and hardware of a run.
 
     Args:
-        device: the kind of device, cpu or cuda.
-        precision: of forward passes.
-        threads: of one process.
         places: the host and the name of the device of each process.
-        trained: the outcome of pre-training.
         commit: of the code at the time of its import.
     """
     packages = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")

@@ -65,12 +65,7 @@ class Quantity:
 
 
 def of_config(config: RunConfig, text_tokens: float | None = None) -> list[Quantity]:
-    """Quantities that follow from a configuration; the tokens of a budget in steps are counted at full length.
-
-    Args:
-        config: of the run.
-        text_tokens: the length of its text; None if unknown.
-    """
+    """Quantities that follow from a configuration; the tokens of a budget in steps are counted at full length."""
     unit, budget = config.budget.unit, config.budget.value
     tokens = {"steps": budget * config.batch_size * config.max_sequence_length, "tokens": budget}.get(unit)
     parameters = count_parameters(config).total

@@ -22,8 +22,6 @@ def track(target: str, trackers: Sequence[str], say: Say) -> None:
     Args:
         target: the folder of a report, or a run by its name or folder. Of a run that is not in this home, only the
             evaluations and the final scores are sent.
-        trackers: their names.
-        say: receives one line a run.
 
     Raises:
         ConfigError: unknown tracker, run or folder; a run that is not finished; a tracker that refuses.

@@ -79,8 +79,6 @@ class BaseClaim(BaseModel):
         """Check that the table has the metric, axes and labels that the claim names, and that it can be true or false.
 
         Args:
-            grid: the labels of each axis.
-            metrics: the columns of the table of runs.
             percent: those that are scores in percent.
 
         Raises:

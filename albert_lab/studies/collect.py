@@ -21,10 +21,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     the ensembles of that report or of the published one, because their scores are not here.
 
     Args:
-        plan: the plan, after it was executed.
         failures: the reasons of runs that failed, by name.
-        command: the command line.
-        say: receives progress lines.
 
     Raises: see runs.layers.find_or_measure() and ensembles.table().
     """

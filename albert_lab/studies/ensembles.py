@@ -19,9 +19,7 @@ def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[
     The best run is the one with the highest median over its fine-tunings; a task with no finished run has no line.
 
     Args:
-        planned: The points of the table.
         members: The maximum number of fine-tunings, best first on the dev set.
-        say: Receives lines about examples that the scores leave out.
 
     Raises:
         MissingDataError: the scores of a fine-tuning, or the task's data, are missing.

@@ -52,12 +52,6 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False, retrai
     """The plan after runs were reset, so that they no longer count as finished or failed.
 
     Fine-tunings that failed for a reason that the user can fix are always reset.
-
-    Args:
-        plan: the plan.
-        fresh: delete all of its runs, except one that the study continues.
-        retry_failed: let those that failed resume.
-        retrain_recorded: train those whose numbers are only in reports.
     """
     if fresh or retrain_recorded:
         plan = replace(plan, points=tuple(replace(item, records=()) for item in plan.points)).updated()

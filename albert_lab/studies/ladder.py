@@ -110,12 +110,6 @@ def plan_rungs(
 ) -> list[PlannedRung]:
     """The rungs of an experiment, in the order of the ladder; writes nothing.
 
-    Args:
-        experiment: with two rows or more.
-        ladder: the rungs.
-        overrides: `key=value` texts that win over the experiment.
-        tasks: see plan_study().
-
     Raises:
         ConfigError: an override of what the rungs set, or rungs without two different rows.
         MissingDataError: see plan_study().

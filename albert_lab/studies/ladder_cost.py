@@ -51,10 +51,7 @@ def within(rungs: Sequence[PlannedRung], hours: float, jobs: int, known: Rates) 
     """The rungs with the seeds that fit into some hours, in the order of ladder.in_order(); finished ones cost nothing.
 
     Args:
-        rungs: all rungs.
-        hours: the time.
         jobs: how many runs are trained at a time, each as fast as one alone.
-        known: the speeds.
     """
     left = hours * 3600 * jobs
     chosen: dict[str, list[int]] = {rung.name: [] for rung in rungs}

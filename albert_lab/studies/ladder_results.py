@@ -73,10 +73,7 @@ def gather(
 
     Args:
         file: the ladder, with its points as planned.
-        rungs: the planned rungs.
-        failures: the reasons of failed runs, by name.
         before: the folder of the report.
-        say: receives progress lines.
     """
     found = {run.name: run for run in collect.runs([item for rung in rungs for item in rung.points], say)}
     estimates = (

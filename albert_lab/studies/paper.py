@@ -43,13 +43,7 @@ def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> 
 
 
 def costs(plans: Sequence[Plan], on: str | None = None, looks: int | None = None) -> Listing:
-    """The cost of each experiment of the paper, and of all of them; writes nothing.
-
-    Args:
-        plans: see plan_paper().
-        on: the device (see prices.costs).
-        looks: the number of looks that are priced; None: all.
-    """
+    """The cost of each experiment of the paper, and of all of them; writes nothing."""
     known = choose_rates(on, plans[0].config)
     seen: set[str] = set()
     by_experiment = {

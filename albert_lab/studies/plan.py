@@ -34,8 +34,6 @@ class PlannedPoint:
     Several points may share a run.
 
     Attributes:
-        point: the point.
-        run: its run.
         tasks: the task of each downstream column of the table, by name or file.
         seeds: those of the fine-tunings; None: the seeds of each task.
         ancestors: the points that it starts from, oldest first; they have no tasks.
@@ -115,7 +113,6 @@ class Plan:
     """The points of an experiment with their runs.
 
     Attributes:
-        experiment: the experiment.
         points: its points, in the order of the rows.
         chosen: the task of each downstream column, before it is known which of them the corpus provides.
         seed_plan: the looks at its seeds.

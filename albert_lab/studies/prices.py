@@ -130,7 +130,6 @@ def costs(plan: Plan, on: str | None = None) -> Listing:
     """The cost of each point: parameters, FLOPs, time, disk and memory.
 
     Args:
-        plan: the points.
         on: the device, a name of cost/devices.yaml or cpu; None: the one that the configuration selects here.
 
     Raises:

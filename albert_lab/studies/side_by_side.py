@@ -85,9 +85,7 @@ def measure_rows(
 
     Args:
         records: one run of each row.
-        number: of rounds.
         seconds: the approximate duration of measuring training and inference in each round.
-        say: receives progress lines.
 
     Raises:
         ConfigError: a configuration cannot be measured on this machine.

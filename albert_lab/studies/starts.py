@@ -39,7 +39,6 @@ def lineage(point: Point, known: dict[int, list[tuple[Point, runs.Run]]] | None 
     """A point's ancestors with their runs, oldest first, and the point itself with its run last.
 
     Args:
-        point: the point.
         known: the results for points of the same study, by id(); this one's is added.
 
     Raises:
@@ -95,7 +94,6 @@ def continue_run(name: str, overrides: Sequence[str]) -> Experiment:
     """The study that continues a run, at its scale unless another is given: a row for each value that is swept, or one.
 
     Args:
-        name: the run's name or folder.
         overrides: `key=value` texts for keys that the weights leave open: corpus, budget, optimizer, batches, masking.
 
     Raises:

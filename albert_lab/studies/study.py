@@ -82,7 +82,6 @@ class Study:
     """An experiment with its results.
 
     Attributes:
-        experiment: the experiment.
         points: the points that were asked for.
         runs: the finished runs.
         ensembles: one line per task whose fine-tunings were averaged.
@@ -165,8 +164,6 @@ def announce(folder: Path, points: Sequence[StudyPoint], plan: SeedPlan) -> tupl
 
     Args:
         folder: the folder of its report. The points of an earlier report there stay until it is replaced.
-        points: those of all looks.
-        plan: the plan of its seeds.
     """
     before = _earlier(folder)
     if before is None:

@@ -24,12 +24,6 @@ def bag_of_words(
     """The main score of a logistic (for numbers, ridge) regression, in percent; None for answers that are spans.
 
     The words of each text count by themselves; of an option, also those that its passage and question have.
-
-    Args:
-        task: the task of the examples.
-        train: the training examples, of which MOST_EXAMPLES are read.
-        examples: those to score.
-        say: receives lines about examples that the official scores leave out.
     """
     if isinstance(examples[0], SpanExample):
         return None

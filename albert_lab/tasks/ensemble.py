@@ -36,12 +36,7 @@ def ensemble(
     Members may have different runs, seeds and checkpoints, and for spans even different tokenizers.
 
     Args:
-        task: The task on which all members were fine-tuned.
         files: Scores of the members, as written by fine-tunings (best.npz, last.npz).
-        data: The tasks folder.
-        say: Receives lines about examples that are left out.
-        scale: The scale of the fine-tunings.
-        split: The scored split.
         best: Number of members to use, those with the highest main score on this split; None: all.
 
     Raises:

@@ -98,13 +98,6 @@ def evaluate_scores(
     """Answers and metrics from the scores of examples.
 
     Args:
-        task: the task of the examples.
-        kind: its kind.
-        examples: examples of any split with labels.
-        scores: scores of these examples, in the same order.
-        floors: see floors_of.
-        say: receives lines about examples that the official scores leave out.
-        step: the training step of the scores.
         threshold: no-answer threshold; None: the one that maximizes the F1 of these examples.
     """
     predictions = kind.predict(examples, scores)

@@ -29,8 +29,6 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
 
     Args:
         name: The family, the task or the corpus.
-        folder: The tasks folder.
-        say: Receives lines about written and existing files.
         overrides: Settings of every task, such as hub.path=FOLDER for a local copy of its data set.
 
     Raises:
@@ -54,7 +52,6 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
     out.
 
     Args:
-        folder: the tasks folder.
         names: tasks by name or file; None: all tasks of the project.
 
     Raises:

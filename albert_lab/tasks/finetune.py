@@ -65,12 +65,8 @@ def finetune(
     with the same seed.
 
     Args:
-        start: The model to fine-tune.
         task: The task; its settings are those of the run's scale, its lengths at most the run's.
         seed: Seed of the head's weights, the order of the examples and dropout.
-        data: The tasks folder.
-        say: Receives lines about retries, problems and repeated fine-tunings.
-        is_stopped: Called before every step; True stops.
         splits: Further splits to predict with the best weights: test files, MNLI's mismatched dev set.
         keep_weights: Whether to keep the best weights, so that other tasks can start from them.
 

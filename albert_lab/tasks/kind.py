@@ -96,7 +96,6 @@ def task_kind(name: str, *, like: str) -> Callable[[type[TaskKind]], type[TaskKi
     """Register a class with the methods of TaskKind, for `kind: NAME` in the file of a task.
 
     Args:
-        name: of the kind.
         like: the kind whose formats and default settings it has: classification, multiple_choice or span.
     """
 

@@ -14,10 +14,8 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
     """An optimizer over a model's parameters, without weight decay for LayerNorm and biases.
 
     Args:
-        model: the model to fine-tune.
         name: adamw, or adam-release, which has no bias correction of the moments: its first steps are up to 6.6 times
             as long.
-        learning_rate: the peak learning rate of the schedule.
     """
     adapted, excluded = split_parameters(model)
     groups = [{"params": adapted}, {"params": excluded, "weight_decay": 0.0}]

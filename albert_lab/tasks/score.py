@@ -28,11 +28,7 @@ def score(
     """Scores by name, in percent, of a prediction file in the official form, including the task's main scores.
 
     Args:
-        task: The task of the predictions.
         predictions: `index<TAB>prediction` (GLUE), JSON of id -> text (SQuAD), JSON of id -> letter (RACE).
-        folder: The tasks folder.
-        say: Receives lines about examples that are left out or count as wrong.
-        split: The predicted split.
         na_probs: Only for SQuAD 2.0: JSON of id -> no-answer probability.
         threshold: Only for SQuAD 2.0: a question above it counts as unanswered.
         partial: Whether the file may cover only a part of the split, which is then scored.

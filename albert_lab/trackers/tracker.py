@@ -40,8 +40,6 @@ def open_run(tracker: str, run: str, folder: Path, config: Mapping[str, Any]) ->
     """A run in a tracker, new or as it was left.
 
     Args:
-        tracker: one of names().
-        run: the name of the run.
         folder: for files of trackers that write next to a run.
         config: what determines the numbers of the run.
 

@@ -51,7 +51,6 @@ class _PairAnswers:
     Attributes:
         margins: log-odds of label 1 [pairs].
         labels: [pairs].
-        by: the method.
     """
 
     margins: np.ndarray
@@ -72,7 +71,6 @@ class Evaluator:
         sets: the examples.
         kinds: the kinds of pair that the model's head separates, in the order of its logits; empty without a head.
         batch_size: examples per forward pass.
-        device: device of the model.
         autocast: returns the context of a forward pass.
         is_stopped: called before every forward pass; if true, StoppedError ends the evaluation.
         forwarded: tokens and seconds of the passes through the MLM head, that is on the set for masked language
@@ -232,8 +230,6 @@ def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.T
     chooses between consecutive and all its other kinds. So an NSP head can be scored on SOP as trained.
 
     Args:
-        logits: logits of the pair head [batch, labels].
-        kinds: the kind of pair of each label.
         negative: the kind of pair in the set that is not consecutive.
     """
     consecutive = logits[:, kinds.index(CONSECUTIVE)]

@@ -28,9 +28,7 @@ def fit(step: Step, batch: Batch, size: int, say: Callable[[str], None]) -> int:
 
     Args:
         step: rehearsed on the batch, without any change of weights.
-        batch: the batch.
         size: the first size to try; it is halved until the memory suffices.
-        say: receives lines for the user.
 
     Raises:
         RuntimeError: a single sequence does not fit.

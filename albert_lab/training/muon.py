@@ -93,7 +93,6 @@ def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
 
     Args:
         matrices: [matrix, rows, columns], with at most as many rows as columns.
-        steps: Newton-Schulz iterations.
     """
     found = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=_EPS)
     for _ in range(steps):

@@ -50,7 +50,6 @@ def optimizer(name: str, *, like: str = "adamw") -> Callable[[Build], Build]:
     """Register a function that builds an optimizer, for `optimizer=NAME`.
 
     Args:
-        name: of the option.
         like: the option whose settings it has by default; it must not be muon, which has settings of its own.
     """
 

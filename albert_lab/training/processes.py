@@ -185,8 +185,6 @@ class Rendezvous:
         """Wait for all processes; None if this process was asked to stop before.
 
         Args:
-            device: device of this process.
-            is_stopped: polled while waiting.
             check: called as often; raises an error if a process cannot join.
         """
         store, rank = self._store, self.rank

@@ -56,10 +56,6 @@ class Step:
     """Everything that an optimizer step needs except its batch.
 
     Attributes:
-        config: configuration of the run.
-        model: the model to train.
-        optimizer: the optimizer of its parameters.
-        device: device of the model.
         autocast: returns the context of a forward pass.
         processes: the processes that take the step together.
         scaler: of losses in fp16; does nothing in another precision.
@@ -88,11 +84,6 @@ class Step:
         """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
 
         Each process computes its share of the micro-batches, and returns the results of the whole batch.
-
-        Args:
-            forward: the model, or its compiled form.
-            batch: the whole batch.
-            number: number of the step in the run.
 
         Raises:
             LostProcessError: another process ended.

@@ -11,7 +11,6 @@ def choose_launcher(settings: LauncherConfig, *, jobs: int, detach: bool) -> Lau
     """The launcher of a command.
 
     Args:
-        settings: the launcher and its options.
         jobs: number of runs at a time on this machine.
         detach: return at once if runs can continue without this process.
     """
