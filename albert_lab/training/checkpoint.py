@@ -20,16 +20,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from albert_lab import __version__
-from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
-from albert_lab.storage import sync
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError, WriteError
+from albert_lab.storage import PARTIAL, discard, remove, replacing, writing
 
 MODEL, OPTIMIZER, STATE, DIGESTS = "model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"
 KEPT = 2
 REMEDY = "remove the folder of the run, and make it again"
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint or weights cannot be written. The command line exits with code 1."""
 
 
 def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> Path:
@@ -42,26 +38,24 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
             hyperparameters are not part of a checkpoint: they follow from the configuration and the position.
 
     Raises:
-        CheckpointError: the disk is full or fails; earlier checkpoints are unchanged.
+        WriteError: the disk is full or fails; earlier checkpoints are unchanged.
     """
     final = folder / f"step-{state['step']:08d}"
-    _sweep(folder)
+    for partial in folder.glob(f"*{PARTIAL}*"):  # of a killed process
+        remove(partial)
     if final.exists():
         if _damage(final) is None:  # saved twice at one step, for example by a signal right after a timed save
             return final
-        _remove(final)
+        discard(final)
     content = {**state, "versions": _versions()}
-    with _partial(final) as partial:
+    with _writing(final), replacing(final) as partial:
+        partial.mkdir()
         _write_tensors(partial / MODEL, _weights(model))
         _write_tensors(partial / OPTIMIZER, _moments(model, optimizer))
-        _write_text(partial / STATE, json.dumps(content, indent=2, allow_nan=False) + "\n")
-        _write_text(partial / DIGESTS, "".join(_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE)))
-        with _writing(final):
-            sync(partial)
-            partial.rename(final)
-            sync(folder)
+        (partial / STATE).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        (partial / DIGESTS).write_text("".join(_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE)))
     for old in _checkpoints(folder)[:-KEPT]:
-        _remove(old)
+        discard(old)
     return final
 
 
@@ -139,13 +133,10 @@ def save_weights(path: Path, model: nn.Module) -> None:
     """Write a model's weights atomically.
 
     Raises:
-        CheckpointError: the disk is full or fails; an earlier file is unchanged.
+        WriteError: the disk is full or fails; an earlier file is unchanged.
     """
-    with _partial(path) as partial:
-        _write_tensors(partial / path.name, _weights(model))
-        with _writing(path):
-            (partial / path.name).rename(path)
-            sync(path.parent)
+    with _writing(path), replacing(path) as partial:
+        _write_tensors(partial, _weights(model))
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
@@ -263,53 +254,16 @@ def _digest_line(path: Path) -> str:
 
 
 def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    with _writing(path):
-        safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-        sync(path)
-
-
-def _write_text(path: Path, text: str) -> None:
-    with _writing(path):
-        path.write_text(text, encoding="utf-8")
-        sync(path)
+    safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
     try:
-        yield
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot write {path}: {error}; earlier files are unchanged") from error
-
-
-@contextmanager
-def _partial(final: Path) -> Iterator[Path]:
-    """An empty folder next to `final` to write in; it is removed at the end, with everything not moved out of it."""
-    partial = _partial_name(final)
-    with _writing(partial):
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-    try:
-        yield partial
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _partial_name(path: Path) -> Path:
-    return path.with_name(path.name + ".partial")
-
-
-def _remove(path: Path) -> None:
-    """Remove a checkpoint so that its name never refers to an incomplete folder."""
-    with _writing(path):
-        partial = path.rename(_partial_name(path))
-    shutil.rmtree(partial, ignore_errors=True)  # the rest is removed at the next save
-
-
-def _sweep(folder: Path) -> None:
-    """Remove folders that a killed process left partly written or partly removed."""
-    for partial in folder.glob("step-*.partial"):
-        shutil.rmtree(partial, ignore_errors=True)
+        with writing(path):
+            yield
+    except SafetensorError as error:  # as for a full disk
+        raise WriteError(f"{path} could not be written: {error}") from error
 
 
 def _versions() -> dict[str, str]:

@@ -119,7 +119,7 @@ class Pretrainer:
         Raises:
             DivergedError: a loss that is not finite.
             LostProcessError: another process of the run is gone.
-            checkpoint.CheckpointError: a checkpoint cannot be written.
+            WriteError: a checkpoint cannot be written.
         """
         self._resume()
         try:

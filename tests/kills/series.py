@@ -130,9 +130,9 @@ def kill_checkpoints(kills: int, home: Path, random_: random.Random, tally: Tall
             if states.state(folder) == "done":
                 break
             child = forked(lambda folder=folder: worker.main(folder))
-            kill_while(child, lambda place=checkpoints: any(place.glob("*.partial")), random_.uniform(0, 0.01))
+            kill_while(child, lambda place=checkpoints: any(place.glob("*.partial-*")), random_.uniform(0, 0.01))
             done += 1
-            left = list(checkpoints.glob("*.partial"))
+            left = list(checkpoints.glob("*.partial-*"))
             half_record = list(folder.glob(".*"))
             phase = (
                 "while a checkpoint was written" if left else "while a record was written" if half_record else "between"
@@ -143,7 +143,7 @@ def kill_checkpoints(kills: int, home: Path, random_: random.Random, tally: Tall
         tally.check(
             end == 0 and what_matters(folder) == expected, f"checkpoint: {folder} differs from one never killed"
         )
-        tally.check(not list(checkpoints.glob("*.partial")), f"checkpoint: half a checkpoint stays in {folder}")
+        tally.check(not list(checkpoints.glob("*.partial-*")), f"checkpoint: half a checkpoint stays in {folder}")
         shutil.rmtree(home / f"killed-{number}")
 
 
