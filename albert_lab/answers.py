@@ -5,7 +5,9 @@ from base64 import b64decode, b64encode
 from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator
+
+from albert_lab.record import Record
 
 
 def pack(array: np.ndarray) -> str:
@@ -44,7 +46,7 @@ def _checked(text: str) -> str:
 Packed = Annotated[str, AfterValidator(_checked)]
 
 
-class Answers(BaseModel):
+class Answers(Record):
     """The answers of one score, each field packed with one value per pair, in the order of the set.
 
     Attributes:
@@ -56,8 +58,6 @@ class Answers(BaseModel):
         floor: whether the floor of each segment by itself is right; None: no such floor, or kept with another score.
         source: the number of the source document; None: kept with another score of the same set.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pairs: str
     right: Packed

@@ -4,7 +4,9 @@ import math
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from albert_lab.record import Record
 
 if TYPE_CHECKING:  # reading scores needs no numpy
     import numpy as np
@@ -19,7 +21,7 @@ BAGS: Floor = "bags of tokens"  # in older records, in place of SEGMENTS
 _Percent = Field(strict=True, ge=-100, le=100)  # a correlation can be below 0; a boolean is no number
 
 
-class Score(BaseModel):
+class Score(Record):
     """An immutable score in percent, or a difference of two in points.
 
     Attributes:
@@ -36,8 +38,6 @@ class Score(BaseModel):
         by: the method that gave the answers, such as "head" or "linear probe".
         loss: mean negative log-likelihood of the right answers in nats; None if the answers have no likelihood.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     value: float = _Percent
     n: int = Field(strict=True, ge=1, lt=1 << 63)
@@ -75,7 +75,7 @@ def printed(score: Score) -> list[str]:
     return [f"{score.value:.1f}", interval, f"{score.n:,}", f"{score.floor:.1f}", segments, auc, loss]
 
 
-class Alarm(BaseModel):
+class Alarm(Record):
     """A score of a finished run that is not above a floor; all in percent.
 
     Attributes:
@@ -84,8 +84,6 @@ class Alarm(BaseModel):
         value, n: the score and its number of answers.
         steps: the steps that the run was trained for.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     metric: str
     floor: Floor

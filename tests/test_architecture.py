@@ -9,8 +9,8 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["errors", "naming", "distinct", "machine", "allocator", "score", "answers", "messages", "squeue", "units"],
-    ["registry"],
+    ["errors", "naming", "distinct", "machine", "allocator", "record", "messages", "squeue", "units"],
+    ["registry", "score", "answers"],
     ["paths", "rank", "locks"],
     ["signals", "storage"],
     ["in_use", "files"],

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from omegaconf import OmegaConf
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from albert_lab import machine
 from albert_lab.config.schema import RunConfig
@@ -16,6 +16,7 @@ from albert_lab.config.training import MachineConfig
 from albert_lab.cost import capacity
 from albert_lab.cost.counts import count_parameters, count_training_flops
 from albert_lab.errors import ConfigError
+from albert_lab.record import Record
 
 CPU = "cpu"
 DEVICES = Path(__file__).with_name("devices.yaml")
@@ -31,11 +32,7 @@ MEASURED_UTILISATION = 1 / 3
 MATRIX_SIZE = 80
 
 
-class _DevicePart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Gpu(_DevicePart):
+class Gpu(Record):
     """A GPU: peaks of dense matrix products (TFLOP/s), memory (GiB), and the part of its name that drivers use.
 
     measured: the share of the peak that training at scale=gpu reaches, by precision.
@@ -47,7 +44,7 @@ class Gpu(_DevicePart):
     bf16: float | None
     fp16: float | None = None
     fp32: float
-    measured: dict[str, float] = {}
+    measured: dict[str, float] = Field(default={})
 
     def precision(self, asked: str) -> str:
         """The precision for a value of machine.precision on it."""
@@ -68,7 +65,7 @@ class Gpu(_DevicePart):
         return any(part.lower() in name.lower() for part in self.names)
 
 
-class _Devices(_DevicePart):
+class _Devices(Record):
     assumed_utilisation: dict[str, float]
     default: str
     devices: dict[str, Gpu]

@@ -2,7 +2,6 @@
 
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -37,7 +36,7 @@ def make_record(
         results_version=RESULTS_VERSION,
         config=config,
         fingerprints=run.fingerprints,
-        start_from=asdict(run.start_from) if run.start_from else None,
+        start_from=run.start_from,
         evaluation_set=run.evaluation_set,
         parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
         train_flops_per_token=count_training_flops(config),

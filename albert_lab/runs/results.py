@@ -11,8 +11,9 @@ from albert_lab.answers import Answers
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
 from albert_lab.errors import DamagedFileError
 from albert_lab.naming import Name
+from albert_lab.record import Record
 from albert_lab.runs import commit
-from albert_lab.runs.run import RECORD
+from albert_lab.runs.run import RECORD, StartFrom
 from albert_lab.score import BAGS, CHANCE, Alarm, Score
 from albert_lab.storage import write_atomically
 
@@ -35,10 +36,6 @@ class _Line(BaseModel):
     loss: float | None = None
 
 
-class _RecordPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
 def having(*keys: str) -> AfterValidator:
     def check_keys(content: dict[str, Any]) -> dict[str, Any]:
         if missing := [key for key in keys if key not in content]:
@@ -54,7 +51,7 @@ _Amount = Annotated[float, Field(strict=True, ge=0)]
 _SEED = re.compile(r"_seed(\d+)(?:_|$)")  # in the name of a run
 
 
-class Training(_RecordPart):
+class Training(Record):
     """The cost of training. training_seconds excludes evaluation, checkpoints and compilation.
 
     Tokens per second exclude padding. inference_tokens_per_second is that of uncompiled forward passes through encoder
@@ -79,7 +76,7 @@ TRAINING_SPEED, INFERENCE_SPEED = "tokens_per_second", "inference_tokens_per_sec
 NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
 
 
-class Stage(_RecordPart):
+class Stage(Record):
     """The training data of a stage of the length schedule; shares of chunks and of text (tokens) of its first epoch.
 
     dropped: chunks of a single sentence; truncated: tokens of chunks that are longer than the stage's sequences.
@@ -95,7 +92,7 @@ class Stage(_RecordPart):
     truncated_text_share: float
 
 
-class Data(_RecordPart):
+class Data(Record):
     """The training data: rates over the training batches; shares of text, pairs and chunks of epoch 0.
 
     document_start_share is the share of chunks that begin a document; median_document_sequences is the length of the
@@ -116,7 +113,7 @@ class Data(_RecordPart):
     stages: tuple[Stage, ...] = ()
 
 
-class Provenance(_RecordPart):
+class Provenance(Record):
     """The place, time, software and hardware of a run.
 
     threads are those of one process; devices has the device name of each process; nodes is the number of machines.
@@ -139,7 +136,7 @@ class Provenance(_RecordPart):
     processes: int = 1
     devices: tuple[str, ...] = ()
     nodes: int = 1
-    processes_from_step: dict[int, int] = {}
+    processes_from_step: dict[int, int] = Field(default={})
     micro_batch_size: int | None = None
 
     @property
@@ -168,14 +165,14 @@ class Provenance(_RecordPart):
         return digits[:_COMMIT_DIGITS] + (" with uncommitted changes" if self.commit != digits else "")
 
 
-class RunRecord(_RecordPart):
+class RunRecord(Record):
     """The full record of a finished run; its file is written last and marks the run as done."""
 
     name: Name
     results_version: int = Field(strict=True, ge=1, le=RESULTS_VERSION)
     config: RunConfig
     fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
-    start_from: Annotated[dict[str, str], having("run", "keep")] | None = None
+    start_from: StartFrom | None = None
     evaluation_set: str
     parameters: Annotated[dict[str, _Count], having("total", "encoder")]
     train_flops_per_token: _Amount
@@ -184,7 +181,7 @@ class RunRecord(_RecordPart):
     data: Data
     alarms: tuple[Alarm, ...]
     provenance: Provenance
-    answers: dict[str, Answers] = {}  # by score; older records have none
+    answers: dict[str, Answers] = Field(default={})  # by score; older records have none
 
     @field_validator("alarms", mode="before")
     @classmethod

@@ -5,13 +5,13 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from albert_lab import files, locks, paths
 from albert_lab.config.compose import validate
@@ -21,6 +21,7 @@ from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.machine import cores, has_gpu
 from albert_lab.naming import Name
 from albert_lab.rank import ALONE, Rank
+from albert_lab.record import Record
 from albert_lab.storage import write_atomically
 
 RUN_FILE = "run.yaml"
@@ -35,22 +36,20 @@ TRACEBACK = "traceback.txt"
 REMEDY = "remove the folder, and run its command again"
 
 
-class _Start(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class StartFrom(Record):
+    """The name of the run that another one starts from, and what is kept of it: its training, or only its weights."""
 
     run: Name
     keep: Keep
 
 
-class _RunFile(BaseModel):
+class _RunFile(Record):
     """The content of run.yaml; its configuration is checked separately."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Name
     results_version: int
     fingerprints: dict[str, str]
-    start_from: _Start | None
+    start_from: StartFrom | None
     config: dict[str, Any]
 
 
@@ -59,14 +58,6 @@ class _Machine(BaseModel):
 
     threads: int = Field(gt=0, le=MAX_THREADS)
     processes: int = Field(default=1, gt=0)
-
-
-@dataclass(frozen=True)
-class StartFrom:
-    """The name of the run that another one starts from, and what is kept of it: its training, or only its weights."""
-
-    run: str
-    keep: Keep
 
 
 @dataclass(frozen=True)
@@ -83,7 +74,7 @@ class Run:
         config = self.config
         content = {"config": config.identity(), "fingerprints": self.fingerprints, "version": RESULTS_VERSION}
         if self.start_from:
-            content["start_from"] = asdict(self.start_from)
+            content["start_from"] = self.start_from.model_dump()
         shape = f"{config.model.name}-L{config.model.num_layers}-E{config.embedding_size}"
         words = [config.inter_sentence.name, config.sharing.name, shape]
         return "_".join([*words, f"seed{config.seed}", digest(content)])
@@ -163,7 +154,7 @@ def write_run_file(run: Run, folder: Path) -> None:
         "name": run.name,
         "results_version": RESULTS_VERSION,
         "fingerprints": run.fingerprints,
-        "start_from": asdict(run.start_from) if run.start_from else None,
+        "start_from": run.start_from.model_dump() if run.start_from else None,
         "config": run.config.model_dump(mode="json"),
     }
     write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content)))
@@ -205,9 +196,8 @@ def read(folder: Path) -> Run:
     if not file.is_file():
         raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
     content = read_file(folder)
-    start_from = StartFrom(content.start_from.run, content.start_from.keep) if content.start_from else None
     try:
-        run = Run(validate(content.config), content.fingerprints, start_from)
+        run = Run(validate(content.config), content.fingerprints, content.start_from)
     except ConfigError as error:
         raise DamagedFileError(file, str(error), REMEDY) from error
     if content.results_version == RESULTS_VERSION and run.name != content.name:

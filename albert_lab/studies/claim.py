@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from albert_lab.record import Record
 
 Labels = dict[str, str]
 Grid = Mapping[str, Collection[str]]
@@ -36,13 +38,11 @@ class Comparison:
         return (" / " if self.is_log else " − ").join(distinct(rows)) if len(rows) == 2 else name(rows[0])
 
 
-class BaseClaim(BaseModel):
+class BaseClaim(Record):
     """The fields of every claim: the sentence, its section of a paper, and the column of the table of runs.
 
     Bounds and margins of scores are in points (percent), as the paper prints them; of other columns in their own unit.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     quote: str = Field(min_length=1)
     section: str | None = Field(default=None, min_length=1)

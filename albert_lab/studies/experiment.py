@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from albert_lab import paths, registry
 from albert_lab.config.compose import axes
@@ -18,6 +18,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import describe, read_yaml
 from albert_lab.measures.catalog import labels
 from albert_lab.naming import Name
+from albert_lab.record import Record
 from albert_lab.registry import until_included
 from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
@@ -33,11 +34,7 @@ INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
 LAYERS_FIGURE = "layer-similarity"
 
 
-class _ExperimentPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class PaperTable(_ExperimentPart):
+class PaperTable(Record):
     """The cells of the paper: each row has the value of every axis and the cells exactly as printed (text)."""
 
     table: str
@@ -45,7 +42,7 @@ class PaperTable(_ExperimentPart):
     rows: tuple[dict[str, str], ...]
 
 
-class PaperCurve(_ExperimentPart):
+class PaperCurve(Record):
     """A curve of a figure as read off the plot: the points that could be read, and the range of the rest.
 
     row names our row that it corresponds to; panel names the plotted quantity by our column.
@@ -57,7 +54,7 @@ class PaperCurve(_ExperimentPart):
     between: tuple[float, float] | None = None
 
 
-class PaperFigure(_ExperimentPart):
+class PaperFigure(Record):
     """A figure of the paper, read off approximately; x is the quantity on its horizontal axis."""
 
     figure: str
@@ -72,7 +69,7 @@ Choice = str | tuple[str, ...]
 FinetuningSeed = Annotated[int, Field(ge=0, lt=SEEDS)]
 
 
-class BeyondPaper(_ExperimentPart):
+class BeyondPaper(Record):
     """Values of an axis that the paper does not print: rows at some scales, at others on request."""
 
     values: dict[str, Choice]
@@ -86,7 +83,7 @@ class BeyondPaper(_ExperimentPart):
         return content
 
 
-class Link(_ExperimentPart):
+class Link(Record):
     """Rows that start from another run, their parent, and what they keep of it.
 
     Rows are selected by labels of axes, the parent by the labels that differ. A parent that also sets a key that is no
@@ -98,14 +95,14 @@ class Link(_ExperimentPart):
     keep: Keep
 
 
-class EnsembleRow(_ExperimentPart):
+class EnsembleRow(Record):
     """The average of at most `members` fine-tunings of the best run; paper has the cells of the paper."""
 
     members: int = Field(gt=1)
-    paper: dict[str, str] = {}
+    paper: dict[str, str] = Field(default={})
 
 
-class Experiment(_ExperimentPart):
+class Experiment(Record):
     """One table of the paper or of a user: fixed settings, varied settings and columns.
 
     An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of
@@ -120,7 +117,7 @@ class Experiment(_ExperimentPart):
     source: str
     fixed: tuple[str, ...] = ()
     grid: dict[str, dict[str, Choice]]
-    beyond_paper: dict[str, BeyondPaper] = {}
+    beyond_paper: dict[str, BeyondPaper] = Field(default={})
     start_from: tuple[Link, ...] = ()
     continues: str | None = None
     speed_relative_to: dict[str, str] | None = None

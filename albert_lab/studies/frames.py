@@ -176,7 +176,7 @@ def _settings(run: ReportedRun) -> Cells:
     for key in ("optimizer", "corpus", "added_corpus", "tokenizer", "masking", "length_schedule"):
         cells[key] = getattr(config, key).name
     cells |= {
-        "start_from": "{run} ({keep})".format(**record.start_from) if record.start_from else "",
+        "start_from": "{run} ({keep})".format(**dict(record.start_from)) if record.start_from else "",
         "tokenizer_sentences": tokenizer.training_sentences,
         "digit_commas": tokenizer.digit_commas,
         "vocab_size": tokenizer.vocab_size,

@@ -6,7 +6,7 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from albert_lab import paths
 from albert_lab.config.compose import axes, describe, load
@@ -16,17 +16,14 @@ from albert_lab.cost.rates import price
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
 from albert_lab.naming import Name
+from albert_lab.record import Record
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import Plan, PlannedPoint, plan_study
 
 _BUDGET = "budget.value"
 
 
-class _LadderPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Rung(_LadderPart):
+class Rung(Record):
     """Settings of all runs of a rung, and its budget as a multiple of the configuration's."""
 
     settings: tuple[str, ...] = ()
@@ -38,7 +35,7 @@ class Rung(_LadderPart):
         return {"settings": content} if isinstance(content, list) else content
 
 
-class Ladder(_LadderPart):
+class Ladder(Record):
     """Rungs, lowest first, and the compute at which a trend is read off.
 
     Attributes:
@@ -57,9 +54,9 @@ class Ladder(_LadderPart):
     title: str
     tokens_per_parameter: Annotated[float, Field(gt=0)] | None = None
     parameters_of: tuple[str, ...] = ()
-    values: dict[str, dict[str, tuple[str, ...]]] = {}
-    paper_labels: dict[str, dict[str, str]] = {}
-    at_least: dict[str, float] = {}
+    values: dict[str, dict[str, tuple[str, ...]]] = Field(default={})
+    paper_labels: dict[str, dict[str, str]] = Field(default={})
+    at_least: dict[str, float] = Field(default={})
     predict: tuple[str, ...]
     rungs: dict[Name, Rung] = Field(min_length=2)
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from albert_lab import files
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.messages import Say
 from albert_lab.naming import Name
+from albert_lab.record import Record
 from albert_lab.runs import reported
 from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.storage import write_atomically
@@ -20,13 +21,11 @@ from albert_lab.studies.ladder import Ladder, PlannedRung
 FILE = "ladder.json"
 
 
-class LadderPoint(BaseModel):
+class LadderPoint(Record):
     """A run that was asked for: its rung, its row as labels of the axes, its seed, and why it is missing.
 
     estimated_seconds is the training time that was estimated before; None if it was finished by then.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     rung: Name
     row: dict[str, str]
@@ -36,10 +35,8 @@ class LadderPoint(BaseModel):
     estimated_seconds: float | None = None
 
 
-class LadderFile(BaseModel):
+class LadderFile(Record):
     """The content of ladder.json; looks are the planned numbers of seeds at which it is judged."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     experiment: Experiment
     ladder: Ladder

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 
 from albert_lab.config.schema import check_looks
 from albert_lab.distinct import Distinct
+from albert_lab.record import Record
 
 Spending = Literal["pocock", "obrien-fleming"]
 
 
-class SeedPlan(BaseModel):
+class SeedPlan(Record):
     """The looks at a study.
 
     Attributes:
@@ -20,8 +21,6 @@ class SeedPlan(BaseModel):
         spending: how the error of verdicts is divided among the looks (analysis/looks.py).
         unplanned: numbers of seeds at which some of the runs were judged before, at no look of this plan.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seeds: Annotated[tuple[int, ...], Distinct]
     looks: tuple[int, ...]

@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from albert_lab import files
 from albert_lab.cost import rounds
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores, cpu_model
+from albert_lab.record import Record
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, RunRecord
 from albert_lab.storage import write_atomically
 from albert_lab.studies.table import Row
@@ -19,11 +20,7 @@ FILE = "throughput.json"
 REMEDY = "remove it, or measure again with `albert-lab speed --report`"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class RowThroughput(_Part):
+class RowThroughput(Record):
     """One row: the run that was its example, and tokens/s by round."""
 
     run: str
@@ -31,7 +28,7 @@ class RowThroughput(_Part):
     inference: tuple[float, ...] = Field(min_length=1)
 
 
-class SideBySide(_Part):
+class SideBySide(Record):
     """The throughput of all rows in the same rounds, with the hardware, the precision and the threads of one process.
 
     Each round measures every row once, in a random order, so rounds are paired samples.

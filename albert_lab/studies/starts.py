@@ -58,7 +58,7 @@ def _lineage(point: Point, known: dict[int, list[tuple[Point, runs.Run]]]) -> li
         return [(point, runs.plan(point.config))]
     above = lineage(point.start.point, known)
     parent = above[-1][1]
-    run = runs.plan(point.config, runs.StartFrom(parent.name, point.start.keep))
+    run = runs.plan(point.config, runs.StartFrom(run=parent.name, keep=point.start.keep))
     try:
         _check_training(run, parent) if point.start.keep == "training" else _check_weights(run, parent)
     except ConfigError as error:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from omegaconf import OmegaConf
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from albert_lab import files
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.naming import Name
+from albert_lab.record import Record
 from albert_lab.runs import reported
 from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.runs.results import RunRecord
@@ -28,13 +29,11 @@ EXPERIMENT, STUDY = "experiment.yaml", "study.json"
 _PAPER = "paper_"
 
 
-class StudyPoint(BaseModel):
+class StudyPoint(Record):
     """A point that was asked for: values by axis as run here, labels by axis as in the paper, and what became of it.
 
     reason says why the run is missing, failed_tasks which of its fine-tunings are.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     values: dict[str, str]
     labels: dict[str, str]
@@ -65,10 +64,8 @@ def _of_columns(columns: Any) -> Any:
     return {key: value for key, value in columns.items() if key not in known} | {"values": values, "labels": labels}
 
 
-class _StudyFile(BaseModel):
+class _StudyFile(Record):
     """The content of study.json."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     points: list[
         Annotated[StudyPoint, BeforeValidator(_of_columns), PlainSerializer(lambda point: point.as_columns())]

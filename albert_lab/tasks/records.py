@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from pydantic import BaseModel, ConfigDict
-
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
+from albert_lab.record import Record
 from albert_lab.registry import digests
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
@@ -21,11 +20,7 @@ FOLDER = "finetuning"
 FINETUNING_VERSION = 2
 
 
-class _FinetuningPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class ExampleSet(_FinetuningPart):
+class ExampleSet(Record):
     """The examples of a split: numbers of used and usable examples, problems in its files, and truncations.
 
     fingerprint identifies the used examples.
@@ -38,7 +33,7 @@ class ExampleSet(_FinetuningPart):
     counts: dict[str, int]
 
 
-class Evaluation(_FinetuningPart):
+class Evaluation(Record):
     """Scores on a split after `step` steps: the task's main score, which includes the loss, and one score per metric.
 
     threshold is the no-answer threshold, if the task has one.
@@ -50,7 +45,7 @@ class Evaluation(_FinetuningPart):
     threshold: float | None
 
 
-class Attempt(_FinetuningPart):
+class Attempt(Record):
     """One training: learning rate, final loss, chance loss, and signs of divergence."""
 
     learning_rate: float
@@ -59,7 +54,7 @@ class Attempt(_FinetuningPart):
     diverged: tuple[str, ...]
 
 
-class FinetuningRecord(_FinetuningPart):
+class FinetuningRecord(Record):
     """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
 
     weights are pre-trained or random. other_splits has None for a split without labels. example_scores are the shares

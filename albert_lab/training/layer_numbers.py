@@ -5,21 +5,19 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
 
-from pydantic import BaseModel, ConfigDict
+from albert_lab.record import Record
 
 LAYER_CURVES = ("l2_distance", "degrees")
 LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
 TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varies less than [CLS]
 
 
-class Layer(BaseModel):
+class Layer(Record):
     """The change of n tokens of a corpus by one layer (the first is 1): means and standard deviations over the tokens.
 
     token is `cls` (the first token of each sequence) or `mean` (all real tokens, including the first). degrees is the
     mean of the angles, which is not the angle of the mean cosine.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     corpus: str
     layer: int

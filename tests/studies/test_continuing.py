@@ -48,7 +48,7 @@ def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corp
     assert worker.main(runs.create(item.run)) == 0
     record = results.read(item.run.folder)
     assert record is not None
-    assert record.start_from == {"run": finished.name, "keep": "weights"}
+    assert record.start_from == runs.StartFrom(run=finished.name, keep="weights")
     assert record.training.steps == 3
     after = load_file(max((item.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
     assert max(abs(after[name] - tensor).max() for name, tensor in before.items()) < 1e-7

@@ -83,15 +83,15 @@ def record_of(run: runs.Run) -> results.RunRecord:
 
 def test_a_runs_name_depends_on_its_parent_and_on_what_is_kept(corpus):
     config = planned(ARMS, corpus).config
-    started = {runs.plan(config, start).name for start in (None, runs.StartFrom("a", "training"))}
-    started |= {runs.plan(config, runs.StartFrom(parent, "weights")).name for parent in ("a", "b")}
+    started = {runs.plan(config, start).name for start in (None, runs.StartFrom(run="a", keep="training"))}
+    started |= {runs.plan(config, runs.StartFrom(run=parent, keep="weights")).name for parent in ("a", "b")}
     assert len(started) == 4
 
 
 def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
     kept, removed = planned(ARMS, corpus).points
     assert kept.lineage[0] == removed.lineage[0]
-    assert kept.run.start_from == runs.StartFrom(kept.lineage[0].name, "training")
+    assert kept.run.start_from == runs.StartFrom(run=kept.lineage[0].name, keep="training")
     plan = planned(CHAIN, corpus)
     one, two, four = plan.points
     assert four.lineage == [one.run, two.run, four.run]
@@ -279,7 +279,7 @@ def test_an_interrupted_chain_resumes_where_it_stopped(corpus, own_home, tmp_pat
     assert train(replace(plan, points=plan.points[2:])).code == 0
     assert (one.folder / results.RECORD).stat().st_mtime_ns == before
     assert record_of(four).training.steps == 60
-    assert record_of(four).start_from == {"run": two.name, "keep": "weights"}
+    assert record_of(four).start_from == runs.StartFrom(run=two.name, keep="weights")
     broken = weights_of(four)
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "straight"))
     for run in (one, two, four):
