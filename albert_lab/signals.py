@@ -25,6 +25,7 @@ _PARENT_POLL_SECONDS = 1.0
 _PR_SET_PDEATHSIG = 1
 
 _first: int | None = None
+_before = sys.unraisablehook
 
 
 class Stop(BaseException):
@@ -33,9 +34,11 @@ class Stop(BaseException):
 
 def listen() -> None:
     """Start to record signals, which interrupt the work of this process; earlier signals are discarded."""
-    global _first
+    global _first, _before
     _first = None
     assert sys.platform != "win32"  # which the program refuses
+    if sys.unraisablehook is not _unraisable:
+        _before, sys.unraisablehook = sys.unraisablehook, _unraisable
     signal.signal(signal.SIGALRM, _end_now)
     for number in NUMBERS:
         signal.signal(number, _stop)
@@ -130,6 +133,13 @@ def _stop(number: int, _frame: Any) -> NoReturn:
     assert sys.platform != "win32"
     signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
     raise Stop(number)
+
+
+def _unraisable(error: "sys.UnraisableHookArgs") -> None:
+    """End the process if Python swallowed a Stop, as it does with errors of destructors and callbacks."""
+    if isinstance(error.exc_value, Stop):
+        _end_now(0, None)
+    _before(error)
 
 
 def _end_now(_number: int, _frame: Any) -> NoReturn:

@@ -47,3 +47,20 @@ def test_a_deferred_signal_does_not_interrupt_and_is_recorded():
         os.kill(os.getpid(), signal.SIGTERM)
     assert received == [signal.SIGTERM]
     assert signals.exit_code() == 75
+
+
+def test_a_signal_within_a_destructor_ends_the_process_without_a_traceback():
+    script = """
+import os, signal
+from albert_lab import signals
+signals.listen()
+class Thing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000): pass
+thing = Thing()
+del thing
+print("went on")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (75, "", "")
