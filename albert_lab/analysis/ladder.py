@@ -13,6 +13,7 @@ from albert_lab.analysis.trend import LEVEL, DecisionAccuracy, Direction, Effect
 from albert_lab.measures.catalog import labels
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import Score
+from albert_lab.studies.claim import number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.ladder import Ladder
 from albert_lab.studies.ladder_results import LadderFile, LadderResults
@@ -243,14 +244,7 @@ def _papers(experiment: Experiment, ladder: Ladder, contrast: Contrast) -> dict[
         cells.append(next((each for each in experiment.paper.rows if labels.items() <= each.items()), {}))
     found = {}
     for column, heading in experiment.paper.columns.items():
-        numbers = [_number(each.get(column, "")) for each in cells]
+        numbers = [number_in(each.get(column, "")) for each in cells]
         if numbers[0] is not None and numbers[1] is not None:
             found[heading] = round(numbers[0] - numbers[1], 6)
     return found
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None

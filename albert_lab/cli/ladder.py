@@ -77,6 +77,7 @@ def ladder(
     Each rung is an ordinary study: its runs count in other studies, and the same command, given again, resumes what was
     interrupted. The report, with figures, goes to lab/reports/SCALE-CORPUS/ladder-EXPERIMENT-LADDER/.
     """
+    from albert_lab.analysis.ladder import analyse
     from albert_lab.machine import jobs_at_once
     from albert_lab.report import ladder as report
     from albert_lab.runs.speeds import choose_rates
@@ -99,9 +100,9 @@ def ladder(
         raise ConfigError(f"--hours {hours:g}: not even one seed of the lowest rung fits")
     expected = _expected(rungs, known, folder)
     if options.dry_run:
-        found = ladder_cost.costs(rungs, known)
-        found = replace(found, notes=[*found.notes, *([expected] if expected else [])])
-        print(json.dumps(found.as_dict(), indent=2) if options.as_json else found.as_text())
+        costs = ladder_cost.costs(rungs, known)
+        costs = replace(costs, notes=[*costs.notes, *([expected] if expected else [])])
+        print(json.dumps(costs.as_dict(), indent=2) if options.as_json else costs.as_text())
         return
     if hours:
         to_stderr("; ".join(f"{rung.name}: seeds {', '.join(map(str, rung.seeds))}" for rung in rungs))
@@ -122,8 +123,9 @@ def ladder(
         to_stderr("no run is finished: no report")
         raise typer.Exit(outcome.code)
     set_aside(folder, list(results.runs.values()), to_stderr)
-    written = report.write(folder, results)
-    print(report.as_json(results) if options.as_json else report.as_text(results))
+    found = analyse(results)
+    written = report.write(folder, found)
+    print(report.as_json(found) if options.as_json else report.as_text(found))
     to_stderr(f"report: {written}")
     raise typer.Exit(outcome.code)
 

@@ -114,14 +114,13 @@ def make_pairs(
         stretches = _draw_stretches(shards, first, end, limit, short_sequence_probability, spec.cutting, rng)
         chunks = cut_chunks(stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
-        counts["short_chunks"] += int(np.count_nonzero(chunks.target < limit))
         counts["first_chunks"] += int(np.count_nonzero(chunks.first == shards.document_offsets[chunks.document]))
         for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng):
             parts.append(_truncate(segments, label, kind, limit, counts, rng))
     pairs = Pairs.join(parts)
     _check_labels(spec, pairs, counts, limit)
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
-    return replace(pairs.take(order), stats=_stats(spec, pairs, counts, shards, limit))
+    return replace(pairs.take(order), stats=_stats(pairs, counts, shards, limit))
 
 
 def _blocks(document_offsets: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -309,7 +308,7 @@ def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str],
             )
 
 
-def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> dict[str, Any]:
+def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> dict[str, Any]:
     """Statistics of an epoch; shares of text are shares of its tokens, all other shares are of pairs or chunks.
 
     median_document_sequences is the length of the median document, in full sequences.
@@ -324,9 +323,7 @@ def _stats(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards
         "truncated_text_share": counts["truncated_tokens"] / shards.num_tokens,
         "document_start_share": counts["first_chunks"] / counts["chunks"],
         "median_document_sequences": float(np.median(document_tokens)) / limit,
-        "short_chunk_share": counts["short_chunks"] / counts["chunks"],
         "cross_document_share": float(
             np.mean(np.isin(pairs.kind, [list(KINDS).index(kind) for kind in kinds_across()]))
         ),
-        "label_balance": [float(np.mean(pairs.label == label)) for label in range(len(spec.labels))],
     }

@@ -89,8 +89,6 @@ class StagedBatches:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores the state; ignores a state of another schedule, and plans of other text or other pairs."""
-        if "schedule" not in state:  # of an older version, which had one stage
-            state = {"schedule": [], "number": 0, "first_step": 0, "passed": [], "current": state}
         if state["schedule"] == self._schedule():
             self._passed = [StageData(**stage) for stage in state["passed"]]
             self._enter(state["number"], state["first_step"])

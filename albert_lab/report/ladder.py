@@ -20,10 +20,10 @@ from albert_lab.units import duration
 REPORT, PAGE = "report.md", "report.html"
 
 
-def write(folder: Path, results: LadderResults) -> Path:
+def write(folder: Path, found: LadderAnalysis) -> Path:
     """Write the results of a ladder and their report into a folder; return the path of the Markdown."""
-    ladder_results.write(folder, results)
-    return rebuild(folder)
+    ladder_results.write(folder, found.results)
+    return _write_pages(folder, found)
 
 
 def rebuild(folder: Path) -> Path:
@@ -32,7 +32,10 @@ def rebuild(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    found = analyse(ladder_results.read(folder))
+    return _write_pages(folder, analyse(ladder_results.read(folder)))
+
+
+def _write_pages(folder: Path, found: LadderAnalysis) -> Path:
     text = render(found, figures.draw(folder, found))
     write_atomically(folder / PAGE, html.page(text, folder))
     write_atomically(folder / REPORT, escape_tags(text))
@@ -56,9 +59,8 @@ def render(found: LadderAnalysis, drawn: list[str]) -> str:
     )
 
 
-def as_text(results: LadderResults) -> str:
+def as_text(found: LadderAnalysis) -> str:
     """The end of the command: a sentence for each contrast and measure, and the decision accuracy."""
-    found = analyse(results)
     accuracies = [
         f"{measure.label}: the lower rungs predict the sign at the top of {_share(accuracy.ladder)} contrasts, the"
         f" lowest alone of {_share(accuracy.lowest)}."
@@ -67,8 +69,7 @@ def as_text(results: LadderResults) -> str:
     return "\n".join([*sentences(found), *accuracies])
 
 
-def as_json(results: LadderResults) -> str:
-    found = analyse(results)
+def as_json(found: LadderAnalysis) -> str:
     content = {
         "predicted_log10_flops": found.predicted_log_flops,
         "contrasts": [asdict(each) | {"direction": each.direction} for each in found.trends],

@@ -18,6 +18,7 @@ from albert_lab.studies.claim import (
     difference,
     distinct,
     name,
+    number_in,
     shared,
 )
 
@@ -312,7 +313,5 @@ Claim = Annotated[SerializeAsAny[BaseClaim], BeforeValidator(_parsed)]
 
 
 def _number(label: str) -> float:
-    try:
-        return float(label)
-    except ValueError:
-        return math.inf  # labels that are not numbers come last, in the order of the grid
+    found = number_in(label)
+    return math.inf if found is None else found  # labels that are not numbers come last, in the order of the grid

@@ -122,6 +122,14 @@ def is_bare(label: str) -> bool:
     return label in ("true", "false") or is_number(label)
 
 
+def number_in(text: str) -> float | None:
+    """The number that a text is; None if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def is_number(label: str) -> bool:
     return label.replace(".", "", 1).isdigit()
 

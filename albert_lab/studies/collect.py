@@ -31,7 +31,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     if experiment.ensemble and any(item.recorded for item in plan.points):
         published = paths.published() / folder.parent.name / folder.name
         kept = study.ensembles_of(folder) or study.ensembles_of(published)
-        averaged = [line for line in kept if line["run"] in plan.family]
+        averaged = [line for line in kept if line.run in plan.family]
     elif experiment.ensemble:
         averaged = ensembles.table(plan.points, experiment.ensemble.members, say)
     points = study_points(plan, failures, command)

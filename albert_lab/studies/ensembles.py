@@ -1,19 +1,18 @@
 """The ensembles of a table: for each task, the fine-tunings of the best run, averaged (Tables 9 and 10)."""
 
-import json
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings as downstream
 from albert_lab.studies.plan import PlannedPoint
+from albert_lab.studies.study import EnsembleLine
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import TaskConfig, load_task
 
 
-def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[str, Any]]:
+def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[EnsembleLine]:
     """One line per task: the scores of the fine-tunings of its best run, single and averaged, in percent.
 
     The best run is the one with the highest median over its fine-tunings; a task with no finished run has no line.
@@ -34,31 +33,34 @@ def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[dict[
         if finished:
             item, records = max(finished.values(), key=lambda pair: summarize(pair[1]).best.value)
             task = load_task(name)
-            lines.append({"column": column, "task": task.name} | _line(item, task, records, members, say))
+            lines.append(_line(column, item, task, records, members, say))
     return lines
 
 
 def _line(
-    item: PlannedPoint, task: TaskConfig, records: Sequence[FinetuningRecord], members: int, say: Say
-) -> dict[str, Any]:
+    column: str, item: PlannedPoint, task: TaskConfig, records: Sequence[FinetuningRecord], members: int, say: Say
+) -> EnsembleLine:
     from albert_lab.tasks.ensemble import ensemble
 
     run = item.run
     files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
     data = data_folder(task, run.config, say)
     made = ensemble(task, files, data, say, scale=run.config.scale.name, best=members)
+    assert made.main is not None, "a dev set has labels"
     single = {name: median(record.best.scores[name].value for record in records) for name in records[0].best.scores}
-    return {
-        "title": task.title,
-        "metric": " and ".join(task.main),
-        "run": run.name,
-        "row": ", ".join(item.point.row.values()),
-        "seed": run.config.seed,
-        "n": records[0].best.main.n,
-        "finetunings": len(records),
-        "single": summarize(records).best.value,
-        "single_scores": json.dumps(single),
-        "members": json.dumps(list(made.members.values())),
-        "ensemble": made.main,
-        "ensemble_scores": json.dumps({name: made.outcome.scores[name] for name in single}),
-    }
+    return EnsembleLine(
+        column=column,
+        task=task.name,
+        title=task.title,
+        metrics=task.main,
+        run=run.name,
+        row=", ".join(item.point.row.values()),
+        seed=run.config.seed,
+        n=records[0].best.main.n,
+        finetunings=len(records),
+        single=summarize(records).best.value,
+        single_scores=single,
+        members=tuple(made.members.values()),
+        ensemble=made.main,
+        ensemble_scores={name: made.outcome.scores[name] for name in single},
+    )

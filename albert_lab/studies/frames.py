@@ -14,7 +14,7 @@ from albert_lab.runs.reported import CurvePoint, FilledColumn, ReportedRun
 from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
 from albert_lab.studies import study as studies
-from albert_lab.studies.study import Study
+from albert_lab.studies.study import EnsembleLine, Study
 from albert_lab.tasks.records import FinetuningRecord
 from albert_lab.training.layer_numbers import Layer
 
@@ -108,7 +108,7 @@ def write(folder: Path, study: Study) -> None:
     _write(folder / "curves.csv", ({**place, **point.model_dump()} for place, run in places for point in run.curve))
     _write(folder / "finetuning.csv", _finetunings(study))
     write_layers(folder / "layers.csv", [(place, run.layers) for place, run in places])
-    _write(folder / "ensembles.csv", study.ensembles)
+    _write(folder / "ensembles.csv", map(_of_ensemble, study.ensembles))
 
 
 def _places(study: Study) -> list[tuple[Cells, ReportedRun]]:
@@ -206,6 +206,14 @@ def _parts(score: Score) -> Cells:
     low, high = score.over_segments or (None, None)
     rest = score.model_dump(exclude={"value", "loss", "over_segments"})
     return rest | {"over_segments_low": low, "over_segments_high": high}
+
+
+def _of_ensemble(line: EnsembleLine) -> Cells:
+    cells = line.model_dump(exclude={"metrics", "members", "single_scores", "ensemble_scores"})
+    cells |= {"metric": " and ".join(line.metrics), "members": len(line.members)}
+    for which, scores in (("single", line.single_scores), ("ensemble", line.ensemble_scores)):
+        cells |= {f"{which}_{name}": value for name, value in scores.items()}
+    return cells
 
 
 def _of_finetuning(column: FilledColumn, record: FinetuningRecord) -> Cells:

@@ -10,6 +10,7 @@ from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, quiet, with_progress
 from albert_lab.runs.run import Run
+from albert_lab.studies.claim import number_in
 from albert_lab.studies.experiment import Choice, Experiment
 
 
@@ -52,10 +53,8 @@ class Point:
 
     def _labelled(self, axis: str) -> str:
         here, label = self.value(axis), self.row[axis]
-        try:
-            return label if float(here) == float(label) else f"{here} (paper: {label})"
-        except ValueError:  # not numbers
-            return label
+        numbers = number_in(here), number_in(label)
+        return label if None in numbers or numbers[0] == numbers[1] else f"{here} (paper: {label})"
 
 
 def points(experiment: Experiment, overrides: Sequence[str] = (), say: Say = quiet) -> list[Point]:
@@ -234,17 +233,10 @@ def _label(value: str, known: Collection[str]) -> str:
         return value
     # Hydra's grammar writes True for true, and keeps the quotes of a text with spaces.
     word = value.strip("'\"").casefold()
-    number = _number(word)
+    number = number_in(word)
     alike = [label for label in known if label.casefold() == word]
-    equal = [label for label in known if number is not None and _number(label) == number]
+    equal = [label for label in known if number is not None and number_in(label) == number]
     return next(iter(alike + equal), value)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _in_role(value: str, scale: ScaleConfig) -> str:

@@ -19,6 +19,7 @@ from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.runs.results import RunRecord
 from albert_lab.storage import write_atomically
 from albert_lab.studies import side_by_side
+from albert_lab.studies.claim import number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
 from albert_lab.studies.seed_plan import SeedPlan
@@ -64,13 +65,35 @@ def _of_columns(columns: Any) -> Any:
     return {key: value for key, value in columns.items() if key not in known} | {"values": values, "labels": labels}
 
 
+class EnsembleLine(Record):
+    """An ensemble of the fine-tunings of one run on a task, with their median; scores in percent, on dev.
+
+    metrics are the scores whose mean single and ensemble are; members are the main scores of those that were averaged.
+    """
+
+    column: str
+    task: str
+    title: str
+    metrics: tuple[str, ...]
+    run: Name
+    row: str
+    seed: int
+    n: int
+    finetunings: int
+    single: float
+    single_scores: dict[str, float]
+    members: tuple[float, ...]
+    ensemble: float
+    ensemble_scores: dict[str, float]
+
+
 class _StudyFile(Record):
     """The content of study.json."""
 
     points: list[
         Annotated[StudyPoint, BeforeValidator(_of_columns), PlainSerializer(lambda point: point.as_columns())]
     ] = Field(min_length=1)
-    ensembles: list[dict[str, Any]]
+    ensembles: list[EnsembleLine]
     plan: SeedPlan | None = None  # reports from before there were plans have none
 
 
@@ -89,7 +112,7 @@ class Study:
     experiment: Experiment
     points: Sequence[StudyPoint]
     runs: Sequence[ReportedRun]
-    ensembles: Sequence[dict[str, Any]] = ()
+    ensembles: Sequence[EnsembleLine] = ()
     throughput: SideBySide | None = None
     plan: SeedPlan | None = None
 
@@ -189,7 +212,7 @@ def _earlier(folder: Path) -> _StudyFile | None:
 
 
 def _write(
-    folder: Path, points: Sequence[StudyPoint], ensembles: Sequence[dict[str, Any]], plan: SeedPlan | None
+    folder: Path, points: Sequence[StudyPoint], ensembles: Sequence[EnsembleLine], plan: SeedPlan | None
 ) -> None:
     found = _StudyFile.model_construct(points=list(points), ensembles=list(ensembles), plan=plan)
     write_atomically(folder / STUDY, found.model_dump_json(indent=1) + "\n")
@@ -226,15 +249,10 @@ def _is_labelled(point: StudyPoint, axis: str, experiment: Experiment) -> bool:
 
 def _plain(value: str) -> str:
     """A value without what its forms on a command line and in Python differ in: null and None, 1e-3 and 0.001."""
-    words = [str(number) if (number := _number(word)) is not None else word for word in re.findall(r"[\w.+-]+", value)]
+    words = [
+        str(number) if (number := number_in(word)) is not None else word for word in re.findall(r"[\w.+-]+", value)
+    ]
     return " ".join(words).casefold().replace("null", "none")
-
-
-def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None
 
 
 def names_of_runs(folder: Path) -> set[str]:
@@ -248,7 +266,7 @@ def names_of_runs(folder: Path) -> set[str]:
     return {point.run for point in files.read_json(folder / STUDY, _StudyFile, REMEDY).points}
 
 
-def ensembles_of(folder: Path) -> list[dict[str, Any]]:
+def ensembles_of(folder: Path) -> list[EnsembleLine]:
     """The ensembles of a report; empty if there is no report.
 
     Raises:

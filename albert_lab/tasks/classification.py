@@ -2,19 +2,18 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, cut_pair
 from albert_lab.tasks.formats.glue import GlueFormat
-from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, log_of_right
+from albert_lab.tasks.kind import UNLABELLED, OfProbabilities, Predictions, Scores, log_of_right
 from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import TaskConfig
 
@@ -44,12 +43,11 @@ class ClassificationHead(nn.Module):
         return self.output(self.dropout(pooled)).float()
 
 
-class Kind:
+class Kind(OfProbabilities):
     """Classification, or regression if the task's format has no labels."""
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
-        if not isinstance(task.format, GlueFormat):
-            raise ConfigError(f"{task.name}: kind=classification reads format.name=glue, not {task.format.name}")
+        assert isinstance(task.format, GlueFormat)
         self.labels = task.format.labels
         self.settings = settings
 
@@ -90,14 +88,6 @@ class Kind:
             return float(labels.var())
         shares = np.bincount(labels) / len(labels)
         return float(-sum(share * math.log(share) for share in shares if share))
-
-    def collect(self, examples: Sequence[TextExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
-        """values [examples, labels], as returned by the head."""
-        return {"ids": np.array([example.id for example in examples]), "values": found["values"]}
-
-    def average(self, members: Sequence[Scores]) -> Scores:
-        """The mean of the probabilities, or of the numbers."""
-        return members[0] | {"values": np.mean([member["values"] for member in members], axis=0)}
 
     def predict(self, examples: Sequence[TextExample], scores: Scores) -> Predictions:
         """The most probable label, or the number."""

@@ -223,7 +223,7 @@ class _Finetuning:
             self.progress = _Progress(**state["progress"])
             self.clock.load_state_dict(state["clock"])
         self.scaler = loss_scaler(self.precision, self.device)
-        if state and state.get("loss_scale"):
+        if state and state["loss_scale"]:  # empty without a scale
             self.scaler.load_state_dict(state["loss_scale"])
         chance_loss = self.kind.chance_loss(train.features)
         batches = training_items(train.features.lengths, self.settings.batch_size, self.seed)

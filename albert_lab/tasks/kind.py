@@ -122,6 +122,18 @@ def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
     return module.Kind(task, settings)
 
 
+class OfProbabilities:
+    """The part of kinds whose heads return `values`: one probability per answer [items, answers], or a number."""
+
+    def collect(self, examples: Sequence[Any], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
+        """values [examples, answers], as returned by the head."""
+        return {"ids": np.array([example.id for example in examples]), "values": found["values"]}
+
+    def average(self, members: Sequence[Scores]) -> Scores:
+        """The mean of the values."""
+        return members[0] | {"values": np.mean([member["values"] for member in members], axis=0)}
+
+
 def log_of_right(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Logarithms of the probabilities [examples, answers] at the labels [examples]; NaN at UNLABELLED."""
     right = probabilities[np.arange(len(labels)), labels].astype(np.float64)

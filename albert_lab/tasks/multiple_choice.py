@@ -2,20 +2,18 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
-from albert_lab.tasks.formats.choices import ChoicesFormat
-from albert_lab.tasks.formats.race import BLANK, RaceFormat
-from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, log_of_right
+from albert_lab.tasks.formats.race import BLANK
+from albert_lab.tasks.kind import UNLABELLED, OfProbabilities, Predictions, Scores, log_of_right
 from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS, TaskSettings
 from albert_lab.tasks.task import TaskConfig
 
@@ -43,14 +41,10 @@ class ChoiceHead(nn.Module):
         return logits.masked_fill(is_none, -math.inf)
 
 
-class Kind:
+class Kind(OfProbabilities):
     """Multiple choice; an item is a question with one row per option."""
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
-        if not isinstance(task.format, RaceFormat | ChoicesFormat):
-            raise ConfigError(
-                f"{task.name}: kind=multiple_choice reads format.name=race or choices, not {task.format.name}"
-            )
         self.settings = settings
 
     def make_features(self, examples: Sequence[ChoiceExample], encoder: TextEncoder, *, training: bool) -> Features:
@@ -95,14 +89,6 @@ class Kind:
         """The loss of equally probable options, in nats."""
         counts = Counter(features.targets["options"].tolist())
         return sum(math.log(count) * (number / counts.total()) for count, number in counts.items())
-
-    def collect(self, examples: Sequence[ChoiceExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
-        """values [examples, options], as returned by the head."""
-        return {"ids": np.array([example.id for example in examples]), "values": found["values"]}
-
-    def average(self, members: Sequence[Scores]) -> Scores:
-        """The mean of the probabilities."""
-        return members[0] | {"values": np.mean([member["values"] for member in members], axis=0)}
 
     def predict(self, examples: Sequence[ChoiceExample], scores: Scores) -> Predictions:
         """The index of the most probable option."""

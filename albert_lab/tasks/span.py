@@ -57,8 +57,7 @@ class Kind:
     """Span extraction; an item is a window of a context after the question."""
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
-        if not isinstance(task.format, SquadFormat):
-            raise ConfigError(f"{task.name}: kind=span reads format.name=squad, not {task.format.name}")
+        assert isinstance(task.format, SquadFormat)
         if task.format.unanswerable and settings.beam_size is None:
             raise ConfigError(f"{task.name}: settings beam_size must be given where format.unanswerable is true")
         self.unanswerable = task.format.unanswerable

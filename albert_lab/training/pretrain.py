@@ -244,13 +244,12 @@ class Pretrainer:
                 part.load_state_dict(state)
             self.clock.load_state_dict(state["clock"])
             self.peak_memory_bytes = state["peak_memory_bytes"]
-            if state.get("loss_scale"):
+            if state["loss_scale"]:  # empty without a scale
                 self.step.scaler.load_state_dict(state["loss_scale"])
-            if "epochs" in state:  # missing in checkpoints of older versions
-                self.batches.load_state_dict(state["epochs"])
+            self.batches.load_state_dict(state["epochs"])
             # Dropout depends on the micro-batches, so a resumed run keeps its size.
-            self.tried_first = state.get("micro_batch_size") or self.tried_first
-            self.process_counts = {int(step): count for step, count in state.get("processes", {"0": 1}).items()}
+            self.tried_first = state["micro_batch_size"] or self.tried_first
+            self.process_counts = {int(step): count for step, count in state["processes"].items()}
             self.say(f"resumes from step {self.position.steps:,} ({self.share:.0%} of the budget)")
         self.log.rewind(state["log_bytes"] if state else 0)
         before, now = next(reversed(self.process_counts.values()), self.processes.size), self.processes.size

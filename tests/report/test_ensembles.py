@@ -1,32 +1,17 @@
-import json
+from records import SQUAD
 
 from albert_lab.report import ensembles
 from albert_lab.studies.experiment import named
 
-SQUAD = {
-    "column": "squad1",
-    "task": "squad1",
-    "title": "SQuAD1.1",
-    "metric": "f1 and exact_match",
-    "run": "sop-0",
-    "row": "ALBERT (1.5M)",
-    "seed": 0,
-    "n": 200,
-    "finetunings": 5,
-    "single": 60.0,
-    "single_scores": json.dumps({"f1": 65.0, "exact_match": 55.0}),
-    "members": json.dumps([61.0, 60.0, 60.0, 59.0, 58.0]),
-    "ensemble": 64.0,
-    "ensemble_scores": json.dumps({"f1": 69.0, "exact_match": 59.0}),
-}
-RACE = SQUAD | {
-    "column": "race",
-    "task": "race",
-    "title": "RACE",
-    "metric": "accuracy",
-    "single_scores": json.dumps({"accuracy": 60.0, "accuracy_middle": 66.0, "accuracy_high": 57.5}),
-    "ensemble_scores": json.dumps({"accuracy": 64.0, "accuracy_middle": 70.0, "accuracy_high": 61.5}),
-}
+RACE = SQUAD.model_copy(
+    update={
+        "task": "race",
+        "title": "RACE",
+        "metrics": ("accuracy",),
+        "single_scores": {"accuracy": 60.0, "accuracy_middle": 66.0, "accuracy_high": 57.5},
+        "ensemble_scores": {"accuracy": 64.0, "accuracy_middle": 70.0, "accuracy_high": 61.5},
+    }
+)
 
 
 def cells(table: str) -> list[list[str]]:
@@ -49,7 +34,9 @@ def test_an_ensemble_is_shown_next_to_its_members_and_the_papers_ensemble():
 
 
 def test_the_papers_ensemble_is_not_shown_for_a_replacement_task():
-    *_, table = ensembles.section(named("squad-race"), [SQUAD | {"task": "cloze-span"}]).strip().split("\n\n")
+    *_, table = (
+        ensembles.section(named("squad-race"), [SQUAD.model_copy(update={"task": "cloze-span"})]).strip().split("\n\n")
+    )
     assert cells(table)[-1][-1] == "—"
 
 

@@ -52,7 +52,7 @@ def test_two_rungs_have_no_trend():
 
 def test_a_report_is_rebuilt_from_its_records_to_the_same_text(tmp_path, empty_figures):
     results = toy_ladder(growing)
-    text = report.write(tmp_path, results).read_text()
+    text = report.write(tmp_path, analyse(results)).read_text()
     assert report.rebuild(tmp_path).read_text() == text
     assert ladder_results.read(tmp_path) == results
     for heading in ("Verdicts", "Trends", "Predicted and measured at the top rung", "Effects at each rung", "Cost"):
@@ -66,12 +66,12 @@ def test_missing_runs_are_named_with_their_reason(tmp_path, empty_figures):
     results = toy_ladder(growing)
     point = results.file.points[-1].model_copy(update={"run": "other", "reason": "not made yet"})
     file = results.file.model_copy(update={"points": (*results.file.points[:-1], point)})
-    text = report.write(tmp_path, ladder_results.LadderResults(file, results.runs)).read_text()
+    text = report.write(tmp_path, analyse(ladder_results.LadderResults(file, results.runs))).read_text()
     assert "- h96, embedding_size=H sharing=not-shared, seed 2: not made yet" in text
 
 
 def test_the_analysis_as_json_has_each_contrast():
-    found = json.loads(report.as_json(toy_ladder(growing)))
+    found = json.loads(report.as_json(analyse(toy_ladder(growing))))
     assert found["contrasts"][0]["direction"] == "grows"
     assert found["contrasts"][0]["trend"]["slope"]["value"] == pytest.approx(0.1, abs=0.001)
 
@@ -101,7 +101,7 @@ def test_the_figure_of_the_top_rung_needs_three_rungs_below_it():
 
 
 def test_damaged_results_are_refused_by_a_reader_and_replaced_by_the_command(tmp_path, empty_figures):
-    report.write(tmp_path, toy_ladder(growing))
+    report.write(tmp_path, analyse(toy_ladder(growing)))
     file = tmp_path / ladder_results.FILE
     file.write_text(file.read_text()[:-100])
     assert ladder_results.earlier(tmp_path) is None
@@ -111,8 +111,8 @@ def test_damaged_results_are_refused_by_a_reader_and_replaced_by_the_command(tmp
 
 def test_a_published_ladder_keeps_runs_that_a_later_one_lacks(tmp_path, empty_figures):
     whole, part = tmp_path / "whole" / "ladder", tmp_path / "part" / "ladder"
-    report.write(whole, toy_ladder(growing))
-    report.write(part, toy_ladder(growing, rungs=4))
+    report.write(whole, analyse(toy_ladder(growing)))
+    report.write(part, analyse(toy_ladder(growing, rungs=4)))
     published = publish(whole, tmp_path / "public")
     assert published.read_text() == (whole / "report.md").read_text()
     with pytest.raises(ConfigError, match=r"has 6 runs that .* lacks; --replace"):

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from toy import toy_overrides, train
 from toy_tasks import toy_task
@@ -45,11 +43,11 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     (line,) = collect.collect(trained, {}, "a command", print).ensembles
     records = [read_record(item.run.folder, "mnli", seed) for seed in (0, 1, 2)]
     singles = [record.best.main.value for record in records if record]
-    assert line["single"] == sorted(singles)[1]
-    assert json.loads(line["members"]) == pytest.approx(sorted(singles)[:0:-1])
+    assert line.single == sorted(singles)[1]
+    assert list(line.members) == pytest.approx(sorted(singles)[:0:-1])
     best = sorted(range(3), key=lambda seed: -singles[seed])[:2]
     scores = [load_scores(output_folder(item.run.folder, "mnli", seed) / "best.npz") for seed in best]
-    assert all(len(each["ids"]) == line["n"] for each in scores)
+    assert all(len(each["ids"]) == line.n for each in scores)
 
     text = section.section(trained.experiment, [line])
     assert "2 of 3" in text
@@ -71,10 +69,11 @@ def test_every_task_that_a_table_ensembles_can_be_reported(corpus, own_home, mon
     plan = plan_study(experiment, toy_overrides(corpus, "budget.value=1"))
     assert train(plan).code == 0
     lines = ensembles.table(plan.points, 2, print)
-    assert [line["task"] for line in lines] == tasks
+    assert [line.task for line in lines] == tasks
     for line in lines:
-        single, together = json.loads(line["single_scores"]), json.loads(line["ensemble_scores"])
-        assert single == pytest.approx(together), "an ensemble of one fine-tuning has its scores, and no others"
+        assert line.single_scores == pytest.approx(line.ensemble_scores), (
+            "an ensemble of one fine-tuning has its scores, and no others"
+        )
     text = section.section(experiment, lines)
     assert "HasAns f1" in text
     assert "total" not in text

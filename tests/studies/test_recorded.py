@@ -2,7 +2,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from records import toy_column, toy_curve_point, toy_finetuning, toy_record
+from records import SQUAD, toy_column, toy_curve_point, toy_finetuning, toy_record
 from toy import states_of, toy_overrides, train
 from toy_tasks import toy_task
 
@@ -188,8 +188,8 @@ def test_ensembles_of_recorded_runs_come_from_the_published_report(corpus, own_h
     published = paths.published() / folder.parent.name / folder.name
     shutil.copytree(folder, published)
     found = study.read(published)
-    line = {"task": "sst2", "title": "SST-2", "run": found.runs[0].name}
-    of_another_row = line | {"task": "mnli", "run": "not-in-this-table"}
+    line = SQUAD.model_copy(update={"run": found.runs[0].name})
+    of_another_row = line.model_copy(update={"run": "not-in-this-table"})
     study.write(published, Study(found.experiment, found.points, found.runs, [line, of_another_row]))
     shutil.rmtree(paths.runs())
     shutil.rmtree(paths.reports())

@@ -5,7 +5,6 @@ import pytest
 import torch
 from toy_tasks import text_examples, toy_config, toy_start, toy_tokenizer
 
-from albert_lab.errors import ConfigError
 from albert_lab.tasks.classification import Kind
 from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.features import TextEncoder
@@ -74,9 +73,3 @@ def test_no_constant_answer_is_better_than_the_floor_though_training_has_another
     assert set(kind.constant(train, dev).answers.values()) == {"entailment"}
     unlabelled = [TextExample("0", "a", "b", None)]
     assert set(kind.constant(train, unlabelled).answers.values()) == {"neutral"}
-
-
-def test_a_format_of_another_kind_is_refused():
-    race = load_task("race")
-    with pytest.raises(ConfigError, match=r"race: kind=classification reads format.name=glue, not race"):
-        Kind(race, race.at("smoke"))

@@ -5,7 +5,6 @@ import pytest
 import torch
 from toy_tasks import toy_config, toy_start, toy_tokenizer
 
-from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import TextEncoder
 from albert_lab.tasks.model import build_model
@@ -60,9 +59,3 @@ def test_the_most_probable_option_is_the_answer():
     scores = KIND.collect(examples, features, {"values": np.array([[0.1, 0.2, 0.6, 0.1], [0.7, 0.1, 0.1, 0.1]])})
     assert KIND.predict(examples, scores).answers == {"0": 2, "1": 0}
     assert KIND.chance_loss(features) == pytest.approx(math.log(4))
-
-
-def test_a_format_of_another_kind_is_refused():
-    sst2 = load_task("sst2")
-    with pytest.raises(ConfigError, match="sst2: kind=multiple_choice reads format.name=race or choices, not glue"):
-        Kind(sst2, sst2.at("smoke"))
