@@ -17,11 +17,6 @@ def no_variables(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def test_configuration_and_experiments_are_found_from_any_folder():
-    assert (paths.CONF / "config.yaml").is_file()
-    assert paths.EXPERIMENTS.is_dir()
-
-
 def test_everything_is_written_below_one_folder_in_the_current_folder(tmp_path):
     assert paths.home() == tmp_path / "lab"
     assert {name: folder() for name, folder in FOLDERS.items()} == {name: tmp_path / "lab" / name for name in FOLDERS}

@@ -111,25 +111,6 @@ def test_masked_words_are_distributed_as_by_the_released_algorithm(large):
     np.testing.assert_allclose(distribution(ngrams)[:3], [0.58, 0.26, 0.16], atol=0.015)
 
 
-def test_the_share_of_ngrams_is_proportional_to_one_over_n():
-    """If words are single tokens and n-grams are far apart, runs of masked words are the n-grams drawn."""
-    input_ids = np.full((1500, 1000), 5)
-    everywhere = np.ones(input_ids.shape, dtype=bool)
-    masking = configure(max_predictions=4)
-    _, positions, _ = mask_batch((input_ids, everywhere, everywhere), masking, word_starts=everywhere[0])
-    columns = positions.reshape(1500, 4) % 1000
-    runs = [len(run) for row in columns for run in np.split(row, np.flatnonzero(np.diff(row) > 1) + 1)]
-
-    def expect(left: int) -> np.ndarray:
-        """Expected numbers of 1-, 2- and 3-grams that fill a remaining budget; a too long n-gram is shortened."""
-        counts = np.zeros(3)
-        for n, share in zip((1, 2, 3), np.array([6, 3, 2]) / 11, strict=True):
-            counts += share * (np.eye(3)[min(n, left) - 1] + expect(left - min(n, left))) if left else 0
-        return counts
-
-    np.testing.assert_allclose(distribution(runs)[:3] * len(runs) / 1500, expect(4), atol=0.08)
-
-
 def test_fifteen_percent_are_masked_when_described_and_at_most_twenty_tokens_when_official(large):
     num_tokens = int(large[1].sum())
     assert num_tokens > 100_000

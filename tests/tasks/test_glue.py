@@ -214,13 +214,6 @@ def test_predictions_of_another_form_are_refused(text, says, tmp_path):
         FORMS["qnli"].read_predictions(file)
 
 
-def test_a_predicted_number_must_be_finite(tmp_path):
-    file = tmp_path / "STS-B.tsv"
-    file.write_text("index\tprediction\n0\tnan\n")
-    with pytest.raises(ConfigError, match=r"not a number: 1 \(line 2: nan\)"):
-        FORMS["stsb"].read_predictions(file)
-
-
 def test_a_csv_file_has_quoted_cells_with_commas_quotation_marks_and_line_feeds(tmp_path):
     (tmp_path / "dev.csv").write_text('text,label\n"A ""good"", long\nfilm.",1\nBad.,0\nshort\n')
     task = tmp_path / "senti.yaml"

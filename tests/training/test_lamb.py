@@ -10,21 +10,6 @@ from albert_lab.training.lamb import Lamb
 BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
 
 
-def test_three_steps_equal_a_calculation_by_hand():
-    # m <- m/2 + g/2 and v <- 3v/4 + g^2/4 give, for the gradient (2, 1/2) of step 1 and then (1, 1/4),
-    # m = (1, 1/4) and v = (1, 1/16) at every step, so m / (sqrt(v) + 1) = (1/2, 1/5) each time.
-    # step 1: + w/90 = (0.3, 0.4) -> update (0.8, 0.6), norm 1;     |w| = 45; w - 8/9 * 45 * update = (-5, 12)
-    # step 2: + w/90 = (-1/18, 2/15) -> (4/9, 3/9), norm 5/9;       |w| = 13; w - 8/9 * 117/5 * update = (-641, 228)/45
-    # step 3: + w/90 -> (0.341728, 0.256296), norm 0.427160;        |w| = 15.11871; factor 8/9 * 35.3935 = 31.4609
-    by_hand = [[-5.0, 12.0], [-641 / 45, 228 / 45], [-24.99552, -2.99664]]
-    weight = nn.Parameter(torch.tensor([27.0, 36.0]))
-    optimizer = Lamb([weight], lr=8 / 9, betas=(0.5, 0.75), eps=1.0, weight_decay=1 / 90)
-    for gradient, expected in zip([[2.0, 0.5], [1.0, 0.25], [1.0, 0.25]], by_hand, strict=True):
-        weight.grad = torch.tensor(gradient)
-        optimizer.step()
-        assert weight.tolist() == pytest.approx(expected, rel=1e-5)
-
-
 class Released:
     """The released rule in numpy and float64, with exclusions by name; adapted=False is its AdamW."""
 

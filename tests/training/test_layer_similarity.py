@@ -51,14 +51,6 @@ def test_a_rotation_gives_its_angle_and_its_chord(degrees):
     assert change.l2_distance == pytest.approx(2 * np.sin(radians / 2), abs=1e-12)
 
 
-def test_scaling_changes_the_distance_but_not_the_angle():
-    states = drawn()
-    change = only(measure([([states, 3 * states], toy_mask())]))
-    assert change.degrees == pytest.approx(0, abs=1e-5)
-    norms = np.linalg.norm(states, axis=-1)[toy_mask()]
-    assert change.l2_distance == pytest.approx(2 * norms.mean())
-
-
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(2, 4), st.integers(1, 4))
 def test_it_matches_numpy_for_all_batch_sizes(lengths, num_states, batch_size):
     mask = toy_mask(lengths)

@@ -41,11 +41,6 @@ def test_with_a_decay_the_rate_stays_at_its_peak_until_that_share_is_left(share,
     assert learning_rate_factor(share, warmup=0.1, decay=0.4) == pytest.approx(factor)
 
 
-@given(share=SHARES, warmup=SHARES)
-def test_the_rate_is_between_zero_and_its_peak(share: float, warmup: float):
-    assert 0 <= learning_rate_factor(share, warmup) <= 1
-
-
 @given(first=SHARES, second=SHARES, warmup=SHARES)
 def test_the_rate_rises_in_the_warm_up_and_falls_after_it(first: float, second: float, warmup: float):
     early, late = sorted((first, second))
