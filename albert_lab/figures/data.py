@@ -12,7 +12,7 @@ from albert_lab.studies.claim import is_bare
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import AXIS_NAMES, Row, axis_labels
 
-Place = tuple[float, float]  # x and y
+Point = tuple[float, float]  # x and y
 
 
 @dataclass(frozen=True)
@@ -61,17 +61,17 @@ class FigureData:
         return found
 
 
-def curve_of(run: ReportedRun, x: str, column: str) -> list[Place]:
+def curve_of(run: ReportedRun, x: str, column: str) -> list[Point]:
     pairs = ((point.value(x), point.value(column)) for point in run.curve)
     return [(at, value) for at, value in pairs if at is not None and value is not None]
 
 
-def curves_of(row: Row, x: str, column: str) -> list[list[Place]]:
+def curves_of(row: Row, x: str, column: str) -> list[list[Point]]:
     """The learning curves of a row's runs; those without the numbers are left out."""
     return [points for run in row.runs if (points := curve_of(run, x, column))]
 
 
-def over_seeds(label: str, parts: Sequence[Sequence[Place]], unit: str | None = "seed") -> Line:
+def over_seeds(label: str, parts: Sequence[Sequence[Point]], unit: str | None = "seed") -> Line:
     """Mean and standard deviation over runs, point by point, up to the end of the shortest; unit is the unit of n."""
     length = min(len(part) for part in parts)
     together = np.array([part[:length] for part in parts], dtype=float)  # [runs, points, x and y]
