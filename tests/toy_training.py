@@ -126,7 +126,7 @@ def _work(rank: Rank, port: int, end: Any, work: Callable[..., Any], arguments: 
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), PEER_SECONDS: str(SECONDS / 2)}
     os.environ |= {"RANK": str(rank.number), "WORLD_SIZE": str(rank.of)}
     torch.set_num_threads(1)
-    processes = Rendezvous.elsewhere(rank).join(CPU, lambda: False, lambda: None)
+    processes = Rendezvous.elsewhere(rank, lambda: False).join(CPU, lambda: False, lambda: None)
     assert processes is not None
     try:
         end.send(work(processes, *arguments))

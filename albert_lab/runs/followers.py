@@ -23,12 +23,12 @@ if TYPE_CHECKING:  # they load torch, and the thread count must be set before th
 _END_SECONDS = 10.0
 
 
-def find_rendezvous(config: RunConfig, rank: Rank) -> "Rendezvous | None":
+def find_rendezvous(config: RunConfig, rank: Rank, is_stopped: Callable[[], bool]) -> "Rendezvous | None":
     """The rendezvous of the processes of a run; None if no others were started yet.
 
     Raises:
         ConfigError: the number of processes does not divide the batch.
-        LostProcessError: the leading process cannot be reached.
+        LostProcessError: the other processes cannot be reached, or this process was asked to stop before.
     """
     if rank.of == 1:
         return None
@@ -36,7 +36,7 @@ def find_rendezvous(config: RunConfig, rank: Rank) -> "Rendezvous | None":
 
     if config.batch_size % rank.of:
         raise ConfigError(f"WORLD_SIZE={rank.of} does not divide batch_size={config.batch_size}")
-    return Rendezvous.elsewhere(rank)
+    return Rendezvous.elsewhere(rank, is_stopped)
 
 
 @contextmanager

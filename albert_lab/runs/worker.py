@@ -163,7 +163,7 @@ def _pretrain(
         code = commit.of_code()  # now: the files may change while the run trains
         capacity.check_training(config)
     threads = use_threads(folder, config, rank)
-    rendezvous = find_rendezvous(config, rank)
+    rendezvous = find_rendezvous(config, rank, is_stopped)
     if rendezvous and not rendezvous.wait_for_leader(is_stopped):
         return False
     shards = prepare(config, say)

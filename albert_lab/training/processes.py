@@ -6,6 +6,7 @@
 import json
 import os
 import platform
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -154,17 +155,33 @@ class Rendezvous:
         return cls(Rank(0, size, 0, size), store), store.port
 
     @classmethod
-    def elsewhere(cls, rank: Rank) -> "Rendezvous":
+    def elsewhere(cls, rank: Rank, is_stopped: Callable[[], bool]) -> "Rendezvous":
         """The rendezvous at MASTER_ADDR and MASTER_PORT.
 
         Raises:
-            LostProcessError: the leader cannot be reached.
+            LostProcessError: the other processes cannot be reached, or this process was asked to stop before.
         """
-        try:
-            store, _, _ = next(dist.rendezvous("env://", rank.number, rank.of, timeout=_timeout()))
-        except (RuntimeError, OSError) as error:
-            raise LostProcessError(f"process 0 cannot be reached: {error}") from error
-        return cls(rank, store)
+        stores: list[dist.Store] = []
+        errors: list[Exception] = []
+
+        def connect() -> None:
+            try:
+                store, _, _ = next(dist.rendezvous("env://", rank.number, rank.of, timeout=_timeout()))
+                stores.append(store)
+            except (RuntimeError, OSError) as error:
+                errors.append(error)
+
+        # A thread of its own: while torch waits, this one would handle no signal.
+        waiting = threading.Thread(target=connect, daemon=True)
+        waiting.start()
+        while waiting.is_alive():
+            if is_stopped():
+                raise LostProcessError("the other processes had not come")
+            waiting.join(_POLL_SECONDS)
+        for error in errors:
+            whom = "all other processes" if rank.leads else "process 0"
+            raise LostProcessError(f"{whom} cannot be reached: {error}") from error
+        return cls(rank, stores[0])
 
     def wait_for_leader(self, is_stopped: Callable[[], bool]) -> bool:
         """Wait until the leader has prepared the data; False if this process was asked to stop before.

@@ -1,5 +1,7 @@
 import os
 import signal
+import socket
+import time
 
 import pytest
 import torch
@@ -8,7 +10,8 @@ from toy_training import in_processes, pretrainer, train, weights
 
 from albert_lab.data.prepare import prepare
 from albert_lab.errors import LostProcessError
-from albert_lab.training.processes import Processes
+from albert_lab.rank import Rank
+from albert_lab.training.processes import HOST, PEER_SECONDS, Processes, Rendezvous
 
 # At least four micro-batches per step, so that they are the same for any number of processes.
 CASES = {
@@ -119,3 +122,16 @@ def test_a_failed_process_fails_the_run_with_its_reason(corpus, tmp_path):
     assert code == 1
     assert str(leader) == "process 1: no such thing"
     assert not isinstance(leader, LostProcessError)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_process_whose_others_do_not_come_stops_when_it_is_asked_to(monkeypatch, number):
+    with socket.create_server((HOST, 0)) as free:
+        port = free.getsockname()[1]
+    place = {"MASTER_ADDR": HOST, "MASTER_PORT": str(port), "RANK": str(number), "WORLD_SIZE": "2"}
+    for key, value in (place | {PEER_SECONDS: "20"}).items():
+        monkeypatch.setenv(key, value)
+    began = time.monotonic()
+    with pytest.raises(LostProcessError, match="had not come"):
+        Rendezvous.elsewhere(Rank(number, 2, number, 2), lambda: time.monotonic() > began + 0.2)
+    assert time.monotonic() < began + 10
