@@ -73,14 +73,17 @@ def test_a_run_that_is_longer_than_its_limit_is_requeued_and_ends_bit_identical(
     slurm, own_home, corpus, tmp_path_factory, monkeypatch
 ):
     command = ["pretrain", *toy_overrides(corpus, "budget.value=1000", "dropout=0.1"), "--tasks", "none"]
+    began = time.monotonic()
     plain = there(*command)
     assert plain.returncode == 0, plain.stderr
+    whole_seconds = time.monotonic() - began
     (whole,) = run_folders(own_home)
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path_factory.mktemp("second")))
     record = results.read(whole)
     assert record
-    # A limit is of whole minutes; the signal comes so far ahead of it that half the training is done, and the start.
-    seconds = 20 + math.ceil(record.training.training_seconds / 2)
+    # A limit is of whole minutes; the signal comes so far ahead of it that all but half the training is done. The next
+    # job has as long for the other half and the evaluation.
+    seconds = math.ceil(whole_seconds - record.training.training_seconds / 2)
     minutes = math.ceil((seconds + 10) / 60)
     limited = there(*command, "--slurm", f"--time={minutes} --signal=B:USR1@{minutes * 60 - seconds}", POLL)
     assert limited.returncode == 0, limited.stderr
