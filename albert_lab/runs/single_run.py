@@ -13,8 +13,7 @@ from albert_lab.config.schema import digest
 from albert_lab.config.section import SEEDS
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
-from albert_lab.runs import columns, states
-from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import columns, finetunings, states
 from albert_lab.runs import run as runs
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, summarize
@@ -94,7 +93,7 @@ def _check_scale(overrides: Sequence[str], scale: str) -> None:
 def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: Say) -> list[FinetuningRecord]:
     from albert_lab.tasks.finetune import finetune
 
-    start = downstream.start_of(run, say, is_random=wanted.is_random)
+    start = finetunings.start_of(run, say, is_random=wanted.is_random)
     if wanted.overrides:  # kept separately: the records in the run folder are those of the tables
         start = replace(start, folder=start.folder / f"settings-{digest(list(wanted.overrides))}")
     seeds = {task.name: wanted.seeds or task.fitted(run.config).seeds for task in tasks}
@@ -107,7 +106,7 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
         for seed in seeds[task.name]:
             record = finetune(start, task, seed, data=folders[task.name], say=say, splits=wanted.splits)
             assert record is not None, "nothing stops it but a signal, which ends this process"
-            say(f"{downstream.describe(record)}; predictions in {output_folder(start.folder, task.name, seed)}")
+            say(f"{finetunings.describe(record)}; predictions in {output_folder(start.folder, task.name, seed)}")
             found.append(record)
     return found
 
@@ -219,7 +218,7 @@ def _score_files(run: runs.Run, name: str, stem: str) -> list[Path]:
     found, task = [], load_task(name)
     for folder in sorted(output_folder(run.folder, task.name, 0).parent.glob(f"{task.name}-seed*/")):
         seed = int(folder.name.rpartition("seed")[2])
-        if downstream.missing(run, [name], [seed]) or not (folder / f"{stem}.npz").exists():
+        if finetunings.missing(run, [name], [seed]) or not (folder / f"{stem}.npz").exists():
             continue
         found.append(folder / f"{stem}.npz")
     return found

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from albert_lab import paths, registry
 from albert_lab.messages import Say
-from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import layers, reported, results
+from albert_lab.runs import finetunings, layers, reported, results
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import ensembles, side_by_side, study
 from albert_lab.studies.experiment import LAYERS_FIGURE
@@ -48,7 +47,7 @@ def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False)
         if record := results.read(folder):
             yield ReportedRun(
                 record=record,
-                columns=downstream.filled_columns(item.run, item.tasks, item.seeds),
+                columns=finetunings.filled_columns(item.run, item.tasks, item.seeds),
                 curve=reported.curve(folder),
                 layers=layers.find_or_measure(folder, say) if with_layers else (),
             )
@@ -79,6 +78,6 @@ def study_points(plan: Plan, failures: Mapping[str, str], command: str) -> list[
 
 def _lacking(item: PlannedPoint) -> str:
     """The fine-tunings that a finished run lacks, with the reason of each that failed."""
-    failed = downstream.failures(item.run, item.missing)
+    failed = finetunings.failures(item.run, item.missing)
     lacking = [f"{task.name}, seed {seed}" for task, seed in item.missing]
     return "; ".join(f"{name}: {failed.get(name, 'not trained')}" for name in lacking)

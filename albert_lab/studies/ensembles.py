@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from albert_lab.messages import Say
-from albert_lab.runs import finetunings as downstream
+from albert_lab.runs import finetunings
 from albert_lab.studies.plan import PlannedPoint
 from albert_lab.studies.study import EnsembleLine
 from albert_lab.tasks.corpus_tasks import data_folder
@@ -28,7 +28,7 @@ def table(planned: Sequence[PlannedPoint], members: int, say: Say) -> list[Ensem
         finished = {
             item.run.folder: (item, records)
             for item in planned
-            if (records := downstream.finished(item.run, name, item.seeds))
+            if (records := finetunings.finished(item.run, name, item.seeds))
         }
         if finished:
             item, records = max(finished.values(), key=lambda pair: summarize(pair[1]).best.value)

@@ -8,8 +8,7 @@ from pathlib import Path
 from albert_lab import paths
 from albert_lab.errors import DamagedFileError
 from albert_lab.messages import Say
-from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import reported, states
+from albert_lab.runs import finetunings, reported, states
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.run import Run
 from albert_lab.tasks.records import identity_of, read_record
@@ -34,12 +33,12 @@ def read(run: str, folders: Iterable[Path], say: Say) -> tuple[ReportedRun, ...]
 
 
 def complete(
-    records: Iterable[ReportedRun], run: Run, tasks: Mapping[str, str], seeds: downstream.Seeds = None
+    records: Iterable[ReportedRun], run: Run, tasks: Mapping[str, str], seeds: finetunings.Seeds = None
 ) -> ReportedRun | None:
     """The first training with all fine-tunings of tasks and seeds, reduced to these; None if no training has all."""
-    wanted = downstream.wanted(run.config, tasks.values(), seeds)
+    wanted = finetunings.wanted(run.config, tasks.values(), seeds)
     identities = {identity_of(run.name, run.config, task, seed) for task, seed in wanted}
-    names = {column: downstream.load_task(task).name for column, task in tasks.items()}
+    names = {column: finetunings.load_task(task).name for column, task in tasks.items()}
     return next((each.filling(names, identities) for each in records if each.identities >= identities), None)
 
 

@@ -1,9 +1,6 @@
 import json
-import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from toy_folders import toy_tokenizer_file
 
 from albert_lab import paths
@@ -309,15 +306,6 @@ def test_the_value_of_an_axis_can_be_composed_again():
 def test_an_axis_without_a_list_of_different_values_is_refused(text, says):
     with pytest.raises(ConfigError, match=says):
         config.axes(text.split())
-
-
-@given(st.lists(st.integers(1, 4), max_size=4))
-def test_a_grid_expands_to_every_combination_once(sizes):
-    grid = {f"axis{i}": [str(value) for value in range(size)] for i, size in enumerate(sizes)}
-    points = config.expand(grid)
-    assert len(points) == math.prod(sizes)
-    assert len({tuple(point.items()) for point in points}) == len(points)
-    assert all(list(point) == list(grid) and point[axis] in grid[axis] for point in points for axis in grid)
 
 
 def test_the_last_axis_of_a_grid_varies_fastest():

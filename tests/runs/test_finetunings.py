@@ -6,8 +6,7 @@ from toy import states_of, toy_overrides, train
 from toy_tasks import toy_task
 
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import results, single_run
+from albert_lab.runs import finetunings, results, single_run
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import AVERAGE
 from albert_lab.studies import collect
@@ -119,7 +118,7 @@ def test_a_fine_tuning_that_the_user_cannot_fix_is_repeated_only_on_request(plan
     record_file(item.run.folder, "mnli", 0).unlink()
     with monkeypatch.context() as patch:
         patch.setattr("albert_lab.tasks.finetune.finetune", diverge)
-        assert downstream.train_missing(item.run, ["mnli"], print, lambda: False)
+        assert finetunings.train_missing(item.run, ["mnli"], print, lambda: False)
     assert "the loss is nan" in train(planned).failures[f"{item.run.name}, mnli, seed 0"]
     assert train(reset(planned.updated(), retry_failed=True)).code == 0
     assert states_of(planned) == ["done"]

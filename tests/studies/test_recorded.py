@@ -9,8 +9,7 @@ from toy_tasks import toy_task
 from albert_lab import paths
 from albert_lab.analysis.analysis import analyse
 from albert_lab.report import report
-from albert_lab.runs import finetunings as downstream
-from albert_lab.runs import reported, results, states
+from albert_lab.runs import finetunings, reported, results, states
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.run import create
 from albert_lab.studies import recorded, study
@@ -200,7 +199,7 @@ def test_a_run_without_a_requested_fine_tuning_is_trained(corpus, own_home, tmp_
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "tasks"))
     toy_task("sst2", tmp_path / "tasks")
     (item,) = planned(toy({"dropout": ["0"]}), corpus, tasks=["sst2"]).points
-    ((task, seed),) = downstream.wanted(item.run.config, ["sst2"])
+    ((task, seed),) = finetunings.wanted(item.run.config, ["sst2"])
     tuned = toy_finetuning(item.run.name, "sst2", 60.0)
     of_others = ReportedRun(record=toy_record(name=item.run.name), columns=(toy_column("sst2", tuned),))
     identity = identity_of(item.run.name, item.run.config, task, seed)
