@@ -2,6 +2,7 @@
 
 import hashlib
 import linecache
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -116,6 +117,8 @@ def register(kind: Kind, name: str, thing: Any) -> None:
             f"{_words(kind)} {name}: own code is registered by a file that a command includes (--include FILE.py), or"
             " by albert_lab.extend.include(FILE)"
         )
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):
+        raise ConfigError(f"{_words(kind)} {name!r}: a name has letters, digits, and ._- (it is written in settings)")
     if taken := _own.get(kind, {}).get(name):
         raise ConfigError(f"{_words(kind)} {name} is registered twice: by {taken.source.file} too")
     _own.setdefault(kind, {})[name] = _Own(thing, _loading[-1])

@@ -10,6 +10,7 @@ import typer
 from albert_lab import paths, registry
 from albert_lab.cli.options import with_parameters
 from albert_lab.errors import ConfigError
+from albert_lab.files import read_yaml
 
 _PANEL = "Own code"
 _Include = Annotated[
@@ -48,7 +49,10 @@ def add_to(app: typer.Typer) -> None:
 
 def _with_own_code(command: Callable[..., None]) -> Callable[..., None]:
     def run(include: list[Path] | None = None, conf: list[Path] | None = None, **given: Any) -> None:
-        with registry.separate(), paths.with_conf(map(_path, conf or [])):
+        folders = [_path(folder) for folder in conf or []]
+        with registry.separate(), paths.with_conf(folders):
+            for option in (file for folder in folders for file in sorted(folder.rglob("*.yaml"))):
+                read_yaml(option)  # Hydra's own errors do not name every damaged file
             for file in include or []:
                 registry.include(_path(file))
             try:

@@ -260,6 +260,8 @@ def _unknown(key: str) -> str:
     if options := _launcher_keys().get(key):
         return f"{key} needs launcher={' or '.join(options)}"
     known = [*_known_keys(), *groups()]
+    if key in known:
+        return f"{key} is no key of this option of {key.split('.')[0]}; `albert-lab config show` prints those it has"
     last = key.rpartition(".")[2]
     section = key.removesuffix(last)
     siblings = [k.removeprefix(section) for k in known if section and k.startswith(section)]

@@ -58,6 +58,10 @@ def test_every_command_shows_two_examples(command):
     ("arguments", "said"),
     [
         (["sop-vs-nsp", "modl=base"], "unknown key modl; did you mean model?"),
+        (
+            ["pretrain", "inter_sentence=none", "inter_sentence.random_share=0"],
+            "random_share is no key of this option",
+        ),
         (["sop-vs-nsp", "batch_size=many"], "batch_size=many"),
         (["sop-vs-nsp", "batch_size"], "KEY=VALUE"),
         (["pretrain", "seed=0,1"], "seed=0,1: pretrain trains one model"),
@@ -392,3 +396,11 @@ def test_windows_is_refused_in_one_line_before_what_it_lacks_is_imported():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "albert-lab does not run on Windows itself; use WSL2: docs/getting-started.md\n"
+
+
+def test_an_own_option_that_is_no_yaml_is_named(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text("num_layers: [\n")
+    shown = here("config", "show", "model=mine", "--conf", str(tmp_path))
+    assert shown.returncode == 2
+    assert "model/mine.yaml: cannot be read as YAML" in shown.stderr

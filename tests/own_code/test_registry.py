@@ -60,6 +60,10 @@ def test_what_is_included_within_a_context_is_forgotten_at_its_end(own):
         ("from albert_lab.extend import nothing\n", r"own.py, line 1: ImportError: cannot import name 'nothing'"),
         (SQUARE.replace("squared-relu", "gelu"), r"own.py, line 4: activation gelu is part of albert_lab"),
         (SQUARE + SQUARE, r"own.py, line 10: activation squared-relu is registered twice"),
+        (
+            SQUARE.replace("squared-relu", "squared relu"),
+            r"own.py, line 4: activation 'squared relu': a name has letters",
+        ),
     ],
 )
 def test_an_error_in_an_included_file_names_the_file_and_the_line_and_registers_nothing(own, text, said):
