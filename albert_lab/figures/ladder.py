@@ -51,13 +51,16 @@ def draw_trends(found: LadderAnalysis) -> Figure | None:
             _draw_rungs(ladder, each, looks[each.contrast.words], shift=_SHIFT * (place - (len(lines) - 1) / 2))
             _draw_prediction(there, each, looks[each.contrast.words])
         _set_limits(ladder, lines)
-        column = _paper_column(lines, measure)
+        column = paper_column(lines, measure)
         for each in lines:
             if column is not None and column in each.paper:
                 look = drawing.style(looks[each.contrast.words], paper=True)
                 paper.plot([looks[each.contrast.words]], [each.paper[column]], **look)
         away = found.predicted_log_flops - max(each.effects[-1].log_flops for each in lines)
         ladder.set(xscale="log", ylabel=f"{measure.label}, {measure.unit}")
+        rungs = [10**effect.log_flops for effect in lines[0].effects]
+        ladder.set_xticks(rungs, [f"{flops:.1e}" for flops in rungs])
+        ladder.set_xticks([], minor=True)
         ladder.set_xlabel(f"training FLOPs of a run (the paper's lie {away:.1f} powers of ten further)")
         there.set_title(f"the paper's compute,\n{10**found.predicted_log_flops:.1e} FLOPs", fontsize="medium")
         paper.set_title(
@@ -147,7 +150,9 @@ def _draw_prediction(panel: Axes, each: ContrastTrend, look_of: int) -> None:
         panel.errorbar([look_of], [found.value], yerr=reach, capsize=3, **look)
 
 
-def _paper_column(lines: Sequence[ContrastTrend], measure: Measure) -> str | None:
-    """The paper's column that a panel shows: that of the measure, else the average, else the first."""
-    columns = dict.fromkeys(column for each in lines for column in each.paper)
-    return next((column for column in (measure.label, _AVERAGE, *columns) if column in columns), None)
+def paper_column(lines: Sequence[ContrastTrend], measure: Measure) -> str | None:
+    """The paper's column that a panel shows: that of the score, or, for a likelihood that it lacks, the average."""
+    columns = {column for each in lines for column in each.paper}
+    score = measure.label.removesuffix(" by probe").removesuffix(" as released")
+    candidates = (score, _AVERAGE) if measure.unit.startswith("nats") else (score,)
+    return next((column for column in candidates if column in columns), None)

@@ -1,11 +1,12 @@
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from toy_ladder import growing, toy_ladder
 
-from albert_lab.analysis.ladder import analyse
+from albert_lab.analysis.ladder import Measure, analyse
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.figures import ladder as figures
 from albert_lab.report import ladder as report
@@ -85,6 +86,20 @@ def test_the_figure_of_trends_has_a_panel_for_the_rungs_the_prediction_and_the_p
     assert "Avg of the paper" in paper.get_title()
     (label,) = rungs.get_legend_handles_labels()[1]
     assert label == "not-shared − all-shared (embedding_size=H) (n = 3 seeds)"
+
+
+@pytest.mark.parametrize(
+    ("label", "unit", "column"),
+    [
+        ("MLM", "nats per token", "Avg"),
+        ("SOP by probe", "points", "SOP"),
+        ("coherence", "points", None),
+    ],
+)
+def test_the_paper_is_shown_in_the_same_score_and_only_a_likelihood_falls_back_to_the_average(label, unit, column):
+    found = analyse(toy_ladder(growing))
+    lines = [replace(each, paper={"SOP": 33.2, "Avg": 1.1}) for each in found.trends]
+    assert figures.paper_column(lines, Measure(label, label, unit)) == column
 
 
 def test_no_line_is_drawn_beyond_the_rungs():
