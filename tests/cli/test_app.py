@@ -396,11 +396,3 @@ def test_windows_is_refused_in_one_line_before_what_it_lacks_is_imported():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "albert-lab does not run on Windows itself; use WSL2: docs/getting-started.md\n"
-
-
-def test_an_own_option_that_is_no_yaml_is_named(tmp_path):
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.yaml").write_text("num_layers: [\n")
-    shown = here("config", "show", "model=mine", "--conf", str(tmp_path))
-    assert shown.returncode == 2
-    assert "model/mine.yaml: cannot be read as YAML" in shown.stderr

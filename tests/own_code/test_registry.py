@@ -1,4 +1,5 @@
 import pytest
+from command import here
 
 from albert_lab import registry
 from albert_lab.errors import ConfigError
@@ -113,3 +114,11 @@ def test_an_error_below_own_code_is_told_with_its_line_but_not_one_that_says_wha
     with pytest.raises(MemoryError) as raised:
         function(type("Full", (), {"relu": property(lambda self: (_ for _ in ()).throw(MemoryError()))})())
     assert registry.error_of_own_code(raised.value) is None
+
+
+def test_an_own_option_that_is_no_yaml_is_named(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text("num_layers: [\n")
+    shown = here("config", "show", "model=mine", "--conf", str(tmp_path))
+    assert shown.returncode == 2
+    assert "model/mine.yaml: cannot be read as YAML" in shown.stderr
