@@ -16,7 +16,7 @@ from albert_lab.figures.drawing import READ_OFF, Line
 from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.results import TRAINING_SPEED
 from albert_lab.score import Floor
-from albert_lab.studies.claim import is_number
+from albert_lab.studies.claim import number_in
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.studies.table import Row, Spread, paper_cells
 from albert_lab.training.layer_numbers import Layer
@@ -224,7 +224,8 @@ def _scores(
 
 def scores_by_setting(data: FigureData) -> Figure | None:
     """Accuracies of pairs against the one numeric axis of a study, one line for each column."""
-    rows = [(float(row.values[axis]), row) for row in data.rows for axis in data.axes if is_number(row.values[axis])]
+    values = [(number_in(row.values[axis]), row) for row in data.rows for axis in data.axes]
+    rows = [(value, row) for value, row in values if value is not None]
     if len(data.axes) != 1 or len(rows) < 2:
         return None
     figure, ((panel,),) = drawing.sheet(1, 1)

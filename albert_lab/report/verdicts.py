@@ -17,7 +17,7 @@ from albert_lab.report.templates import fill
 from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
 from albert_lab.score import CHANCE, loss_name
 from albert_lab.studies.checks import Greater, Ratio
-from albert_lab.studies.claim import is_number, name
+from albert_lab.studies.claim import name, number_in
 from albert_lab.studies.experiment import AVERAGE, Experiment
 from albert_lab.studies.table import Row, axis_labels, half_up
 from albert_lab.training.layer_numbers import LAYER_NUMBERS
@@ -140,7 +140,7 @@ def _replaced_values(experiment: Experiment, table: Sequence[Row]) -> str:
     for row in table:
         axes = [axis for axis in row.labels if axis in row.values]
         for axis, shown in zip(axes, axis_labels(experiment, row, axes), strict=True):
-            if shown != row.labels[axis] and is_number(row.labels[axis]):
+            if shown != row.labels[axis] and number_in(row.labels[axis]) is not None:
                 found[f"{axis}={row.labels[axis]} is {row.values[axis]}"] = None
     return ", ".join(found)
 

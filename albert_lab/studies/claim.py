@@ -119,7 +119,7 @@ def distinct(rows: Sequence[Labels]) -> list[str]:
 
 def is_bare(label: str) -> bool:
     """Whether a label says nothing without the name of its axis: a number, true or false."""
-    return label in ("true", "false") or is_number(label)
+    return label in ("true", "false") or number_in(label) is not None
 
 
 def number_in(text: str) -> float | None:
@@ -128,10 +128,6 @@ def number_in(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def is_number(label: str) -> bool:
-    return label.replace(".", "", 1).isdigit()
 
 
 def shared(rows: Sequence[Labels]) -> str:
