@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
+import numpy as np
 from omegaconf import OmegaConf
 from pydantic import Field
 
@@ -154,13 +155,22 @@ class Rates:
         return find_gpu(self.device)
 
     def of(self, config: RunConfig) -> float:
-        """FLOP/s of one process that trains a configuration: that of the fastest run of similar size on such a device.
+        """FLOP/s of one process that trains a configuration, from runs of similar size on such a device.
 
-        Without such a run, it is the assumed rate, or that of the fastest run of any size if this is higher.
+        Small matrices are slower, so it is interpolated between the hidden sizes of such runs, with the fastest run of
+        each: a busy machine slows the others. Without such a run, it is the assumed rate, or that of the fastest run of
+        any size if this is higher.
         """
         own, size = self._own(config.machine), _step_flops(config)
-        near = [run.flops_per_second for run in own if 1 / _NEAR <= run.step_flops / size <= _NEAR]
-        return max(near) if near else max([self.assumed(config.machine), *(run.flops_per_second for run in own)])
+        near = [run for run in own if 1 / _NEAR <= run.step_flops / size <= _NEAR]
+        if not near:
+            return max([self.assumed(config.machine), *(run.flops_per_second for run in own)])
+        fastest: dict[int, float] = {}
+        for run in near:
+            hidden = run.config.model.hidden_size
+            fastest[hidden] = max(run.flops_per_second, fastest.get(hidden, 0.0))
+        widths, speeds = zip(*sorted(fastest.items()), strict=True)
+        return float(np.interp(config.model.hidden_size, widths, speeds))
 
     def fill(self, config: RunConfig) -> float:
         """The share of positions that are tokens, from the newest run on such text; 1 if there is none."""
@@ -192,7 +202,7 @@ class Rates:
         shown = f"{speeds[0]:,.1f}" + (f" to {speeds[-1]:,.1f}" if speeds[-1] > 1.05 * speeds[0] else "")
         machine = chosen[0].machine
         if own := self._own(machine):
-            how = f"the fastest of {len(own)} runs on such a device, of similar size if there are any"
+            how = f"from {len(own)} runs on such a device, the fastest of each hidden size"
         elif self.gpu is None:
             how = (
                 f"{MEASURED_UTILISATION:.0%} of what one core reaches here in float32 matrix products, as training at"
@@ -224,8 +234,6 @@ class Rates:
 
 def matrix_product_flops_per_second() -> float:
     """FLOP/s of one core, from the fastest of many products, since a busy machine slows the others."""
-    import numpy as np
-
     matrix = np.ones((MATRIX_SIZE, MATRIX_SIZE), dtype=np.float32)
     product = np.empty_like(matrix)
     fastest, started = math.inf, time.perf_counter()

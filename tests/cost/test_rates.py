@@ -29,7 +29,18 @@ def test_a_rate_is_that_of_the_fastest_run_of_similar_size_with_padding(own_home
     padding = record.data.padding_share
     assert found.of(record.config) == pytest.approx(30.0 * record.train_flops_per_token / (1 - padding))
     assert found.fill(record.config) == 1 - padding
-    assert "the fastest of 3 runs" in found.source([record.config])
+    assert "from 3 runs" in found.source([record.config])
+
+
+def test_a_rate_between_two_hidden_sizes_lies_between_theirs_and_nearer_to_the_nearer_one():
+    def of(hidden):
+        return load(["scale=smoke", f"model.hidden_size={hidden}"])
+
+    def speed(hidden, flops_per_second):
+        return rates.Speed(of(hidden), flops_per_second, 0.0, "cpu", ("cpu",), of(hidden).machine.precision)
+
+    known = rates.Rates(rates.CPU, speeds=(speed(24, 2e9), speed(64, 4e9), speed(64, 6e9)))
+    assert [known.of(of(hidden)) for hidden in (16, 24, 32, 64, 96)] == pytest.approx([2e9, 2e9, 2.8e9, 6e9, 6e9])
 
 
 def test_a_record_of_an_earlier_version_is_skipped(own_home):
