@@ -38,15 +38,19 @@ class Measure:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two rows that differ in one axis; the effect is the first minus the second."""
+    """Two rows that differ in one axis; the effect is the first minus the second.
+
+    varied: the axes in which rows of the ladder differ.
+    """
 
     axis: str
     first: Labels
     second: Labels
+    varied: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
-        others = ", ".join(f"{axis}={label}" for axis, label in self.first.items() if axis != self.axis)
+        others = ", ".join(f"{axis}={self.first[axis]}" for axis in self.varied if axis != self.axis)
         return f"{self.first[self.axis]} − {self.second[self.axis]}" + (f" ({others})" if others else "")
 
 
@@ -86,7 +90,7 @@ class LadderAnalysis:
 
     Attributes:
         predicted_log_flops: the place of the predictions.
-        trends: of each row against the first one of its axis, by measure.
+        trends: of each row against the first one of its axis that is scored by the same method, by measure.
         accuracies: over all contrasts of rows that differ in one axis.
     """
 
@@ -121,8 +125,7 @@ def analyse(results: LadderResults) -> LadderAnalysis:
     accuracies = {}
     for measure in measures:
         pairs = [found for contrast in _contrasts(rows) if (found := _along(runs, results.rungs, contrast, measure))]
-        first = {axis: _values(rows, axis)[0] for axis in rows[0]}
-        lines = [each for each in pairs if each.contrast.second[each.contrast.axis] == first[each.contrast.axis]]
+        lines = list(_against_the_first(pairs))
         trends += _fitted(lines, place, results.file)
         if accuracy := trend.decision_accuracy([each.effects for each in pairs]):
             accuracies[measure] = accuracy
@@ -134,6 +137,15 @@ def seed_spread(results: LadderResults) -> float | None:
     found = [each for each in analyse(results).trends if each.measure.key == MLM] if results.runs else []
     spreads = [each.effects[0].error * math.sqrt(each.effects[0].n) for each in found]
     return max(spreads, default=0.0) or None
+
+
+def _against_the_first(pairs: Sequence[ContrastTrend]) -> Iterator[ContrastTrend]:
+    """Of all pairs of rows those with the first row of their axis that any other is comparable with."""
+    references: dict[str, str] = {}
+    for each in pairs:
+        contrast = each.contrast
+        if contrast.second[contrast.axis] == references.setdefault(contrast.axis, contrast.second[contrast.axis]):
+            yield each
 
 
 def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> Iterator[ContrastTrend]:
@@ -162,10 +174,11 @@ def _level(looks: Sequence[int], steps: Sequence[float], seeds: int) -> float:
 
 def _contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:
     """Every two rows that differ in one axis, the earlier row second."""
+    varied = tuple(axis for axis in rows[0] if len(_values(rows, axis)) > 1)
     for second, first in combinations(rows, 2):
         differing = [axis for axis in first if first[axis] != second[axis]]
         if len(differing) == 1:
-            yield Contrast(differing[0], first, second)
+            yield Contrast(differing[0], first, second, varied)
 
 
 def _along(runs: Sequence[_Run], rungs: Iterable[str], contrast: Contrast, measure: Measure) -> ContrastTrend | None:
@@ -208,13 +221,16 @@ def _runs(results: LadderResults) -> Iterator[_Run]:
     for point in results.file.points:
         if run := results.runs.get(point.run):
             flops = run.record.train_flops_per_token * run.record.training.tokens
-            yield _Run(point.rung, point.row, point.seed, math.log10(flops), dict(_scores(run)))
+            scores = dict(_scores(run, results.file.experiment.columns))
+            yield _Run(point.rung, point.row, point.seed, math.log10(flops), scores)
 
 
-def _scores(run: ReportedRun) -> Iterator[tuple[Measure, Score]]:
-    """The compared quantities of a run: MLM and tasks by likelihood, other held-out scores in points."""
+def _scores(run: ReportedRun, columns: Sequence[str]) -> Iterator[tuple[Measure, Score]]:
+    """The compared quantities of a run: of these columns MLM by likelihood, other scores in points; and tasks."""
     for key, score in run.record.scores.items():
         label = labels().get(key, key.replace("_", " "))
+        if key not in columns:
+            continue
         if key != MLM:
             yield Measure(key, label, "points"), score
         elif score.loss is not None:

@@ -63,9 +63,8 @@ def draw_trends(found: LadderAnalysis) -> Figure | None:
         ladder.set_xticks([], minor=True)
         ladder.set_xlabel(f"training FLOPs of a run (the paper's lie {away:.1f} powers of ten further)")
         there.set_title(f"the paper's compute,\n{10**found.predicted_log_flops:.1e} FLOPs", fontsize="medium")
-        paper.set_title(
-            f"{column} of the paper,\npoints" if column else "no such number\nin the paper", fontsize="medium"
-        )
+        paper.set_title(f"{column} of the paper,\npoints", fontsize="medium")
+        paper.set_visible(column is not None)
         for panel in (there, paper):
             panel.set_xticks([])
             panel.set_xlim(-0.7, len(looks) - 0.3)

@@ -32,8 +32,29 @@ def test_rows_that_are_scored_by_different_methods_are_not_compared():
     assert measures({"not-shared": "linear probe"}) == {"mlm_accuracy"}
 
 
+def test_rows_that_the_first_one_is_not_comparable_with_are_compared_with_the_next():
+    by = {"not-shared": "linear probe"}
+    trends = analyse(toy_ladder(growing, rows=(NOT_SHARED, SHARED, PARTLY), by=by)).trends
+    seconds = {each.measure.key: each.contrast.second for each in trends}
+    assert seconds == {"mlm_accuracy": NOT_SHARED, "sop_accuracy": SHARED}
+
+
 def test_an_accuracy_that_no_row_has_learnt_at_any_rung_is_left_out():
     assert {each.measure.key for each in analyse(toy_ladder(growing, sop=51.0)).trends} == {"mlm_accuracy"}
+
+
+def test_scores_that_are_no_columns_of_the_experiment_are_left_out():
+    results = toy_ladder(growing)
+    asked = results.file.experiment.model_copy(update={"columns": ("mlm_accuracy",)})
+    file = results.file.model_copy(update={"experiment": asked})
+    assert {each.measure.key for each in analyse(LadderResults(file, results.runs)).trends} == {"mlm_accuracy"}
+
+
+def test_a_contrast_names_the_other_axes_in_which_rows_of_the_ladder_differ():
+    assert analyse(toy_ladder(growing)).trends[0].contrast.words == "not-shared − all-shared"
+    small = [row | {"embedding_size": "H/4"} for row in (SHARED, NOT_SHARED)]
+    words = {each.contrast.words for each in analyse(toy_ladder(growing, rows=(SHARED, NOT_SHARED, *small))).trends}
+    assert "not-shared − all-shared (embedding_size=H/4)" in words
 
 
 def test_trends_are_against_the_first_row_and_decisions_are_of_all_pairs():

@@ -24,7 +24,7 @@ def noisy(rung, row, seed):
 
 def test_a_trend_is_told_with_its_slope_interval_and_prediction():
     (sentence, _) = lines(toy_ladder(growing))
-    assert sentence.startswith("MLM, not-shared − all-shared (embedding_size=H): the effect grows with scale (0.")
+    assert sentence.startswith("MLM, not-shared − all-shared: the effect grows with scale (0.")
     assert re.search(r"\(0.\d{4} \[0.09\d\d, 0.10\d\d\] nats", sentence)
     assert "nats per token per tenfold compute" in sentence
     assert "At the paper's compute (1.5e+20 FLOPs) the line predicts 0.9" in sentence
@@ -85,7 +85,7 @@ def test_the_figure_of_trends_has_a_panel_for_the_rungs_the_prediction_and_the_p
     assert "1.5e+20" in there.get_title()
     assert "Avg of the paper" in paper.get_title()
     (label,) = rungs.get_legend_handles_labels()[1]
-    assert label == "not-shared − all-shared (embedding_size=H) (n = 3 seeds)"
+    assert label == "not-shared − all-shared (n = 3 seeds)"
 
 
 @pytest.mark.parametrize(
