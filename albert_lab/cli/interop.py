@@ -46,11 +46,11 @@ def export(
     from albert_lab.interop.export import export
     from albert_lab.interop.push import check, push
 
-    if repository:
+    if repository is not None:
         check(repository)
     to_stderr(f"written in the layout {export(run, target, layout, licence)}")
     print(target)
-    if repository:
+    if repository is not None:
         print(push(target, repository, private=private))
 
 

@@ -79,8 +79,11 @@ def publish(
     Runs of published reports count as finished in later studies.
     """
     from albert_lab.report.publish import publish
+    from albert_lab.storage import check_folder
     from albert_lab.studies import ladder_results, study
 
+    if to:
+        check_folder(to, "--to")
     for folder in folders:
         read = ladder_results.read if ladder_results.holds(folder) else study.read
         read(folder)  # nothing is published if one of them is no report

@@ -385,6 +385,12 @@ def test_several_reports_are_published_together_or_not_at_all(tmp_path):
     assert not (tmp_path / "published").exists()
 
 
+def test_publish_refuses_a_place_that_cannot_hold_a_folder(tmp_path):
+    report = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
+    done = here("publish", str(report), "--to", "/dev/null")
+    assert (done.returncode, done.stderr) == (2, "albert-lab: --to /dev/null cannot be written: Not a directory\n")
+
+
 def test_windows_is_refused_in_one_line_before_what_it_lacks_is_imported():
     code = (
         "import sys; sys.platform = 'win32'; sys.argv = ['albert-lab', 'status']\n"

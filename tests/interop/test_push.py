@@ -139,7 +139,11 @@ def test_an_export_is_pushed_with_all_its_files(hub, run, own_home):
 
 @pytest.mark.parametrize(
     ("repository", "token", "says"),
-    [("a b", TOKEN, "--push a b: Repo id must"), ("me/toy", "hf_other", "--push me/toy: .*(token|401)")],
+    [
+        ("a b", TOKEN, "--push a b: Repo id must"),
+        ("", TOKEN, "--push : Repo id must"),
+        ("me/toy", "hf_other", "--push me/toy: .*(token|401)"),
+    ],
 )
 def test_a_name_or_a_user_that_the_hub_refuses_is_an_error_before_anything_is_written(
     hub, run, own_home, monkeypatch, repository, token, says
