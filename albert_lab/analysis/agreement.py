@@ -118,5 +118,5 @@ def _is_probed(row: Row, column: str) -> bool:
     return any(score.by == LINEAR_PROBE for run in row.runs if (score := run.scores.get(column)))
 
 
-def total(found: Iterable[Agreement]) -> Agreement:
-    return sum(found, Agreement())
+def total(agreements: Iterable[Agreement]) -> Agreement:
+    return sum(agreements, Agreement())

@@ -39,19 +39,19 @@ def held_out(table: Sequence[Row]) -> list[RowAlarm]:
     """The alarms of rows on their held-out scores; one for all rows if every run raises it."""
     rows = [row for row in table if row.runs]
     total = sum(len(row.runs) for row in rows)
-    found = []
+    alarms = []
     for metric in labels():
         for floor in (CHANCE, SEGMENTS, BAGS):
             counts = [sum(_raises(run.record.alarms, metric, floor) for run in row.runs) for row in rows]
             if len(rows) > 1 and sum(counts) == total:
-                found.append(RowAlarm(None, metric, floor, total, total))
+                alarms.append(RowAlarm(None, metric, floor, total, total))
             else:
-                found += [
+                alarms += [
                     RowAlarm(row.labels, metric, floor, count, len(row.runs))
                     for row, count in zip(rows, counts, strict=True)
                     if count
                 ]
-    return found
+    return alarms
 
 
 def _raises(alarms: Sequence[Alarm], metric: str, floor: Floor) -> bool:
@@ -59,10 +59,10 @@ def _raises(alarms: Sequence[Alarm], metric: str, floor: Floor) -> bool:
 
 
 def of_tasks(columns: Sequence[Column], table: Sequence[Row]) -> list[TaskAlarm]:
-    found = []
+    alarms = []
     for column in columns:
         runs = {run.name: run for row in table for run in row.runs}.values()
         scored = [score for run in runs if (score := run.scores.get(column.key)) and score.low is not None]
         if raised := sum(score.low is not None and score.low <= score.floor for score in scored):
-            found.append(TaskAlarm(column.heading, raised, len(scored)))
-    return found
+            alarms.append(TaskAlarm(column.heading, raised, len(scored)))
+    return alarms

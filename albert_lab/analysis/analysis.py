@@ -105,12 +105,12 @@ class Analysis:
     @cached_property
     def tasks_at_floor(self) -> list[TaskAtFloor]:
         """The tasks of the average that some rows have not learnt."""
-        found = []
+        at_floor = []
         for task in self.scores.tasks:
             if low := self.scores.at_floor(task):
                 having = [row for row in self.rows if self.scores.sample(row, task)]
-                found.append(TaskAtFloor(task, tuple(low), len(having)))
-        return found
+                at_floor.append(TaskAtFloor(task, tuple(low), len(having)))
+        return at_floor
 
     @cached_property
     def sources(self) -> list[Sources]:
@@ -118,14 +118,14 @@ class Analysis:
         metrics = {claim.metric for claim in self.experiment.claims}
         if not any(len(column.finetunings) > 1 for run in self.finished for column in run.columns):
             return []
-        found = []
+        spreads = []
         for column, task in self.scores.columns.items():
             for row in self.rows if column in metrics else ():
-                tuned = [each for run in row.runs for each in run.columns if each.column == column]
-                spread = components([[record.best.main.value for record in each.finetunings] for each in tuned])
+                tuned = [filled for run in row.runs for filled in run.columns if filled.column == column]
+                spread = components([[record.best.main.value for record in filled.finetunings] for filled in tuned])
                 if spread.pretraining is not None or spread.finetuning is not None:
-                    found.append(Sources(task, row, spread))
-        return found
+                    spreads.append(Sources(task, row, spread))
+        return spreads
 
 
 def analyse(study: Study) -> Analysis:

@@ -41,14 +41,14 @@ class Finding:
 
     def chance(self, last: int, alpha: float) -> tuple[float, float]:
         """The chance that it supports the claim after the last number of seeds, and that it denies it."""
-        found, distances = self.estimate, []
-        if found.error is None or found.df is None:
+        estimate, distances = self.estimate, []
+        if estimate.error is None or estimate.df is None:
             return 0.0, 0.0
         for bound, sign in zip(self._bounds, (1, -1), strict=True):
-            distances += [sign * (found.value - bound)] if math.isfinite(bound) else []
-        given = (found.error, found.df, found.example_error, found.n, last, alpha)
-        above = [looks.chance_to_exceed(distance, *given) for distance in distances]
-        beyond = [looks.chance_to_exceed(-distance, *given) for distance in distances]
+            distances += [sign * (estimate.value - bound)] if math.isfinite(bound) else []
+        noise = (estimate.error, estimate.df, estimate.example_error, estimate.n, last, alpha)
+        above = [looks.chance_to_exceed(distance, *noise) for distance in distances]
+        beyond = [looks.chance_to_exceed(-distance, *noise) for distance in distances]
         return min(above), max(beyond)
 
     @property
@@ -58,8 +58,8 @@ class Finding:
     @property
     def is_outside(self) -> bool:
         """Whether the whole interval is beyond one of the bounds."""
-        found = self.estimate.interval
-        return found is not None and (found[1] < self.comparison.low or self.comparison.high < found[0])
+        interval = self.estimate.interval
+        return interval is not None and (interval[1] < self.comparison.low or self.comparison.high < interval[0])
 
 
 @dataclass(frozen=True)
@@ -148,25 +148,25 @@ def straddled(claim: Claim, finding: Finding) -> str:
 
 def detectable_by(finding: Finding, alpha: float) -> float | None:
     """The smallest distance from its only bound that a comparison would show; for a ratio, as a factor."""
-    found, comparison = finding.estimate, finding.comparison
+    estimate, comparison = finding.estimate, finding.comparison
     is_one_sided = math.isinf(comparison.low) or math.isinf(comparison.high)
-    if not found.error or found.df is None or not is_one_sided:
+    if not estimate.error or estimate.df is None or not is_one_sided:
         return None
-    distance = detectable(found.error, found.df, alpha)
+    distance = detectable(estimate.error, estimate.df, alpha)
     return math.exp(distance) if comparison.is_log else distance
 
 
 def smaller_than_paper(evidence: Evidence, experiment: Experiment) -> tuple[Finding, float] | None:
     """The comparison whose effect is most clearly below the paper's, and the p-value; None if the paper prints none."""
-    found = []
+    candidates = []
     for finding in evidence.required:
         paper = papers_effect(finding.comparison, evidence.claim.metric, experiment)
         if finding.comparison.low == 0 and paper is not None and paper > 0 and not finding.comparison.is_log:
-            found.append((finding, 2 * finding.estimate.below(float(paper))))
-    if not found:
+            candidates.append((finding, 2 * finding.estimate.below(float(paper))))
+    if not candidates:
         return None
-    finding, p = min(found, key=lambda item: _rounded(item[1]))
-    return finding, min(1.0, len(found) * p)  # Bonferroni: any of them can be the smaller one
+    finding, p = min(candidates, key=lambda item: _rounded(item[1]))
+    return finding, min(1.0, len(candidates) * p)  # Bonferroni: any of them can be the smaller one
 
 
 def seeds_that_decide(evidence: Evidence, experiment: Experiment, alpha: float) -> tuple[int | None, str]:
@@ -188,11 +188,11 @@ def seeds_that_decide(evidence: Evidence, experiment: Experiment, alpha: float) 
     return max(needed), ""
 
 
-def _why_never(found: Estimate, metric: str) -> str:
+def _why_never(estimate: Estimate, metric: str) -> str:
     """Why no number of seeds would support a claim; for held-out scores with what reduces their noise."""
-    noise = "the noise of the answers that are scored" if found.example_error else "the noise"
+    noise = "the noise of the answers that are scored" if estimate.example_error else "the noise"
     text = f"an effect of the paper's size is too small next to {noise} for any number of seeds"
-    if found.example_error and metric in catalog.labels():
+    if estimate.example_error and metric in catalog.labels():
         text += "; more held-out text reduces it (`corpus.dev_share`, and `evaluation.num_pairs` as its limit)"
     return text
 

@@ -100,11 +100,11 @@ class LadderAnalysis:
     accuracies: Mapping[Measure, DecisionAccuracy]
 
     def of(self, measure: Measure) -> list[ContrastTrend]:
-        return [each for each in self.trends if each.measure == measure]
+        return [line for line in self.trends if line.measure == measure]
 
     @property
     def measures(self) -> list[Measure]:
-        return list(dict.fromkeys(each.measure for each in self.trends))
+        return list(dict.fromkeys(line.measure for line in self.trends))
 
 
 @dataclass(frozen=True)
@@ -124,46 +124,46 @@ def analyse(results: LadderResults) -> LadderAnalysis:
     trends: list[ContrastTrend] = []
     accuracies = {}
     for measure in measures:
-        pairs = [found for contrast in _contrasts(rows) if (found := _along(runs, results.rungs, contrast, measure))]
+        pairs = [pair for contrast in _contrasts(rows) if (pair := _along(runs, results.rungs, contrast, measure))]
         lines = list(_against_the_first(pairs))
         trends += _fitted(lines, place, results.file)
-        if accuracy := trend.decision_accuracy([each.effects for each in pairs]):
+        if accuracy := trend.decision_accuracy([pair.effects for pair in pairs]):
             accuracies[measure] = accuracy
     return LadderAnalysis(results, place, tuple(trends), accuracies)
 
 
 def seed_spread(results: LadderResults) -> float | None:
     """The standard deviation over seeds of a difference in MLM likelihood, of the widest contrast; None if unknown."""
-    found = [each for each in analyse(results).trends if each.measure.key == MLM] if results.runs else []
-    spreads = [each.effects[0].error * math.sqrt(each.effects[0].n) for each in found]
+    lines = [line for line in analyse(results).trends if line.measure.key == MLM] if results.runs else []
+    spreads = [line.effects[0].error * math.sqrt(line.effects[0].n) for line in lines]
     return max(spreads, default=0.0) or None
 
 
 def _against_the_first(pairs: Sequence[ContrastTrend]) -> Iterator[ContrastTrend]:
     """Of all pairs of rows those with the first row of their axis that any other is comparable with."""
     references: dict[str, str] = {}
-    for each in pairs:
-        contrast = each.contrast
+    for pair in pairs:
+        contrast = pair.contrast
         if contrast.second[contrast.axis] == references.setdefault(contrast.axis, contrast.second[contrast.axis]):
-            yield each
+            yield pair
 
 
 def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> Iterator[ContrastTrend]:
-    fits = [trend.fit(each.effects) for each in lines]
+    fits = [trend.fit(line.effects) for line in lines]
     p_values = iter(holm([fit.p for fit in fits if fit]))
     steps = levels(file.looks, SPENDING, 1 - LEVEL, max(1, len(lines)))
-    for each, fit in zip(lines, fits, strict=True):
+    for line, fit in zip(lines, fits, strict=True):
         yield ContrastTrend(
-            each.measure,
-            each.contrast,
-            each.rungs,
-            each.effects,
+            line.measure,
+            line.contrast,
+            line.rungs,
+            line.effects,
             fit,
             next(p_values) if fit else None,
-            _level(file.looks, steps, min(effect.n for effect in each.effects)),
+            _level(file.looks, steps, min(effect.n for effect in line.effects)),
             fit.predict(place) if fit else None,
-            trend.validate(each.effects),
-            _papers(file.experiment, file.ladder, each.contrast),
+            trend.validate(line.effects),
+            _papers(file.experiment, file.ladder, line.contrast),
         )
 
 
@@ -183,7 +183,7 @@ def _contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:
 
 def _along(runs: Sequence[_Run], rungs: Iterable[str], contrast: Contrast, measure: Measure) -> ContrastTrend | None:
     """The effects of a contrast at the rungs that have a seed in both rows, scored by the same method."""
-    found: list[str] = []
+    rung_names: list[str] = []
     differences, flops = [], []
     is_learnt = False
     for rung in rungs:
@@ -198,11 +198,13 @@ def _along(runs: Sequence[_Run], rungs: Iterable[str], contrast: Contrast, measu
         is_learnt |= any(_is_learnt(run.scores[measure]) for pair in pairs for run in pair)
         differences.append({a.seed: _value(measure, a) - _value(measure, b) for a, b in pairs})
         flops.append(10 ** fmean(run.log_flops for pair in pairs for run in pair))
-        found.append(rung)
-    if not found or not (is_learnt or measure.key == MLM):
+        rung_names.append(rung)
+    if not rung_names or not (is_learnt or measure.key == MLM):
         return None
-    order = sorted(range(len(found)), key=flops.__getitem__)
-    return ContrastTrend(measure, contrast, tuple(found[place] for place in order), trend.effects(differences, flops))
+    order = sorted(range(len(rung_names)), key=flops.__getitem__)
+    return ContrastTrend(
+        measure, contrast, tuple(rung_names[place] for place in order), trend.effects(differences, flops)
+    )
 
 
 def _is_learnt(score: Score) -> bool:
@@ -257,10 +259,10 @@ def _papers(experiment: Experiment, ladder: Ladder, contrast: Contrast) -> dict[
     cells = []
     for row in (contrast.first, contrast.second):
         labels = {axis: ladder.paper_labels.get(axis, {}).get(label, label) for axis, label in row.items()}
-        cells.append(next((each for each in experiment.paper.rows if labels.items() <= each.items()), {}))
-    found = {}
+        cells.append(next((entry for entry in experiment.paper.rows if labels.items() <= entry.items()), {}))
+    differences = {}
     for column, heading in experiment.paper.columns.items():
-        numbers = [number_in(each.get(column, "")) for each in cells]
+        numbers = [number_in(entry.get(column, "")) for entry in cells]
         if numbers[0] is not None and numbers[1] is not None:
-            found[heading] = round(numbers[0] - numbers[1], 6)
-    return found
+            differences[heading] = round(numbers[0] - numbers[1], 6)
+    return differences

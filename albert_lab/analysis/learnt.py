@@ -50,17 +50,17 @@ def learnt(columns: Sequence[Column], scores: TableScores) -> list[Learnt]:
 
 
 def _of(scores: TableScores, row: Row, column: Column) -> Learnt:
-    found = [run.scores[column.key] for run in row.having(column.key)]
-    mean, n = fmean(score.value for score in found), found[0].n
+    of_row = [run.scores[column.key] for run in row.having(column.key)]
+    mean, n = fmean(score.value for score in of_row), of_row[0].n
     low, high = _interval(scores, row, column, n)
     limits = CHANCE_LIMITS if column.unit == "%" else (0.0, 0.0)
     if low <= limits[1]:
         is_within = limits[0] < low and high < limits[1]
         return Learnt(row, column, mean, low, high, "below" if high < limits[0] else "at" if is_within else "across")
     floors = []
-    for name in found[0].floors:
+    for name in of_row[0].floors:
         if name != CHANCE:
-            bound = max(score.floors.get(name, score.floor) for score in found)
+            bound = max(score.floors.get(name, score.floor) for score in of_row)
             is_below = exceeds(mean, low, bound, n) if name == BAGS else _gain(scores, row, column.key) > 0
             floors.append(FurtherFloor(name, bound, is_below))
     return Learnt(row, column, mean, low, high, "above", tuple(floors))
@@ -68,9 +68,9 @@ def _of(scores: TableScores, row: Row, column: Column) -> Learnt:
 
 def _gain(scores: TableScores, row: Row, column: str) -> float:
     """The lower end of the 95 % interval of a row's gain over each segment by itself in points, pair by pair."""
-    found = scores.estimate([(1.0, row)], f"{column}{OVER_SEGMENTS}").interval
+    interval = scores.estimate([(1.0, row)], f"{column}{OVER_SEGMENTS}").interval
     singles = [score.over_segments for run in row.having(column) if (score := run.scores[column]).over_segments]
-    return found[0] if found else min((low for low, _ in singles), default=-math.inf)
+    return interval[0] if interval else min((low for low, _ in singles), default=-math.inf)
 
 
 def _interval(scores: TableScores, row: Row, column: Column, n: int) -> tuple[float, float]:
@@ -78,12 +78,12 @@ def _interval(scores: TableScores, row: Row, column: Column, n: int) -> tuple[fl
 
     All seeds answer the same questions, so seeds that agree do not increase their number.
     """
-    found = scores.estimate([(1.0, row)], column.key)
+    estimate = scores.estimate([(1.0, row)], column.key)
     if column.unit == "points":
         (single, *_) = [run.scores[column.key] for run in row.having(column.key)]
-        ends = found.interval or (single.low, single.high)
-        return ends[0] if ends[0] is not None else found.value, ends[1] if ends[1] is not None else found.value
-    low, high = wilson(found.value / 100 * n, n)
-    if found.interval:
-        low, high = min(low, found.interval[0]), max(high, found.interval[1])
+        ends = estimate.interval or (single.low, single.high)
+        return ends[0] if ends[0] is not None else estimate.value, ends[1] if ends[1] is not None else estimate.value
+    low, high = wilson(estimate.value / 100 * n, n)
+    if estimate.interval:
+        low, high = min(low, estimate.interval[0]), max(high, estimate.interval[1])
     return max(0.0, low), min(100.0, high)

@@ -54,7 +54,7 @@ def levels(looks: Sequence[int], spending: Spending, alpha: float, claims: int =
 def _levels(looks: tuple[int, ...], spending: Spending, alpha: float, claims: int) -> tuple[float, ...]:
     assert looks
     assert list(looks) == sorted(set(looks))
-    found: list[float] = []
+    levels: list[float] = []
     spent = 0.0
     sums = _Sums()
     for number, seeds in enumerate(looks):
@@ -63,8 +63,8 @@ def _levels(looks: tuple[int, ...], spending: Spending, alpha: float, claims: in
         bound = sums.bound(due - spent, seeds)
         sums.cut(bound)
         spent = due
-        found.append(2 * claims * float(norm.sf(bound / math.sqrt(seeds))))
-    return tuple(found)
+        levels.append(2 * claims * float(norm.sf(bound / math.sqrt(seeds))))
+    return tuple(levels)
 
 
 class _Sums:
@@ -86,8 +86,8 @@ class _Sums:
             tails = ndtr((self._at - bound) / self._sd) + ndtr((-bound - self._at) / self._sd)
             return float(self._mass @ tails) - share
 
-        found: Any = brentq(beyond, 0.0, _MOST_Z * math.sqrt(seeds), xtol=1e-10)
-        return float(found)
+        root: Any = brentq(beyond, 0.0, _MOST_Z * math.sqrt(seeds), xtol=1e-10)
+        return float(root)
 
     def cut(self, bound: float) -> None:
         at = bound * _NODES

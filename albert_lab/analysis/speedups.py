@@ -20,9 +20,9 @@ def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = T
 
 def are_of_different_hardware(table: Sequence[Row]) -> bool:
     """Whether the speeds of rows cannot be compared: runs of one seed, or of any if seeds differ, ran on others."""
-    found: dict[int, set[str]] = {}
+    by_seed: dict[int, set[str]] = {}
     for row in table:
         for run in row.runs:
-            found.setdefault(run.seed, set()).add(run.record.provenance.hardware)
+            by_seed.setdefault(run.seed, set()).add(run.record.provenance.hardware)
     has_same_seeds = len({frozenset(run.seed for run in row.runs) for row in table}) == 1
-    return any(len(names) > 1 for names in (found.values() if has_same_seeds else [set().union(*found.values())]))
+    return any(len(names) > 1 for names in (by_seed.values() if has_same_seeds else [set().union(*by_seed.values())]))

@@ -234,16 +234,16 @@ def detectable(error: float, df: float, alpha: float) -> float:
     def lacking(errors: float) -> float:
         return power(1.0, df, [errors], alpha) - POWER
 
-    found: Any = brentq(lacking, 0.0, 2 * float(stdtrit(df, 1 - alpha / 2)) + 10)
-    return error * float(found)
+    root: Any = brentq(lacking, 0.0, 2 * float(stdtrit(df, 1 - alpha / 2)) + 10)
+    return error * float(root)
 
 
-def seeds_needed(found: Estimate, distances: Iterable[float], alpha: float) -> int | None:
+def seeds_needed(effect: Estimate, distances: Iterable[float], alpha: float) -> int | None:
     """The least number of seeds, at least 3, with POWER at the measured spread; None if MOST_SEEDS are not enough."""
     known = list(distances)
 
     def reached(n: int) -> bool:
-        return power(*found.with_seeds(n), known, alpha) >= POWER
+        return power(*effect.with_seeds(n), known, alpha) >= POWER
 
     low, high = 3, MOST_SEEDS
     if not reached(high):

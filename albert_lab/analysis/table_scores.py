@@ -88,18 +88,18 @@ class TableScores:
         of_places: dict[int, float] = {}
         for weight, row in weights:
             of_places[places[id(row)]] = of_places.get(places[id(row)], 0.0) + weight
-        found = spread.estimate(of_places)
+        estimate = spread.estimate(of_places)
         if is_log:
-            return found
+            return estimate
         total, degrees = 0.0, math.inf
         members = self._members(column)
         for member in members:
             noise, df = self._noise(weights, member)
             total, degrees = total + noise / len(members) ** 2, min(degrees, df)
-        return found.with_examples(total, degrees)
+        return estimate.with_examples(total, degrees)
 
     def _noise(self, weights: Sequence[tuple[float, Row]], column: str) -> tuple[float, float]:
-        examples = [each for _, row in weights if (each := self._examples_of(row, column)) is not None]
+        examples = [of_row for _, row in weights if (of_row := self._examples_of(row, column)) is not None]
         if len(examples) == len(weights):
             noise, df = example_variance(examples, [weight for weight, _ in weights])
             return 1e4 * noise, df
@@ -113,7 +113,7 @@ class TableScores:
     def _examples_of(self, row: Row, task: str) -> ExampleScores | None:
         """The examples of a row: dev examples or held-out pairs, if all its runs recorded the same ones."""
         runs = [run for run in row.runs if self._value(run, task) is not None]
-        recorded = [each for run in runs if (each := _examples(run, task) or _pairs(run, task)) is not None]
+        recorded = [answers for run in runs if (answers := _examples(run, task) or _pairs(run, task)) is not None]
         fingerprints = {fingerprint for fingerprint, _ in recorded}
         if len(recorded) < len(runs) or len(fingerprints) != 1:
             return None
@@ -164,9 +164,9 @@ class TableScores:
         """
         if not self.sample(row, column):
             return None
-        found = self.estimate([(1.0, row)], column).interval
+        interval = self.estimate([(1.0, row)], column).interval
         scores = _scores(row, column)
-        return found[0] if found else _mean([score.low for score in scores])
+        return interval[0] if interval else _mean([score.low for score in scores])
 
     def is_at_floor(self, row: Row, column: str) -> bool:
         """Whether a row has learnt nothing: the interval of its mean reaches down to the score of constant answers."""

@@ -164,14 +164,14 @@ def effects(differences: Sequence[Mapping[int, float]], flops: Sequence[float]) 
     df = sum(len(sample) - 1 for sample in samples)
     squares = sum((value - fmean(sample)) ** 2 for sample in samples for value in sample)
     sd = math.sqrt(squares / df) if df else 0.0
-    found = [
+    measured = [
         Effect(math.log10(compute), fmean(sample), len(sample), sd / math.sqrt(len(sample)), df)
         for sample, compute in zip(samples, flops, strict=True)
     ]
-    return tuple(sorted(found, key=lambda effect: effect.log_flops))
+    return tuple(sorted(measured, key=lambda effect: effect.log_flops))
 
 
-def fit(found: Sequence[Effect]) -> Trend | None:
+def fit(effects: Sequence[Effect]) -> Trend | None:
     """The trend of effects by restricted maximum likelihood, with Hartung and Knapp's intervals.
 
     Their variances are multiplied by the weighted mean square around the line, and Student's t has two degrees of
@@ -184,10 +184,10 @@ def fit(found: Sequence[Effect]) -> Trend | None:
     """
     from statsmodels.regression.linear_model import WLS
 
-    if len(found) < FEWEST_RUNGS:
+    if len(effects) < FEWEST_RUNGS:
         return None
-    x, y = _columns(found)
-    errors = np.array([effect.error**2 for effect in found])
+    x, y = _columns(effects)
+    errors = np.array([effect.error**2 for effect in effects])
     centre = float(x.mean())
     design = np.column_stack([np.ones(len(x)), x - centre])
     around = _mean_square(design, y)
@@ -202,11 +202,11 @@ def fit(found: Sequence[Effect]) -> Trend | None:
     error = math.sqrt(last)
     t = abs(slope) / error if error else math.inf if slope else 0.0
     return Trend(
-        tuple(found),
+        tuple(effects),
         centre,
         Interval(level, float(low), float(high)),
         Interval(slope, float(slope_low), float(slope_high)),
-        float(2 * student.sf(t, len(found) - 2)),
+        float(2 * student.sf(t, len(effects) - 2)),
         math.sqrt(tau_squared),
         max(tau_squared, LEAST_SCATTER * around),
         ((float(first), float(joint)), (float(joint), float(last))),
@@ -241,16 +241,16 @@ def restricted_maximum(design: np.ndarray, y: np.ndarray, variances: np.ndarray)
     return float(candidates[np.argmin(criterion(candidates))])
 
 
-def validate(found: Sequence[Effect]) -> Validation | None:
+def validate(effects: Sequence[Effect]) -> Validation | None:
     """The top rung predicted from the lower ones; None if these are fewer than three.
 
     The interval joins two errors of different degrees of freedom: that of the prediction and that of the top rung's
     seeds, by the root of the sum of squared limits. [Zou and Donner 2008]
     """
-    lower = fit(found[:-1])
+    lower = fit(effects[:-1])
     if lower is None:
         return None
-    top = found[-1]
+    top = effects[-1]
     predicted = lower.predict(top.log_flops)
     reach = math.hypot(predicted.high - predicted.value, top.interval.high - top.value)
     return Validation(Interval(predicted.value, predicted.value - reach, predicted.value + reach), top)
@@ -261,11 +261,11 @@ def decision_accuracy(ladders: Sequence[Sequence[Effect]]) -> DecisionAccuracy |
 
     An effect of exactly 0 at the top agrees with no prediction.
     """
-    judged = [found for found in ladders if len(found) >= FEWEST_RUNGS]
+    judged = [effects for effects in ladders if len(effects) >= FEWEST_RUNGS]
     if not judged:
         return None
-    by_ladder = sum(_predicted(found[:-1], found[-1].log_flops) * found[-1].value > 0 for found in judged)
-    by_lowest = sum(found[0].value * found[-1].value > 0 for found in judged)
+    by_ladder = sum(_predicted(effects[:-1], effects[-1].log_flops) * effects[-1].value > 0 for effects in judged)
+    by_lowest = sum(effects[0].value * effects[-1].value > 0 for effects in judged)
     return DecisionAccuracy(Share(by_ladder, len(judged)), Share(by_lowest, len(judged)))
 
 
@@ -293,8 +293,8 @@ def _predicted(lower: Sequence[Effect], log_flops: float) -> float:
     return float(y0 + (y1 - y0) / (x1 - x0) * (log_flops - x0))
 
 
-def _columns(found: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([effect.log_flops for effect in found]), np.array([effect.value for effect in found])
+def _columns(effects: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([effect.log_flops for effect in effects]), np.array([effect.value for effect in effects])
 
 
 def _mean_square(design: np.ndarray, y: np.ndarray) -> float:

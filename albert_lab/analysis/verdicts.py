@@ -132,14 +132,14 @@ def companions(experiment: Experiment, scores: TableScores, plan: SeedPlan | Non
 def _decide(
     claims: Sequence[Claim], experiment: Experiment, scores: TableScores, plan: SeedPlan | None
 ) -> list[Verdict]:
-    found = [_gather(claim, experiment, scores) for claim in claims]
-    run = [evidence for evidence in found if isinstance(evidence, Evidence)]
+    gathered = [_gather(claim, experiment, scores) for claim in claims]
+    run = [evidence for evidence in gathered if isinstance(evidence, Evidence)]
     tested = [evidence for evidence in run if evidence.is_tested]
     adjusted = dict(zip(map(id, tested), holm([evidence.p for evidence in tested]), strict=True))
     steps = looks.levels(plan.looks, plan.spending, ALPHA, len(run)) if plan and run else ()
     planned = Looks(plan, steps, len(run))
-    open_ones = [each for each in tested if adjusted[id(each)] >= planned.level(each)]
-    below = {id(each): item for each in open_ones if (item := smaller_than_paper(each, experiment))}
+    open_ones = [finding for finding in tested if adjusted[id(finding)] >= planned.level(finding)]
+    below = {id(finding): item for finding in open_ones if (item := smaller_than_paper(finding, experiment))}
     smaller = dict(zip(below, holm([p for _, p in below.values()]), strict=True))
     return [
         item
@@ -151,14 +151,14 @@ def _decide(
             experiment,
             planned,
         )
-        for item in found
+        for item in gathered
     ]
 
 
 def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> Evidence | Verdict:
     """The findings of a claim, or a verdict if the table lacks the data for them."""
     column = scores.column(claim.metric)
-    found: dict[str, Row] = {}
+    by_name: dict[str, Row] = {}
     for labels in claim.rows(experiment.grid):
         rows = scores.rows(labels)
         if len(rows) > 1:
@@ -166,24 +166,24 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> Eviden
             return Verdict(claim, Decision.UNDECIDED, reason=f"several rows are {name(labels)}: they differ in {extra}")
         if not rows or not scores.sample(rows[0], column):
             return Verdict(claim, Decision.NOT_RUN, reason=f"no run with {name(labels)} has {column}")
-        found[name(labels)] = rows[0]
-    runs = [run for row in found.values() for run in row.runs]
+        by_name[name(labels)] = rows[0]
+    runs = [run for row in by_name.values() for run in row.runs]
     if len({run.name for run in runs}) < len(runs):
         return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
-    if not scores.is_of_one_set(list(found.values()), column):
+    if not scores.is_of_one_set(list(by_name.values()), column):
         return Verdict(claim, Decision.UNDECIDED, reason=f"its rows are scored on different sets in {column}")
-    is_over_rounds = all(column in row.rounds for row in found.values())
+    is_over_rounds = all(column in row.rounds for row in by_name.values())
     is_speed_of_runs = column in (TRAINING_SPEED, INFERENCE_SPEED) and not is_over_rounds
-    if is_speed_of_runs and are_of_different_hardware(list(found.values())):
+    if is_speed_of_runs and are_of_different_hardware(list(by_name.values())):
         return Verdict(claim, Decision.UNDECIDED, reason="its rows were computed on different devices or machines")
-    rows = list(found.values())
+    rows = list(by_name.values())
     not_learnt, low = _not_learnt(claim, rows, scores, column)
     at_floor = {id(row) for row in low}
-    kept = [labels for labels in claim.rows(experiment.grid) if id(found[name(labels)]) not in at_floor]
+    kept = [labels for labels in claim.rows(experiment.grid) if id(by_name[name(labels)]) not in at_floor]
     among = claim.comparisons_among(experiment.grid, kept)
     findings = []
     for comparison in among or claim.comparisons(experiment.grid):
-        weights = [(weight, found[name(labels)]) for weight, labels in comparison.weights]
+        weights = [(weight, by_name[name(labels)]) for weight, labels in comparison.weights]
         if comparison.is_log and any(
             value <= 0 for row in scores.table for value in scores.sample(row, column).values()
         ):
@@ -235,8 +235,8 @@ def _verdict(
         decision = Decision.NOT_SUPPORTED if evidence.speaks_against else Decision.SUPPORTED
     elif smaller is not None and smaller[1] < level:
         decision, (finding, p) = Decision.SMALLER, smaller
-    found, is_log = finding.estimate, finding.comparison.is_log
-    interval = found.interval
+    estimate, is_log = finding.estimate, finding.comparison.is_log
+    interval = estimate.interval
     if is_log and interval:
         interval = (math.exp(interval[0]), math.exp(interval[1]))
     paper = papers_effect(finding.comparison, evidence.claim.metric, experiment)
@@ -248,11 +248,11 @@ def _verdict(
         evidence.claim,
         decision,
         finding.comparison,
-        math.exp(found.value) if is_log else found.value,
+        math.exp(estimate.value) if is_log else estimate.value,
         interval,
         evidence.n,
         evidence.n_of,
-        found.is_paired,
+        estimate.is_paired,
         p,
         paper.exp() if is_log and paper is not None else paper,
         seeds,

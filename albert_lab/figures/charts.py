@@ -104,11 +104,11 @@ def along(data: FigureData) -> str:
 
 def floors(data: FigureData, column: str) -> dict[Floor, float]:
     """The floors of a column of held-out scores, each its mean over the runs."""
-    found: dict[Floor, list[float]] = {}
+    by_floor: dict[Floor, list[float]] = {}
     for run in data.runs:
         for name, height in (run.scores[column].floors if column in run.scores else {}).items():
-            found.setdefault(name, []).append(height)
-    return {name: statistics.fmean(heights) for name, heights in found.items()}
+            by_floor.setdefault(name, []).append(height)
+    return {name: statistics.fmean(heights) for name, heights in by_floor.items()}
 
 
 def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) -> None:
@@ -137,7 +137,7 @@ def draw_layers(
         for panel, (token, title) in zip((cls, mean), TOKENS.items(), strict=True):
             for index, (name, parts) in enumerate(lines.items()):
                 chosen = [
-                    [(each.layer, getattr(each, column)) for each in part if each.token == token] for part in parts
+                    [(point.layer, getattr(point, column)) for point in part if point.token == token] for part in parts
                 ]
                 drawing.draw_line(panel, over_seeds(name, chosen, unit=unit), index)
             panel.set(title=title, xlabel="layer", ylabel=AXES[column])
@@ -231,9 +231,9 @@ def scores_by_setting(data: FigureData) -> Figure | None:
     figure, ((panel,),) = drawing.sheet(1, 1)
     columns = [name for name in data.experiment.columns if name != "mlm_accuracy" and units().get(name) == "%"]
     for look, column in enumerate(columns):
-        found = [(x, spread) for x, row in sorted(rows, key=lambda each: each[0]) if (spread := row.spread(column))]
-        if found:
-            xs, spreads = zip(*found, strict=True)
+        points = [(x, spread) for x, row in sorted(rows, key=lambda item: item[0]) if (spread := row.spread(column))]
+        if points:
+            xs, spreads = zip(*points, strict=True)
             drawing.draw_line(panel, Line.of_spreads(labels()[column], xs, spreads), look)
     panel.set(xlabel=data.axes[0].rpartition(".")[2].replace("_", " "), ylabel="held-out accuracy (%)")
     drawing.legend_below(figure, [panel])
@@ -242,21 +242,21 @@ def scores_by_setting(data: FigureData) -> Figure | None:
 
 def speed(data: FigureData) -> Figure | None:
     """Training throughput of each row; next to it the speed-up over the paper's reference if the paper prints it."""
-    found = [(row, spread) for row in data.rows if (spread := row.compared(TRAINING_SPEED))]
-    if not found:
+    measured = [(row, spread) for row in data.rows if (spread := row.compared(TRAINING_SPEED))]
+    if not measured:
         return None
-    papers = [paper_cells(data.experiment, row).get("speedup") for row, _ in found]
+    papers = [paper_cells(data.experiment, row).get("speedup") for row, _ in measured]
     base = papers.index("1.0") if "1.0" in papers else None
     figure, (panels,) = drawing.sheet(1, 1 if base is None else 2)
-    drawing.draw_rows(panels[0], {"ours": [(spread.mean, spread.sd) for _, spread in found]})
-    drawing.name_rows(figure, panels[0], [f"{data.name(row)} (n = {spread.n})" for row, spread in found])
+    drawing.draw_rows(panels[0], {"ours": [(spread.mean, spread.sd) for _, spread in measured]})
+    drawing.name_rows(figure, panels[0], [f"{data.name(row)} (n = {spread.n})" for row, spread in measured])
     samples = "rounds" if any(row.rounds for row in data.rows) else "seeds"
     panels[0].set_xlabel(f"training throughput (tokens per second,\nmean and standard deviation over n {samples})")
     if base is not None:
-        reference = found[base][1].mean
-        ours = [(spread.mean / reference, None) for _, spread in found]
+        reference = measured[base][1].mean
+        ours = [(spread.mean / reference, None) for _, spread in measured]
         theirs = [(float(cell.rstrip("x")) if cell else math.nan, None) for cell in papers]
         drawing.draw_rows(panels[1], {"ours": ours, "paper": theirs})
-        panels[1].set_xlabel(f"speed-up over {data.name(found[base][0])} (times)")
+        panels[1].set_xlabel(f"speed-up over {data.name(measured[base][0])} (times)")
         panels[1].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure

@@ -54,11 +54,11 @@ class FigureData:
 
     def lines(self, x: str, column: str) -> list[tuple[Look, Line]]:
         """Look and line of each row that has a column in its learning curves, against x and over its seeds."""
-        found = []
+        drawn = []
         for look, row in zip(self.looks, self.rows, strict=True):
             if parts := curves_of(row, x, column):
-                found.append((look, over_seeds(self.name(row), parts)))
-        return found
+                drawn.append((look, over_seeds(self.name(row), parts)))
+        return drawn
 
 
 def curve_of(run: ReportedRun, x: str, column: str) -> list[Point]:
@@ -81,5 +81,5 @@ def over_seeds(label: str, parts: Sequence[Sequence[Point]], unit: str | None = 
     return Line(label, mean[:, 0].tolist(), mean[:, 1].tolist(), sd, of)
 
 
-def figure_data(found: Analysis) -> FigureData:
-    return FigureData(found.experiment, found.axes, [row for row in found.rows if row.runs])
+def figure_data(analysis: Analysis) -> FigureData:
+    return FigureData(analysis.experiment, analysis.axes, [row for row in analysis.rows if row.runs])

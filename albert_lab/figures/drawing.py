@@ -85,9 +85,9 @@ def style(look: int | Look, *, paper: bool = False) -> dict[str, Any]:
         look: the index of its colour, and that of its line and marker; or one index for both.
     """
     colour, pattern = (look, look) if isinstance(look, int) else look
-    found: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}
-    found |= {"linestyle": LINES[pattern % len(LINES)], "marker": MARKERS[pattern % len(MARKERS)]}
-    return found | {"markerfacecolor": "none"} if paper else found
+    drawn: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}
+    drawn |= {"linestyle": LINES[pattern % len(LINES)], "marker": MARKERS[pattern % len(MARKERS)]}
+    return drawn | {"markerfacecolor": "none"} if paper else drawn
 
 
 def draw_line(
@@ -175,11 +175,11 @@ def whole_numbers(panel: Axes) -> None:
 
 
 def legend_below(figure: Figure, panels: Sequence[Axes]) -> None:
-    found = {}
+    by_label = {}
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    _legend(figure, list(found.values()), list(found))
+            by_label.setdefault(label, handle)
+    _legend(figure, list(by_label.values()), list(by_label))
 
 
 def _legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
@@ -223,9 +223,9 @@ def _portable(svg: bytes) -> bytes:
     """
     names: dict[bytes, bytes] = {}
 
-    def numbered(found: re.Match[bytes]) -> bytes:
-        name = found[2]
-        return found[1] + names.setdefault(name, b"%s%d" % (name[:-HASH_DIGITS], len(names) + 1))
+    def numbered(match: re.Match[bytes]) -> bytes:
+        name = match[2]
+        return match[1] + names.setdefault(name, b"%s%d" % (name[:-HASH_DIGITS], len(names) + 1))
 
     svg = re.sub(rb'(id="|#)(\w*[0-9a-f]{%d})\b' % HASH_DIGITS, numbered, svg)
-    return re.sub(rb"-?\d+\.\d{5,6}\b", lambda found: b"%.10g" % round(float(found[0]), 4), svg)
+    return re.sub(rb"-?\d+\.\d{5,6}\b", lambda match: b"%.10g" % round(float(match[0]), 4), svg)

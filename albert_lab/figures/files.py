@@ -1,4 +1,4 @@
-"""Figures as files: drawn into a report's folder, shown in its text, found by name."""
+"""Figures as files: drawn into a report's folder by their names, and shown in its text."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -44,17 +44,17 @@ def _function(name: str) -> Callable[[FigureData], Figure | None]:
 
 def section(folder: Path, study: Analysis) -> str:
     """The text that shows a report's figures, which are redrawn into its folder; names those without data."""
-    found = figure_data(study)
-    experiment = found.experiment
+    data = figure_data(study)
+    experiment = data.experiment
     parts = []
     for name in experiment.figures:
-        if drawing.write(partial(_function(name), found), folder, name):
+        if drawing.write(partial(_function(name), data), folder, name):
             parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {FIGURES[name].caption}")
         else:
             parts.append(f"*{name}.* Not drawn: it needs {FIGURES[name].needs}.")
     if experiment.paper_figure:
         parts.append(f"Values of the paper's {experiment.paper_figure.figure} are {READ_OFF}, so they are approximate.")
-    parts += _errors(found)
+    parts += _errors(data)
     parts.append(
         "Bands are one standard deviation over pre-training seeds on either side; a single seed has none, nor have the"
         f" curves of a panel with more than {figures.MOST_BANDS}."
@@ -62,15 +62,15 @@ def section(folder: Path, study: Analysis) -> str:
     return "\n\n".join(parts)
 
 
-def _errors(found: FigureData) -> list[str]:
+def _errors(data: FigureData) -> list[str]:
     """The error of learning curves due to their few answers; empty if their number was not recorded."""
     errors = []
-    for column in intrinsic_columns(found.experiment):
-        points = [point for run in found.runs for point in run.curve]
+    for column in intrinsic_columns(data.experiment):
+        points = [point for run in data.runs for point in run.curve]
         counts = [count for point in points if (count := point.value(f"{column.key}_n")) is not None]
         if counts and column.unit == "%":
             n = int(min(counts))
-            all_n = min((run.scores[column.key].n for run in found.runs if column.key in run.scores), default=n)
+            all_n = min((run.scores[column.key].n for run in data.runs if column.key in run.scores), default=n)
             values = [value for point in points if (value := point.value(column.key)) is not None]
             low, high = wilson(statistics.fmean(values) / 100 * n, n)
             if n == all_n:
@@ -113,7 +113,7 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], folder: Path)
     for number, ((name, _), layers) in enumerate(different.items()):
         if name in [other for other, _ in [*different][:number]]:
             raise ConfigError(f"two sources have the name {name}: rename one of their folders")
-        mean = next(each for each in layers if each.token == TOKEN)
+        mean = next(layer for layer in layers if layer.token == TOKEN)
         lines[f"{name}: n = {mean.n:,} tokens of {mean.corpus}"] = [layers]
     folder.mkdir(parents=True, exist_ok=True)
     write_layers(folder / LAYERS_TABLE, [({"run": name}, layers) for (name, _), layers in different.items()])

@@ -31,38 +31,38 @@ _AVERAGE = "Avg"
 _SHIFT = 0.02  # powers of ten
 
 
-def draw(folder: Path, found: LadderAnalysis) -> list[str]:
+def draw(folder: Path, analysis: LadderAnalysis) -> list[str]:
     """Draw the figures into a folder; return the names of those that the ladder has data for."""
     functions = {TREND: draw_trends, VALIDATION: draw_validations}
-    return [name for name, function in functions.items() if drawing.write(partial(function, found), folder, name)]
+    return [name for name, function in functions.items() if drawing.write(partial(function, analysis), folder, name)]
 
 
-def draw_trends(found: LadderAnalysis) -> Figure | None:
+def draw_trends(analysis: LadderAnalysis) -> Figure | None:
     """A row of panels for each measure: the rungs, the prediction at the paper's compute, the paper's difference."""
-    measures = found.measures
+    measures = analysis.measures
     if not measures:
         return None
     figure = Figure(figsize=(2.2 * drawing.COLUMN_INCHES, drawing.ROW_INCHES * len(measures)), layout="constrained")
     panels = figure.subplots(len(measures), 3, squeeze=False, width_ratios=[2.4, 1, 1])
-    looks = _looks(found)
+    looks = _looks(analysis)
     for measure, (ladder, there, paper) in zip(measures, panels, strict=True):
-        lines = found.of(measure)
-        for place, each in enumerate(lines):
-            _draw_rungs(ladder, each, looks[each.contrast.words], shift=_SHIFT * (place - (len(lines) - 1) / 2))
-            _draw_prediction(there, each, looks[each.contrast.words])
+        lines = analysis.of(measure)
+        for place, line in enumerate(lines):
+            _draw_rungs(ladder, line, looks[line.contrast.words], shift=_SHIFT * (place - (len(lines) - 1) / 2))
+            _draw_prediction(there, line, looks[line.contrast.words])
         _set_limits(ladder, lines)
         column = paper_column(lines, measure)
-        for each in lines:
-            if column is not None and column in each.paper:
-                look = drawing.style(looks[each.contrast.words], paper=True)
-                paper.plot([looks[each.contrast.words]], [each.paper[column]], **look)
-        away = found.predicted_log_flops - max(each.effects[-1].log_flops for each in lines)
+        for line in lines:
+            if column is not None and column in line.paper:
+                look = drawing.style(looks[line.contrast.words], paper=True)
+                paper.plot([looks[line.contrast.words]], [line.paper[column]], **look)
+        away = analysis.predicted_log_flops - max(line.effects[-1].log_flops for line in lines)
         ladder.set(xscale="log", ylabel=f"{measure.label}, {measure.unit}")
         rungs = [10**effect.log_flops for effect in lines[0].effects]
         ladder.set_xticks(rungs, [f"{flops:.1e}" for flops in rungs])
         ladder.set_xticks([], minor=True)
         ladder.set_xlabel(f"training FLOPs of a run (the paper's lie {away:.1f} powers of ten further)")
-        there.set_title(f"the paper's compute,\n{10**found.predicted_log_flops:.1e} FLOPs", fontsize="medium")
+        there.set_title(f"the paper's compute,\n{10**analysis.predicted_log_flops:.1e} FLOPs", fontsize="medium")
         paper.set_title(f"{column} of the paper,\npoints", fontsize="medium")
         paper.set_visible(column is not None)
         for panel in (there, paper):
@@ -74,25 +74,25 @@ def draw_trends(found: LadderAnalysis) -> Figure | None:
     return figure
 
 
-def draw_validations(found: LadderAnalysis) -> Figure | None:
-    measures = [measure for measure in found.measures if any(each.validation for each in found.of(measure))]
+def draw_validations(analysis: LadderAnalysis) -> Figure | None:
+    measures = [measure for measure in analysis.measures if any(line.validation for line in analysis.of(measure))]
     if not measures:
         return None
     figure, ((*panels,),) = drawing.sheet(1, len(measures))
-    looks = _looks(found)
+    looks = _looks(analysis)
     for measure, panel in zip(measures, panels, strict=True):
         ends: list[float] = []
-        for each in found.of(measure):
-            if each.validation:
-                predicted, measured = each.validation.predicted, each.validation.measured.interval
-                look: dict[str, Any] = drawing.style(looks[each.contrast.words]) | {"linestyle": "none"}
+        for line in analysis.of(measure):
+            if line.validation:
+                predicted, measured = line.validation.predicted, line.validation.measured.interval
+                look: dict[str, Any] = drawing.style(looks[line.contrast.words]) | {"linestyle": "none"}
                 panel.errorbar(
                     predicted.value,
                     measured.value,
                     xerr=[[predicted.value - predicted.low], [predicted.high - predicted.value]],
                     yerr=[[measured.value - measured.low], [measured.high - measured.value]],
                     capsize=3,
-                    label=each.contrast.words,
+                    label=line.contrast.words,
                     **look,
                 )
                 ends += [measured.low, measured.high, predicted.value]
@@ -102,38 +102,38 @@ def draw_validations(found: LadderAnalysis) -> Figure | None:
     return figure
 
 
-def _looks(found: LadderAnalysis) -> dict[str, int]:
-    return {words: index for index, words in enumerate(dict.fromkeys(each.contrast.words for each in found.trends))}
+def _looks(analysis: LadderAnalysis) -> dict[str, int]:
+    return {words: index for index, words in enumerate(dict.fromkeys(line.contrast.words for line in analysis.trends))}
 
 
-def _draw_rungs(panel: Axes, each: ContrastTrend, look_of: int, shift: float) -> None:
+def _draw_rungs(panel: Axes, line: ContrastTrend, look_of: int, shift: float) -> None:
     """Draw effects with their intervals, shifted by some powers of ten so that they do not overlap, and the trend."""
     look = drawing.style(look_of)
     points: dict[str, Any] = look | {"linestyle": "none"}
-    x = [10 ** (effect.log_flops + shift) for effect in each.effects]
-    intervals = [effect.interval for effect in each.effects]
+    x = [10 ** (effect.log_flops + shift) for effect in line.effects]
+    intervals = [effect.interval for effect in line.effects]
     reach = [interval.high - interval.value for interval in intervals]
-    label = f"{each.contrast.words} ({drawing.counted([effect.n for effect in each.effects])})"
+    label = f"{line.contrast.words} ({drawing.counted([effect.n for effect in line.effects])})"
     panel.errorbar(x, [interval.value for interval in intervals], yerr=reach, capsize=2, label=label, **points)
-    if each.trend:
-        places, line = _line(each)
-        panel.plot(places, [point.value for point in line], color=look["color"], linestyle=look["linestyle"])
-        edges = [point.low for point in line], [point.high for point in line]
+    if line.trend:
+        places, fitted = _line(line)
+        panel.plot(places, [point.value for point in fitted], color=look["color"], linestyle=look["linestyle"])
+        edges = [point.low for point in fitted], [point.high for point in fitted]
         panel.fill_between(places, *edges, facecolor=to_rgba(look["color"], 0.12), edgecolor="none")
 
 
-def _line(each: ContrastTrend) -> tuple[np.ndarray, list[Interval]]:
+def _line(line: ContrastTrend) -> tuple[np.ndarray, list[Interval]]:
     """The FLOPs and the trend between the lowest rung and the top, never beyond them."""
-    assert each.trend is not None
-    places = np.linspace(each.effects[0].log_flops, each.effects[-1].log_flops, 50)
-    return 10**places, [each.trend.line(place) for place in places]
+    assert line.trend is not None
+    places = np.linspace(line.effects[0].log_flops, line.effects[-1].log_flops, 50)
+    return 10**places, [line.trend.line(place) for place in places]
 
 
 def _set_limits(panel: Axes, lines: Sequence[ContrastTrend]) -> None:
     """Show all intervals, and bands as far as they do not hide them: those of three rungs are very wide."""
-    intervals = [effect.interval for each in lines for effect in each.effects]
-    bands = [point for each in lines if each.trend for point in _line(each)[1]]
-    low, high = min(0.0, *(each.low for each in intervals)), max(0.0, *(each.high for each in intervals))
+    intervals = [effect.interval for line in lines for effect in line.effects]
+    bands = [point for line in lines if line.trend for point in _line(line)[1]]
+    low, high = min(0.0, *(line.low for line in intervals)), max(0.0, *(line.high for line in intervals))
     more = high - low
     if more:
         bottom = max(min([low, *(point.low for point in bands)]), low - more)
@@ -141,17 +141,17 @@ def _set_limits(panel: Axes, lines: Sequence[ContrastTrend]) -> None:
         panel.set_ylim(bottom - more / 20, top + more / 20)
 
 
-def _draw_prediction(panel: Axes, each: ContrastTrend, look_of: int) -> None:
-    if each.prediction:
-        found = each.prediction
-        look: dict[str, Any] = drawing.style(look_of, paper=found.sign == 0) | {"linestyle": "none"}
-        reach = [[found.value - found.low], [found.high - found.value]]
-        panel.errorbar([look_of], [found.value], yerr=reach, capsize=3, **look)
+def _draw_prediction(panel: Axes, line: ContrastTrend, look_of: int) -> None:
+    if line.prediction:
+        prediction = line.prediction
+        look: dict[str, Any] = drawing.style(look_of, paper=prediction.sign == 0) | {"linestyle": "none"}
+        reach = [[prediction.value - prediction.low], [prediction.high - prediction.value]]
+        panel.errorbar([look_of], [prediction.value], yerr=reach, capsize=3, **look)
 
 
 def paper_column(lines: Sequence[ContrastTrend], measure: Measure) -> str | None:
     """The paper's column that a panel shows: that of the score, or, for a likelihood that it lacks, the average."""
-    columns = {column for each in lines for column in each.paper}
+    columns = {column for line in lines for column in line.paper}
     score = measure.label.removesuffix(" by probe").removesuffix(" as released")
     candidates = (score, _AVERAGE) if measure.unit.startswith("nats") else (score,)
     return next((column for column in candidates if column in columns), None)

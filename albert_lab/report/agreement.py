@@ -5,18 +5,18 @@ from albert_lab.report.templates import fill
 from albert_lab.score import wilson
 
 
-def as_text(found: Agreement) -> str:
+def as_text(agreement: Agreement) -> str:
     """An agreement in words, with 95 % Wilson intervals that assume independent pairs; empty without pairs."""
-    if not found.pairs:
+    if not agreement.pairs:
         return ""
     return fill(
         "agreement.md.j2",
         least=f"{LEAST_DIFFERENCE:g}",
-        score=_share(found.agreeing, found.pairs),
-        decided=found.decided and _share(found.decided_agreeing, found.decided),
-        likelihood=found.likely and _share(found.likely_agreeing, found.likely),
-        parameters=found.sized and _share(found.sized_agreeing, found.sized),
-        rerun=f"{100 * found.rerun / found.pairs:.0f}",
+        score=_share(agreement.agreeing, agreement.pairs),
+        decided=agreement.decided and _share(agreement.decided_agreeing, agreement.decided),
+        likelihood=agreement.likely and _share(agreement.likely_agreeing, agreement.likely),
+        parameters=agreement.sized and _share(agreement.sized_agreeing, agreement.sized),
+        rerun=f"{100 * agreement.rerun / agreement.pairs:.0f}",
         papers_sd=f"{PAPERS_SD:.2f}",
     ).strip()
 

@@ -7,8 +7,8 @@ from albert_lab.score import CHANCE
 from albert_lab.studies.claim import name
 
 
-def section(found: Analysis) -> str:
-    lines = [*map(sentence, found.row_alarms), *map(_of_task, found.task_alarms)]
+def section(analysis: Analysis) -> str:
+    lines = [*map(sentence, analysis.row_alarms), *map(_of_task, analysis.task_alarms)]
     return "\n".join(f"- {line}." for line in lines)
 
 

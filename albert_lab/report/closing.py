@@ -12,29 +12,30 @@ from albert_lab.report.markdown import scores_table
 from albert_lab.report.templates import fill
 
 
-def text(folder: Path, found: Analysis) -> str:
+def text(folder: Path, analysis: Analysis) -> str:
     """The closing lines of a study whose report is in a folder, as Markdown."""
     return fill(
         "closing.md.j2",
-        is_of_paper=found.experiment.is_of_paper,
-        claims=_claims(found),
-        look=looks.sentence(found),
-        tables=[scores_table(found, some) for some in (found.held_out, found.tasks) if some],
-        learnt=sentences(found),
-        companions=verdicts.decided_by_companions(found),
-        alarms=alarms.section(found),
-        places=_places(folder, found.experiment.figures),
+        is_of_paper=analysis.experiment.is_of_paper,
+        claims=_claims(analysis),
+        look=looks.sentence(analysis),
+        tables=[scores_table(analysis, some) for some in (analysis.held_out, analysis.tasks) if some],
+        learnt=sentences(analysis),
+        companions=verdicts.decided_by_companions(analysis),
+        alarms=alarms.section(analysis),
+        places=_places(folder, analysis.experiment.figures),
     ).strip()
 
 
-def _claims(found: Analysis) -> list[str]:
+def _claims(analysis: Analysis) -> list[str]:
     lines = [
-        f"{each.decision}: “{each.claim.quote}” ({found.scores.column(each.claim.metric)}: {verdicts.check(each)})"
-        for each in found.verdicts
-        if each.decision is not Decision.NOT_RUN
+        f"{verdict.decision}: “{verdict.claim.quote}”"
+        f" ({analysis.scores.column(verdict.claim.metric)}: {verdicts.check(verdict)})"
+        for verdict in analysis.verdicts
+        if verdict.decision is not Decision.NOT_RUN
     ]
-    others = [each.claim.metric for each in found.verdicts if each.decision is Decision.NOT_RUN]
-    metrics = dict.fromkeys(map(found.scores.column, others))
+    others = [verdict.claim.metric for verdict in analysis.verdicts if verdict.decision is Decision.NOT_RUN]
+    metrics = dict.fromkeys(map(analysis.scores.column, others))
     return [*lines, f"{Decision.NOT_RUN}: {len(others)} on {', '.join(metrics)}"] if others else lines
 
 

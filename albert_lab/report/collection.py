@@ -23,33 +23,33 @@ class Entry:
 
     experiment: Experiment
     folder: Path | None
-    found: Analysis
+    analysis: Analysis
 
     @property
     def missing(self) -> dict[str, str]:
         if self.folder is None:
             return {self.experiment.name: f"no report; `albert-lab {self.experiment.name}` makes one"}
-        found = {name: reason for row in self.found.rows for name, reason in row.missing.items()}
-        points = self.found.study.points
-        found |= {f"{point.run}, fine-tuning": point.failed_tasks for point in points if point.failed_tasks}
-        if absent := absent_columns(self.experiment, self.found.finished):
-            found[f"{self.experiment.name}, columns"] = f"no scores of {', '.join(absent)}"
-        return found
+        reasons = {name: reason for row in self.analysis.rows for name, reason in row.missing.items()}
+        points = self.analysis.study.points
+        reasons |= {f"{point.run}, fine-tuning": point.failed_tasks for point in points if point.failed_tasks}
+        if absent := absent_columns(self.experiment, self.analysis.finished):
+            reasons[f"{self.experiment.name}, columns"] = f"no scores of {', '.join(absent)}"
+        return reasons
 
     def as_dict(self) -> dict[str, Any]:
         """The entry as plain data; None without a report."""
-        columns = self.found.scores.columns
+        columns = self.analysis.scores.columns
         return {
             "experiment": self.experiment.name,
             "source": self.experiment.source,
             "report": str(self.folder / report.REPORT) if self.folder else None,
-            "rows": len(self.found.rows),
-            "rows_with_runs": sum(bool(row.runs) for row in self.found.rows),
-            "seeds": self.found.study.seeds,
+            "rows": len(self.analysis.rows),
+            "rows_with_runs": sum(bool(row.runs) for row in self.analysis.rows),
+            "seeds": self.analysis.study.seeds,
             "missing": self.missing,
-            "verdicts": verdicts.as_data(self.found.verdicts, columns),
-            "companions": verdicts.as_data(self.found.companions, columns),
-            "agreement": asdict(self.found.agreement),
+            "verdicts": verdicts.as_data(self.analysis.verdicts, columns),
+            "companions": verdicts.as_data(self.analysis.companions, columns),
+            "agreement": asdict(self.analysis.agreement),
         }
 
 
@@ -86,16 +86,16 @@ class Collection:
 
     @property
     def decisions(self) -> Counter[Decision]:
-        return Counter(verdict.decision for entry in self.entries for verdict in entry.found.verdicts)
+        return Counter(verdict.decision for entry in self.entries for verdict in entry.analysis.verdicts)
 
     @property
     def cost(self) -> Cost:
         entries = (*self.entries, *self.own)
-        runs = {run.name: run.record for each in entries for run in each.found.finished}.values()
+        runs = {run.name: run.record for entry in entries for run in entry.analysis.finished}.values()
         tuned = {
             (run.name, record.task, record.seed): record.total_seconds
-            for each in entries
-            for run in each.found.finished
+            for entry in entries
+            for run in entry.analysis.finished
             for column in run.columns
             for record in column.finetunings
         }
@@ -135,7 +135,7 @@ def read(root: Path) -> list[Collection]:
         ConfigError: a file of a report is missing or cannot be read.
     """
     known = {experiment.name: experiment for experiment in paper.experiments()}
-    found: dict[tuple[str, str], dict[str, Entry]] = {}
+    by_place: dict[tuple[str, str], dict[str, Entry]] = {}
     own: dict[tuple[str, str], list[Entry]] = {}
     of_own_corpus: list[tuple[str, Entry, Study]] = []
     for file in _experiment_files(root):
@@ -148,20 +148,20 @@ def read(root: Path) -> list[Collection]:
         elif f"corpus={study.corpus}" in study.experiment.fixed:
             of_own_corpus.append((name, entry, study))
         else:
-            found.setdefault(place, {})[name] = entry
+            by_place.setdefault(place, {})[name] = entry
     for name, entry, study in of_own_corpus:
         default, place = (study.scale, load().corpus.name), (study.scale, study.corpus)
-        is_of_default = name not in found.get(default, {}) and (default in found or place not in found)
-        found.setdefault(default if is_of_default else place, {})[name] = entry
+        is_of_default = name not in by_place.get(default, {}) and (default in by_place or place not in by_place)
+        by_place.setdefault(default if is_of_default else place, {})[name] = entry
     collections = [
         Collection(
             *place,
-            tuple(found.get(place, {}).get(name) or _without_report(known[name]) for name in known),
+            tuple(by_place.get(place, {}).get(name) or _without_report(known[name]) for name in known),
             tuple(own.get(place, ())),
         )
-        for place in dict.fromkeys([*found, *(place for place, entries in own.items() if entries)])
+        for place in dict.fromkeys([*by_place, *(place for place, entries in own.items() if entries)])
     ]
-    return sorted(collections, key=lambda each: -each.cost.tokens)
+    return sorted(collections, key=lambda collection: -collection.cost.tokens)
 
 
 def holds_reports(root: Path) -> bool:

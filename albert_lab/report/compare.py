@@ -124,12 +124,12 @@ class _Side:
 
 
 def _read(folder: Path) -> _Side:
-    found = analyse(study.read(folder))
-    table = {frozenset(row.labels.items()): row for row in found.rows}
-    settings = {"scale": found.study.scale}
-    settings |= {key: _values(map(of, (run.record for run in found.finished))) for key, of in SETTINGS.items()}
-    tasks = ", ".join(sorted(found.scores.columns.values())) or MISSING
-    return _Side(table, [*found.held_out, *found.tasks], settings, tasks)
+    analysis = analyse(study.read(folder))
+    table = {frozenset(row.labels.items()): row for row in analysis.rows}
+    settings = {"scale": analysis.study.scale}
+    settings |= {key: _values(map(of, (run.record for run in analysis.finished))) for key, of in SETTINGS.items()}
+    tasks = ", ".join(sorted(analysis.scores.columns.values())) or MISSING
+    return _Side(table, [*analysis.held_out, *analysis.tasks], settings, tasks)
 
 
 def _line(
@@ -148,10 +148,16 @@ def _line(
     samples = [scores.sample(row, column) for scores, row in sides]
     if all(in_rounds):  # rounds of two sessions have the same numbers, but are not pairs
         samples[1] = {-1 - number: value for number, value in samples[1].items()}
-    found = estimate(samples, [1.0, -1.0], step)
-    if found.interval:
+    difference = estimate(samples, [1.0, -1.0], step)
+    if difference.interval:
         return ComparedRow(
-            label, column, heading, left, right, Cell(found.value, found.n, *found.interval), found.is_paired
+            label,
+            column,
+            heading,
+            left,
+            right,
+            Cell(difference.value, difference.n, *difference.interval),
+            difference.is_paired,
         )
     return ComparedRow(label, column, heading, left, right, _newcombe(left, right), False)
 
@@ -159,11 +165,11 @@ def _line(
 def _cell(row: Row | None, column: str) -> Cell | None:
     if row is None or not (values := TableScores([row]).sample(row, column)):
         return None
-    found = TableScores([row]).estimate([(1.0, row)], column)
-    if found.interval:
-        return Cell(found.value, found.n, *found.interval)
+    estimate = TableScores([row]).estimate([(1.0, row)], column)
+    if estimate.interval:
+        return Cell(estimate.value, estimate.n, *estimate.interval)
     score = next(run for run in row.runs if run.seed in values).scores.get(column)
-    return Cell(found.value, found.n, score.low, score.high) if score else Cell(found.value, found.n)
+    return Cell(estimate.value, estimate.n, score.low, score.high) if score else Cell(estimate.value, estimate.n)
 
 
 def _newcombe(a: Cell, b: Cell) -> Cell:

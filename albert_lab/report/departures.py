@@ -69,12 +69,14 @@ def _short(stages: Sequence[Stage]) -> str:
 def replaced(fixed: Sequence[str], commands: Iterable[str]) -> list[str]:
     """A note if commands gave other values to keys that the experiment fixes; otherwise empty."""
     own = dict(_settings(fixed))
-    given = _settings(word.strip("'\"") for command in commands for word in command.split())
-    others = dict.fromkeys(f"`{key}={value}` for `{own[key]}`" for key, value in given if own.get(key, value) != value)
+    overrides = _settings(word.strip("'\"") for command in commands for word in command.split())
+    others = dict.fromkeys(
+        f"`{key}={value}` for `{own[key]}`" for key, value in overrides if own.get(key, value) != value
+    )
     if not others:
         return []
-    found = ", ".join(others)
-    return [f"The command replaced settings of the experiment: {found}. A note that speaks of them does not hold."]
+    shown = ", ".join(others)
+    return [f"The command replaced settings of the experiment: {shown}. A note that speaks of them does not hold."]
 
 
 def mixed(runs: Sequence[RunRecord]) -> list[str]:
@@ -86,8 +88,8 @@ def mixed(runs: Sequence[RunRecord]) -> list[str]:
     several = [f"{what}: {'; '.join(sorted(names))}" for what, names in values.items() if len(names) > 1]
     if not several:
         return []
-    found = " and ".join(several)
-    return [f"Rows were computed on different {found}; speeds of runs do not compare, scores up to rounding."]
+    listed = " and ".join(several)
+    return [f"Rows were computed on different {listed}; speeds of runs do not compare, scores up to rounding."]
 
 
 def _settings(words: Iterable[str]) -> Iterator[tuple[str, str]]:

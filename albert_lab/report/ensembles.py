@@ -10,14 +10,14 @@ from albert_lab.studies.study import EnsembleLine
 from albert_lab.tasks.metrics import CORRELATIONS, label
 
 
-def section(experiment: Experiment, found: Sequence[EnsembleLine]) -> str:
+def section(experiment: Experiment, lines: Sequence[EnsembleLine]) -> str:
     if experiment.ensemble is None:
         return ""
     paper = experiment.ensemble.paper
     header = ["task", "best row", "pre-training seed", "members", "single %", "ensemble %", "by members"]
     header += ["paper ensemble"] if paper else []
     body = []
-    for line in found:
+    for line in lines:
         interval = ""
         if CORRELATIONS.isdisjoint(line.metrics):
             low, high = wilson(line.ensemble / 100 * line.n, line.n)
@@ -30,7 +30,7 @@ def section(experiment: Experiment, found: Sequence[EnsembleLine]) -> str:
         if paper:  # only for the official task
             cells.append(paper.get(line.task, MISSING))
         body.append(cells)
-    return fill("ensembles.md.j2", scores=body and as_table(header, body), parts=_parts(found))
+    return fill("ensembles.md.j2", scores=body and as_table(header, body), parts=_parts(lines))
 
 
 def _brackets(line: EnsembleLine, scores: Mapping[str, float]) -> str:
@@ -38,11 +38,11 @@ def _brackets(line: EnsembleLine, scores: Mapping[str, float]) -> str:
     return in_brackets([scores[metric] for metric in line.metrics]) if len(line.metrics) > 1 else ""
 
 
-def _parts(found: Sequence[EnsembleLine]) -> str:
+def _parts(lines: Sequence[EnsembleLine]) -> str:
     """Further scores of each task, such as RACE's two levels; empty if there are none."""
     body = [
         [line.title, name.replace("_", " "), f"{line.single_scores[name]:.1f}", f"{line.ensemble_scores[name]:.1f}"]
-        for line in found
+        for line in lines
         for name in sorted(line.single_scores.keys() - set(line.metrics))
     ]
     return as_table(["task", "part", "single %", "ensemble %"], body) if body else ""

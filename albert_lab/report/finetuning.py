@@ -10,11 +10,11 @@ from albert_lab.studies.experiment import Experiment
 
 def _by_task(runs: Sequence[ReportedRun]) -> dict[str, list[FilledColumn]]:
     """The columns of runs by task, in the order in which they first occur."""
-    found: dict[str, list[FilledColumn]] = {}
+    by_task: dict[str, list[FilledColumn]] = {}
     for run in runs:
         for column in run.columns:
-            found.setdefault(column.task, []).append(column)
-    return found
+            by_task.setdefault(column.task, []).append(column)
+    return by_task
 
 
 def tasks_table(runs: Sequence[ReportedRun]) -> str:
@@ -25,7 +25,7 @@ def tasks_table(runs: Sequence[ReportedRun]) -> str:
     body = []
     for columns in _by_task(runs).values():
         column, last = columns[-1], columns[-1].finetunings[-1]
-        rates = sorted({record.attempts[-1].learning_rate for each in columns for record in each.finetunings})
+        rates = sorted({record.attempts[-1].learning_rate for filled in columns for record in filled.finetunings})
         # Wider models have smaller rates, and a fine-tuning that did not learn is repeated with a smaller one.
         rate = f"{rates[0]:g}" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g}"
         main, settings = last.best.main, last.settings

@@ -20,10 +20,10 @@ from albert_lab.units import duration
 REPORT, PAGE = "report.md", "report.html"
 
 
-def write(folder: Path, found: LadderAnalysis) -> Path:
+def write(folder: Path, analysis: LadderAnalysis) -> Path:
     """Write the results of a ladder and their report into a folder; return the path of the Markdown."""
-    ladder_results.write(folder, found.results)
-    return _write_pages(folder, found)
+    ladder_results.write(folder, analysis.results)
+    return _write_pages(folder, analysis)
 
 
 def rebuild(folder: Path) -> Path:
@@ -35,73 +35,73 @@ def rebuild(folder: Path) -> Path:
     return _write_pages(folder, analyse(ladder_results.read(folder)))
 
 
-def _write_pages(folder: Path, found: LadderAnalysis) -> Path:
-    text = render(found, figures.draw(folder, found))
+def _write_pages(folder: Path, analysis: LadderAnalysis) -> Path:
+    text = render(analysis, figures.draw(folder, analysis))
     write_atomically(folder / PAGE, html.page(text, folder))
     write_atomically(folder / REPORT, escape_tags(text))
     return folder / REPORT
 
 
-def render(found: LadderAnalysis, drawn: list[str]) -> str:
+def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
     """The report as Markdown."""
     return fill(
         "ladder.md.j2",
-        file=found.results.file,
-        results=found.results,
-        sentences=list(sentences(found)),
-        trends=[(measure.unit, _trends(found, measure)) for measure in found.measures] if found.trends else [],
-        validation=_validation(found),
-        accuracies=_accuracies(found),
-        effects=[(measure.unit, _effects(found, measure)) for measure in found.measures],
+        file=analysis.results.file,
+        results=analysis.results,
+        sentences=list(sentences(analysis)),
+        trends=[(measure.unit, _trends(analysis, measure)) for measure in analysis.measures] if analysis.trends else [],
+        validation=_validation(analysis),
+        accuracies=_accuracies(analysis),
+        effects=[(measure.unit, _effects(analysis, measure)) for measure in analysis.measures],
         figures={name: figures.CAPTIONS[name] for name in drawn},
-        cost=_cost(found.results),
-        missing=found.results.missing,
+        cost=_cost(analysis.results),
+        missing=analysis.results.missing,
     )
 
 
-def as_text(found: LadderAnalysis) -> str:
+def as_text(analysis: LadderAnalysis) -> str:
     """The end of the command: a sentence for each contrast and measure, and the decision accuracy."""
     accuracies = [
         f"{measure.label}: the lower rungs predict the sign at the top of {_share(accuracy.ladder)} contrasts, the"
         f" lowest alone of {_share(accuracy.lowest)}."
-        for measure, accuracy in found.accuracies.items()
+        for measure, accuracy in analysis.accuracies.items()
     ]
-    return "\n".join([*sentences(found), *accuracies])
+    return "\n".join([*sentences(analysis), *accuracies])
 
 
-def as_json(found: LadderAnalysis) -> str:
+def as_json(analysis: LadderAnalysis) -> str:
     content = {
-        "predicted_log10_flops": found.predicted_log_flops,
-        "contrasts": [asdict(each) | {"direction": each.direction} for each in found.trends],
-        "decision_accuracy": {measure.key: asdict(each) for measure, each in found.accuracies.items()},
+        "predicted_log10_flops": analysis.predicted_log_flops,
+        "contrasts": [asdict(line) | {"direction": line.direction} for line in analysis.trends],
+        "decision_accuracy": {measure.key: asdict(line) for measure, line in analysis.accuracies.items()},
     }
     return json.dumps(content, indent=2)
 
 
-def sentences(found: LadderAnalysis) -> Iterator[str]:
+def sentences(analysis: LadderAnalysis) -> Iterator[str]:
     """A sentence for each contrast and measure: the way in which the effect changes, and the prediction."""
-    for each in found.trends:
-        start = f"{each.measure.label}, {each.contrast.words}:"
-        if each.trend is None:
-            yield f"{start} no trend, which needs three rungs and has {len(each.effects)}."
+    for line in analysis.trends:
+        start = f"{line.measure.label}, {line.contrast.words}:"
+        if line.trend is None:
+            yield f"{start} no trend, which needs three rungs and has {len(line.effects)}."
             continue
-        slope = f"{_shown(each.trend.slope, each.measure, more=1)} {each.measure.unit} per tenfold compute"
-        change = f"the effect {each.direction} with scale" if each.direction else "no trend is shown"
-        yield f"{start} {change} ({slope}). {_predicted(each, found.predicted_log_flops)}"
+        slope = f"{_shown(line.trend.slope, line.measure, more=1)} {line.measure.unit} per tenfold compute"
+        change = f"the effect {line.direction} with scale" if line.direction else "no trend is shown"
+        yield f"{start} {change} ({slope}). {_predicted(line, analysis.predicted_log_flops)}"
 
 
-def _predicted(each: ContrastTrend, log_flops: float) -> str:
-    assert each.prediction is not None
-    shown = f"{_shown(each.prediction, each.measure)} {each.measure.unit}"
-    if each.prediction.sign == 0:
+def _predicted(line: ContrastTrend, log_flops: float) -> str:
+    assert line.prediction is not None
+    shown = f"{_shown(line.prediction, line.measure)} {line.measure.unit}"
+    if line.prediction.sign == 0:
         return f"At the paper's compute ({10**log_flops:.1e} FLOPs) the prediction is uninformative: {shown}."
     text = f"At the paper's compute ({10**log_flops:.1e} FLOPs) the line predicts {shown}"
-    if each.prediction.sign * each.effects[-1].value < 0:
+    if line.prediction.sign * line.effects[-1].value < 0:
         return f"{text}, the opposite of the top rung's sign: a line that crosses zero cannot tell what comes after."
-    return f"{text}, {math.floor(log_flops - each.effects[-1].log_flops)} powers of ten above the top rung."
+    return f"{text}, {math.floor(log_flops - line.effects[-1].log_flops)} powers of ten above the top rung."
 
 
-def _trends(found: LadderAnalysis, measure: Measure) -> str:
+def _trends(analysis: LadderAnalysis, measure: Measure) -> str:
     header = (
         measure.label,
         "rungs",
@@ -115,65 +115,65 @@ def _trends(found: LadderAnalysis, measure: Measure) -> str:
         "at the paper's compute",
     )
     body = []
-    for each in found.of(measure):
-        if trend := each.trend:
-            assert each.prediction is not None
-            assert each.p is not None
-            informative = "" if each.prediction.sign else ", uninformative"
+    for line in analysis.of(measure):
+        if trend := line.trend:
+            assert line.prediction is not None
+            assert line.p is not None
+            informative = "" if line.prediction.sign else ", uninformative"
             body.append(
                 [
-                    each.contrast.words,
-                    str(len(each.effects)),
+                    line.contrast.words,
+                    str(len(line.effects)),
                     _shown(trend.slope, measure, more=1),
-                    f"{each.p:.3f}",
-                    f"{each.alpha:.3f}",
+                    f"{line.p:.3f}",
+                    f"{line.alpha:.3f}",
                     _shown(trend.level, measure),
                     _number(trend.tau, measure, more=1),
                     f"{100 * trend.share_of_one_sign:.0f} %",
-                    each.direction or "undecided",
-                    _shown(each.prediction, measure) + informative,
+                    line.direction or "undecided",
+                    _shown(line.prediction, measure) + informative,
                 ]
             )
         else:
-            body.append([each.contrast.words, str(len(each.effects)), *[MISSING] * 8])
+            body.append([line.contrast.words, str(len(line.effects)), *[MISSING] * 8])
     return as_table(header, body)
 
 
-def _validation(found: LadderAnalysis) -> str:
+def _validation(analysis: LadderAnalysis) -> str:
     body = [
         [
-            each.measure.label,
-            each.contrast.words,
-            each.rungs[-1],
-            _shown(each.validation.predicted, each.measure),
-            _shown(each.validation.measured.interval, each.measure),
-            "yes" if each.validation.holds else "no",
+            line.measure.label,
+            line.contrast.words,
+            line.rungs[-1],
+            _shown(line.validation.predicted, line.measure),
+            _shown(line.validation.measured.interval, line.measure),
+            "yes" if line.validation.holds else "no",
         ]
-        for each in found.trends
-        if each.validation
+        for line in analysis.trends
+        if line.validation
     ]
     header = ("measure", "contrast", "top rung", "predicted from the lower rungs", "measured", "within the interval")
     return as_table(header, body) if body else ""
 
 
-def _accuracies(found: LadderAnalysis) -> str:
+def _accuracies(analysis: LadderAnalysis) -> str:
     body = [
         [measure.label, _share(accuracy.ladder), _share(accuracy.lowest)]
-        for measure, accuracy in found.accuracies.items()
+        for measure, accuracy in analysis.accuracies.items()
     ]
     return as_table(("decision accuracy", "all lower rungs", "the lowest rung alone"), body) if body else ""
 
 
-def _effects(found: LadderAnalysis, measure: Measure) -> str:
-    rungs = found.results.rungs
+def _effects(analysis: LadderAnalysis, measure: Measure) -> str:
+    rungs = analysis.results.rungs
     body = []
-    for each in found.of(measure):
-        cells = dict(zip(each.rungs, each.effects, strict=True))
+    for line in analysis.of(measure):
+        cells = dict(zip(line.rungs, line.effects, strict=True))
         shown = [
             _shown(cells[rung].interval, measure) + f" (n = {cells[rung].n})" if rung in cells else MISSING
             for rung in rungs
         ]
-        body.append([each.contrast.words, *shown])
+        body.append([line.contrast.words, *shown])
     return as_table((measure.label, *rungs), body)
 
 
@@ -205,13 +205,13 @@ def _cost(results: LadderResults) -> str:
 
 
 def _share(share: Share) -> str:
-    found = share.interval
-    percent = f"{100 * found.value:.0f} % [{100 * found.low:.0f}, {100 * found.high:.0f}]"
+    interval = share.interval
+    percent = f"{100 * interval.value:.0f} % [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
     return f"{share.right} of {share.of} ({percent})"
 
 
 def _shown(interval: Interval, measure: Measure, more: int = 0) -> str:
-    value, low, high = (_number(each, measure, more) for each in (interval.value, interval.low, interval.high))
+    value, low, high = (_number(end, measure, more) for end in (interval.value, interval.low, interval.high))
     return f"{value} [{low}, {high}]"
 
 

@@ -94,8 +94,8 @@ def _table(heading: str, tokens: Sequence[Token]) -> str:
 def _text(inline: Token) -> str:
     """The text of a cell or heading, with code in typewriter and strong text in bold."""
     styles = {"strong_open": r"\textbf{", "em_open": r"\emph{", "strong_close": "}", "em_close": "}"}
-    found = ""
+    latex = ""
     for token in inline.children or []:
         text = _ESCAPED.sub(lambda match: _ESCAPES[match[0]], token.content)
-        found += styles.get(token.type, rf"\texttt{{{text}}}" if token.type == "code_inline" else text)
-    return found
+        latex += styles.get(token.type, rf"\texttt{{{text}}}" if token.type == "code_inline" else text)
+    return latex

@@ -10,12 +10,12 @@ from albert_lab.studies.checks import CHANCE as LIMITS
 from albert_lab.studies.table import named_labels
 
 
-def sentences(found: Analysis) -> list[str]:
+def sentences(analysis: Analysis) -> list[str]:
     """One sentence per row on its pair accuracies, each with its floors; empty if the study has no such accuracy."""
     lines = []
-    for _, of_row in groupby(found.learnt, key=lambda each: id(each.row)):
+    for _, of_row in groupby(analysis.learnt, key=lambda item: id(item.row)):
         scores = list(of_row)
-        name = ", ".join(named_labels(found.experiment, scores[0].row, found.axes))
+        name = ", ".join(named_labels(analysis.experiment, scores[0].row, analysis.axes))
         lines.append(f"{name + ' row: ' if name else ''}{'; '.join(map(_words, scores))}.")
     return lines
 
@@ -34,6 +34,6 @@ def _words(score: Learnt) -> str:
     unit = score.column.unit
     text = f"{score.column.heading} {decimal(score.mean)} {unit} [{decimal(score.low)}, {decimal(score.high)}]"
     text += f", {_place(score)}"
-    for each in score.floors:
-        text += f", {'above' if each.is_below else 'not above'} {each.floor} ({decimal(each.bound)} {unit})"
+    for floor in score.floors:
+        text += f", {'above' if floor.is_below else 'not above'} {floor.floor} ({decimal(floor.bound)} {unit})"
     return text

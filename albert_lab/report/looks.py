@@ -6,16 +6,16 @@ TOO_SMALL = "Seeds that are added after a look at the verdicts make p-values too
 WITHOUT_PLAN = f"Its seeds were chosen **without a plan**. {TOO_SMALL}"
 
 
-def sentence(found: Analysis) -> str:
+def sentence(analysis: Analysis) -> str:
     """The look at which a study stands, with the level of its verdicts; empty for a plan of a single look."""
-    plan = found.study.plan
+    plan = analysis.study.plan
     if plan is None:
         return WITHOUT_PLAN
     parts = []
     if len(plan.looks) > 1:
         planned = ", ".join(map(str, plan.looks))
-        parts.append(f"Look {plan.look_of(found.study.seeds)} of {len(plan.looks)} (planned at {planned} seeds)")
-        levels = sorted({verdict.level for verdict in found.verdicts if verdict.effect is not None})
+        parts.append(f"Look {plan.look_of(analysis.study.seeds)} of {len(plan.looks)} (planned at {planned} seeds)")
+        levels = sorted({verdict.level for verdict in analysis.verdicts if verdict.effect is not None})
         parts[0] += f": a verdict needs a corrected p below {' or '.join(map(_level, levels))}." if levels else "."
     if plan.unplanned:
         numbers = " and ".join(map(str, plan.unplanned))

@@ -41,7 +41,7 @@ def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 
 def escape_tags(text: str) -> str:
     """A Markdown text whose HTML tags, such as one in a title, are shown as they are written."""
-    return _CODE_OR_TAG.sub(lambda found: found[1] or "\\<", text)
+    return _CODE_OR_TAG.sub(lambda match: match[1] or "\\<", text)
 
 
 def fold(text: str, headings: Collection[str]) -> str:
@@ -60,18 +60,18 @@ def fold(text: str, headings: Collection[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def scores_table(found: Analysis, columns: Sequence[Column]) -> str:
+def scores_table(analysis: Analysis, columns: Sequence[Column]) -> str:
     """A row as in the paper, our scores next to the paper's."""
-    experiment, axes = found.experiment, found.axes
+    experiment, axes = analysis.experiment, analysis.axes
     shown = experiment.paper.columns if experiment.paper else {}
     header = [*axis_names(axes), "seeds"]
     for column in columns:
-        several = "" if found.scores.is_of_one_set(found.rows, column.key) else OF_SEVERAL_SETS
+        several = "" if analysis.scores.is_of_one_set(analysis.rows, column.key) else OF_SEVERAL_SETS
         parts = f" ({'/'.join(column.parts)})" if column.parts else ""
         header.append(f"{column.heading} {column.unit}{parts}{several}")
         header += [f"paper {column.heading}"] if column.paper in shown else []
     body = []
-    for row in found.rows:
+    for row in analysis.rows:
         line = [*axis_labels(experiment, row, axes), _seeds(row, [column.key for column in columns])]
         cells = paper_cells(experiment, row)
         for column in columns:
@@ -83,18 +83,18 @@ def scores_table(found: Analysis, columns: Sequence[Column]) -> str:
     return "\n\n".join([text, *(note for mark, note in notes.items() if mark in text)])
 
 
-def losses_table(found: Analysis) -> str:
+def losses_table(analysis: Analysis) -> str:
     """The losses on held-out documents, mean and spread over seeds; empty if no run has one."""
-    axes = found.axes
-    shown = [column for column in found.held_out if any(row.spread(loss_name(column.key)) for row in found.rows)]
+    axes = analysis.axes
+    shown = [column for column in analysis.held_out if any(row.spread(loss_name(column.key)) for row in analysis.rows)]
     if not shown:
         return ""
     header = [*axis_names(axes), "seeds", *(f"{column.heading} loss" for column in shown)]
     body = []
-    for row in found.rows:
+    for row in analysis.rows:
         spreads = [row.spread(loss_name(column.key)) for column in shown]
         seeds = _seeds(row, [loss_name(column.key) for column in shown])
-        body.append([*axis_labels(found.experiment, row, axes), seeds, *map(_loss, spreads)])
+        body.append([*axis_labels(analysis.experiment, row, axes), seeds, *map(_loss, spreads)])
     return as_table(header, body)
 
 

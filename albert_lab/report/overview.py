@@ -36,7 +36,7 @@ def write(root: Path) -> Path:
 
 def render(collections: Sequence[Collection], root: Path) -> str:
     """The text of the page of all reports: one line a claim, or a study without claims, by scale and corpus."""
-    together = total(entry.found.agreement for collection in collections for entry in collection.entries)
+    together = total(entry.analysis.agreement for collection in collections for entry in collection.entries)
     sections = [
         {
             "heading": _heading(collection, root),
@@ -71,7 +71,7 @@ def render_one(collection: Collection, at: Path) -> str:
         missing={name: reason for entry, _ in made for name, reason in entry.missing.items()},
         unmade=unmade if collection.reported else [],
         cost=collection.cost,
-        agreement=agreement.as_text(total(entry.found.agreement for entry in collection.entries)),
+        agreement=agreement.as_text(total(entry.analysis.agreement for entry in collection.entries)),
     )
 
 
@@ -94,14 +94,14 @@ def _summary(collection: Collection) -> str:
 
 
 def _contents(collection: Collection, at: Path | None) -> str:
-    header = ["experiment", "source", "rows with runs", "seeds", "missing", *(str(each) for each in Decision)]
+    header = ["experiment", "source", "rows with runs", "seeds", "missing", *(str(decision) for decision in Decision)]
     body = []
     for entry in (*(collection.entries if collection.reported else ()), *collection.own):
         name = entry.experiment.name
-        rows = entry.found.rows
+        rows = entry.analysis.rows
         filled = f"{sum(bool(row.runs) for row in rows)} of {len(rows)}" if entry.folder else MISSING
-        counts = [[verdict.decision for verdict in entry.found.verdicts].count(decision) for decision in Decision]
-        line = [name if at is None else _link(name, entry, at), _source(entry), filled, str(entry.found.study.seeds)]
+        counts = [[verdict.decision for verdict in entry.analysis.verdicts].count(decision) for decision in Decision]
+        line = [name if at is None else _link(name, entry, at), _source(entry), filled, str(entry.analysis.study.seeds)]
         missing = str(len(entry.missing)) if entry.folder else MISSING
         body.append([*line, missing, *map(str, counts)])
     return as_table(header, body)
@@ -109,7 +109,7 @@ def _contents(collection: Collection, at: Path | None) -> str:
 
 def _line(entry: Entry, at: Path) -> str:
     """The line of a study without claims that were run."""
-    rows, seeds = len(entry.found.rows), entry.found.study.seeds
+    rows, seeds = len(entry.analysis.rows), entry.analysis.study.seeds
     size = f"{rows} row{'s' if rows != 1 else ''}, {seeds} seed{'s' if seeds != 1 else ''}"
     return f"{entry.experiment.title}: {size}. {_link(entry.experiment.name, entry, at)}"
 
@@ -130,25 +130,25 @@ def _relative(file: Path, at: Path) -> str:
 
 
 def _claims(entry: Entry, at: Path) -> list[str]:
-    columns = entry.found.scores.columns
+    columns = entry.analysis.scores.columns
     return [
         f"{verdicts.short(verdict, columns)} {_link(entry.experiment.name, entry, at)}"
-        for verdict in entry.found.verdicts
+        for verdict in entry.analysis.verdicts
         if verdict.decision is not Decision.NOT_RUN
     ]
 
 
 def _entry(entry: Entry, folder: Path, at: Path) -> dict[str, object]:
     """What the page shows of an experiment with a report: headline scores, claims, alarms and figures."""
-    found = entry.found
-    headline = [*found.held_out, *([column for column in found.tasks if column.key == AVERAGE] or found.tasks)]
+    analysis = entry.analysis
+    headline = [*analysis.held_out, *([column for column in analysis.tasks if column.key == AVERAGE] or analysis.tasks)]
     drawn = [name for name in entry.experiment.figures if (folder / f"{name}.svg").exists()]
     return {
         "title": _link(entry.experiment.title, entry, at),
         "source": entry.experiment.source,
-        "substitutes": {own: task for own, task in found.scores.columns.items() if own != task},
+        "substitutes": {own: task for own, task in analysis.scores.columns.items() if own != task},
         "claims": _claims(entry, at),
-        "scores": scores_table(found, headline),
-        "alarms": alarms.section(found),
+        "scores": scores_table(analysis, headline),
+        "alarms": alarms.section(analysis),
         "figures": {name: _relative(folder / f"{name}.svg", at) for name in drawn},
     }

@@ -23,13 +23,13 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     """
     if ladder_results.holds(folder):
         return _publish_ladder(folder, root, replace=replace)
-    found = study.read(folder)
-    target = root / f"{found.scale}-{found.corpus}" / folder.resolve().name
+    source = study.read(folder)
+    target = root / f"{source.scale}-{source.corpus}" / folder.resolve().name
     if target.resolve() != folder.resolve():
         _refuse_inside(target, folder)
         is_damaged = replace and _is_damaged(target)
         if target.exists() and not is_damaged:
-            here = {run.name: run.identities for run in found.runs}
+            here = {run.name: run.identities for run in source.runs}
             before = study.read(target).runs
             runs = sum(run.name not in here for run in before)
             tunings = sum(len(run.identities - here.get(run.name, set())) for run in before)
@@ -48,13 +48,13 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
 
 
 def _publish_ladder(folder: Path, root: Path, *, replace: bool) -> Path:
-    found = ladder_results.read(folder)
-    config = next(iter(found.runs.values())).record.config
+    source = ladder_results.read(folder)
+    config = next(iter(source.runs.values())).record.config
     target = root / f"{config.scale.name}-{config.corpus.name}" / folder.resolve().name
     if target.resolve() != folder.resolve():
         _refuse_inside(target, folder)
         if target.exists() and not replace:
-            lacking = len(ladder_results.read(target).runs.keys() - found.runs.keys())
+            lacking = len(ladder_results.read(target).runs.keys() - source.runs.keys())
             if lacking:
                 raise ConfigError(
                     f"{target} has {lacking} runs that {folder} lacks; --replace publishes it all the same"

@@ -50,10 +50,10 @@ FOLDED = (
 )
 
 
-def write(folder: Path, found: Analysis) -> Path:
+def write(folder: Path, analysis: Analysis) -> Path:
     """Write an analysed study and its report in both forms into a folder; return the path of the Markdown."""
-    studies.write(folder, found.study)
-    return _write_pages(folder, found)
+    studies.write(folder, analysis.study)
+    return _write_pages(folder, analysis)
 
 
 def rebuild(folder: Path) -> Path:
@@ -74,38 +74,38 @@ def read(folder: Path) -> Analysis:
     return analyse(studies.read(folder))
 
 
-def _write_pages(folder: Path, found: Analysis) -> Path:
-    frames.write(folder, found.study)
-    text = render(found, plots.section(folder, found))
-    page = html.page(text, folder, *learning_curves.sections(found), folded=FOLDED)
+def _write_pages(folder: Path, analysis: Analysis) -> Path:
+    frames.write(folder, analysis.study)
+    text = render(analysis, plots.section(folder, analysis))
+    page = html.page(text, folder, *learning_curves.sections(analysis), folded=FOLDED)
     write_atomically(folder / REPORT, fold(text, FOLDED))
     write_atomically(folder / PAGE, page)
     return folder / REPORT
 
 
-def as_json(name: str, found: Analysis) -> str:
+def as_json(name: str, analysis: Analysis) -> str:
     """The table of scores and the verdicts of a study of this name as one JSON document; missing values are null."""
-    experiment, columns = found.experiment, found.scores.columns
-    keys = [column.key for column in (*found.held_out, *found.tasks)]
+    experiment, columns = analysis.experiment, analysis.scores.columns
+    keys = [column.key for column in (*analysis.held_out, *analysis.tasks)]
     rows = []
-    for row in found.rows:
+    for row in analysis.rows:
         spreads = {key: row.spread(key) for key in keys}
         cells = {key: None if spread is None else asdict(spread) for key, spread in spreads.items()}
         runs = [run.name for run in row.runs]
         paper = paper_cells(experiment, row)
         rows.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper})
     content = {"experiment": name, "title": experiment.title, "rows": rows}
-    content |= {"verdicts": verdicts.as_data(found.verdicts, columns)}
-    content |= {"companions": verdicts.as_data(found.companions, columns)}
-    content |= {"agreement": asdict(found.agreement)}
-    plan = found.study.plan
+    content |= {"verdicts": verdicts.as_data(analysis.verdicts, columns)}
+    content |= {"companions": verdicts.as_data(analysis.companions, columns)}
+    content |= {"agreement": asdict(analysis.agreement)}
+    plan = analysis.study.plan
     return json.dumps(content | {"plan": plan.model_dump(mode="json") if plan else None}, indent=2)
 
 
-def render(found: Analysis, figures: str) -> str:
+def render(analysis: Analysis, figures: str) -> str:
     """The text of a report; figures is the text that shows them, the most important one first."""
-    study, experiment, table, axes = found.study, found.experiment, found.rows, found.axes
-    finished, records = found.finished, [run.record for run in found.finished]
+    study, experiment, table, axes = analysis.study, analysis.experiment, analysis.rows, analysis.axes
+    finished, records = analysis.finished, [run.record for run in analysis.finished]
     commands = list(dict.fromkeys(point.command for point in study.points))
     first, others = _first_figure(figures)
     missing = [f"`{name}`: {reason}" for row in table for name, reason in row.missing.items()]
@@ -117,22 +117,22 @@ def render(found: Analysis, figures: str) -> str:
         experiment=experiment,
         study=study,
         commands=commands,
-        look=looks.sentence(found),
-        claims=verdicts.lines(found),
+        look=looks.sentence(analysis),
+        claims=verdicts.lines(analysis),
         figures={"first": first, "others": others},
         headings={"figures": FIGURES, "papers_table": PAPERS_TABLE},
-        held_out=scores_table(found, found.held_out),
-        learnt=sentences(found),
-        floors=_floors(found),
-        remarks=[line for line in (run_sections.dropped(records), run_sections.far(found)) if line],
-        tasks=scores_table(found, found.tasks) if found.tasks else "",
+        held_out=scores_table(analysis, analysis.held_out),
+        learnt=sentences(analysis),
+        floors=_floors(analysis),
+        remarks=[line for line in (run_sections.dropped(records), run_sections.far(analysis)) if line],
+        tasks=scores_table(analysis, analysis.tasks) if analysis.tasks else "",
         ensembles=ensembles.section(experiment, study.ensembles),
-        verdicts=verdicts.section(found),
+        verdicts=verdicts.section(analysis),
         layers=layer_table.section(experiment, axes, table),
-        alarms=alarms.section(found),
+        alarms=alarms.section(analysis),
         missing=missing,
-        losses=losses_table(found),
-        regime=run_sections.regime(found) if finished else "",
+        losses=losses_table(analysis),
+        regime=run_sections.regime(analysis) if finished else "",
         costs=run_sections.costs(experiment, axes, table, study.throughput),
         every_run=run_sections.every_run(experiment, finished),
         downstream=finetuning.tasks_table(finished),
@@ -151,11 +151,11 @@ def _first_figure(figures: str) -> tuple[str, str]:
     return "\n\n".join(first), "\n\n".join(others)
 
 
-def _floors(found: Analysis) -> list[str]:
+def _floors(analysis: Analysis) -> list[str]:
     """The scores of the floors on the held-out sets, as ranges if runs differ."""
     lines = []
-    for column in found.held_out:
-        scores = [run.scores[column.key] for run in found.finished if column.key in run.scores]
+    for column in analysis.held_out:
+        scores = [run.scores[column.key] for run in analysis.finished if column.key in run.scores]
         floors = {name: [score.floors[name] for score in scores if name in score.floors] for name in get_args(Floor)}
         shown = [f"{name} {_span(values)} {column.unit}" for name, values in floors.items() if values]
         n = sorted({f"{score.n:,}" for score in scores})

@@ -20,22 +20,22 @@ MUCH_TEXT = 0.1
 _LOADED = ("training_seconds", TRAINING_SPEED, INFERENCE_SPEED)
 
 
-def regime(found: Analysis) -> str:
-    cells = regimes.cells(found.regime)
+def regime(analysis: Analysis) -> str:
+    cells = regimes.cells(analysis.regime)
     return as_table(list(cells[0]), [list(line.values()) for line in cells])
 
 
-def far(found: Analysis) -> str:
+def far(analysis: Analysis) -> str:
     """One line on numbers of the regime that are far from the paper's; empty if there are none.
 
     The line has the numbers that matter for the tables in the source of the study; all if it names no table.
     """
-    tables = set(re.findall(r"\d+", "".join(re.findall(r"Tables?[\d, and]+", found.experiment.source))))
+    tables = set(re.findall(r"\d+", "".join(re.findall(r"Tables?[\d, and]+", analysis.experiment.source))))
     shown = [
-        f"{each.name} {each.times_off:,.0f} times {'lower' if each.times_below > 1 else 'higher'}"
-        for each in found.regime
-        if each.is_far
-        and (not tables or each.tables == regimes.ALL_TABLES or tables & set(re.findall(r"\d+", each.tables)))
+        f"{quantity.name} {quantity.times_off:,.0f} times {'lower' if quantity.times_below > 1 else 'higher'}"
+        for quantity in analysis.regime
+        if quantity.is_far
+        and (not tables or quantity.tables == regimes.ALL_TABLES or tables & set(re.findall(r"\d+", quantity.tables)))
     ]
     return f"Far from the paper's regime (more than {regimes.FAR:.0f} times): {', '.join(shown)}." if shown else ""
 
@@ -136,38 +136,38 @@ def every_run(experiment: Experiment, finished: Sequence[ReportedRun]) -> str:
 def provenance(runs: Sequence[RunRecord]) -> str:
     made, data, training = ([getattr(run, part) for run in runs] for part in ("provenance", "data", "training"))
     values = {
-        "versions": (each.albert_lab for each in made),
+        "versions": (origin.albert_lab for origin in made),
         "results_versions": (run.results_version for run in runs),
-        "packages": (each.software for each in made),
-        "machines": (each.machine for each in made),
-        "devices": (each.device_names for each in made),
-        "precisions": (each.precision for each in made),
-        "threads": (each.threads for each in made),
+        "packages": (origin.software for origin in made),
+        "machines": (origin.machine for origin in made),
+        "devices": (origin.device_names for origin in made),
+        "precisions": (origin.precision for origin in made),
+        "threads": (origin.threads for origin in made),
         "corpora": (run.fingerprints["corpus"] for run in runs),
         "tokenizers": (run.fingerprints["tokenizer"] for run in runs),
         "evaluation_sets": (run.evaluation_set for run in runs),
-        "finished": (each.finished for each in made),
+        "finished": (origin.finished for origin in made),
     }
     return fill(
         "provenance.md.j2",
-        **{name: distinct(found) for name, found in values.items()},
+        **{name: distinct(of_runs) for name, of_runs in values.items()},
         commits=_commits(made),
         runs=len(runs),
-        tokens=number(sum(each.tokens for each in training)),
-        training_seconds=number(sum(each.training_seconds for each in training)),
-        total_seconds=number(sum(each.total_seconds for each in training)),
-        data_wait=f"{100 * max(each.data_wait_share for each in training):.2f}",
-        padding=mean_percent(each.padding_share for each in data),
-        dropped_chunks=mean_percent(each.dropped_chunk_share for each in data),
-        dropped_text=mean_percent(each.dropped_text_share for each in data),
+        tokens=number(sum(origin.tokens for origin in training)),
+        training_seconds=number(sum(origin.training_seconds for origin in training)),
+        total_seconds=number(sum(origin.total_seconds for origin in training)),
+        data_wait=f"{100 * max(origin.data_wait_share for origin in training):.2f}",
+        padding=mean_percent(origin.padding_share for origin in data),
+        dropped_chunks=mean_percent(origin.dropped_chunk_share for origin in data),
+        dropped_text=mean_percent(origin.dropped_text_share for origin in data),
         label_shares=_label_shares(data),
     )
 
 
 def _label_shares(data: Sequence[Data]) -> str:
     shares: dict[str, list[float]] = {}
-    for each in data:
-        of_kinds = dict(sorted(each.label_shares.items())) | {"across documents": each.cross_document_share}
+    for stats in data:
+        of_kinds = dict(sorted(stats.label_shares.items())) | {"across documents": stats.cross_document_share}
         for kind, share in of_kinds.items():
             shares.setdefault(kind, []).append(share)
     return ", ".join(
@@ -178,6 +178,6 @@ def _label_shares(data: Sequence[Data]) -> str:
 
 def _commits(made: Sequence[Provenance]) -> str:
     """The commits of the code, if recorded; runs of an installed package have none."""
-    found = [each.code for each in made if each.code]
-    without = f" ({len(made) - len(found)} of {len(made)} runs have none)" if len(found) < len(made) else ""
-    return f"commit {distinct(found)}{without}, " if found else ""
+    commits = [origin.code for origin in made if origin.code]
+    without = f" ({len(made) - len(commits)} of {len(made)} runs have none)" if len(commits) < len(made) else ""
+    return f"commit {distinct(commits)}{without}, " if commits else ""

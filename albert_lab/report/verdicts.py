@@ -25,26 +25,28 @@ from albert_lab.training.layer_numbers import LAYER_NUMBERS
 MOST_NAMED = 2  # rows at a floor
 
 
-def section(found: Analysis) -> str:
-    columns = found.scores.columns
+def section(analysis: Analysis) -> str:
+    columns = analysis.scores.columns
     # A companion of a claim that was not run was not run either.
-    others = [verdict for verdict in found.companions if verdict.decision is not Decision.NOT_RUN]
+    others = [verdict for verdict in analysis.companions if verdict.decision is not Decision.NOT_RUN]
     return fill(
         "verdicts.md.j2",
-        verdicts=[_line(verdict, columns) for verdict in found.verdicts],
-        **_notes(found),
-        companions=[_companion_line(verdict, found.experiment, columns) for verdict in others],
-        sources=[f"`{each.task}`, {name(each.row.labels)}: {_sources(each.spread)}" for each in found.sources],
-        agreement=agreement.as_text(found.agreement),
+        verdicts=[_line(verdict, columns) for verdict in analysis.verdicts],
+        **_notes(analysis),
+        companions=[_companion_line(verdict, analysis.experiment, columns) for verdict in others],
+        sources=[
+            f"`{source.task}`, {name(source.row.labels)}: {_sources(source.spread)}" for source in analysis.sources
+        ],
+        agreement=agreement.as_text(analysis.agreement),
     )
 
 
-def lines(found: Analysis) -> list[str]:
-    columns, is_of_paper = found.scores.columns, found.experiment.is_of_paper
-    shown = [short(verdict, columns) for verdict in found.verdicts if verdict.decision is not Decision.NOT_RUN]
-    if rest := [number for number, each in enumerate(found.verdicts, 1) if each.decision is Decision.NOT_RUN]:
+def lines(analysis: Analysis) -> list[str]:
+    columns, is_of_paper = analysis.scores.columns, analysis.experiment.is_of_paper
+    shown = [short(verdict, columns) for verdict in analysis.verdicts if verdict.decision is not Decision.NOT_RUN]
+    if rest := [number for number, verdict in enumerate(analysis.verdicts, 1) if verdict.decision is Decision.NOT_RUN]:
         shown.append(f"**Not run**: claim{'' if len(rest) == 1 else 's'} {', '.join(map(str, rest))}.")
-    if others := decided_by_companions(found):
+    if others := decided_by_companions(analysis):
         whose = "the paper's" if is_of_paper else "those of the claims"
         shown.append(f"By measures that are not {whose}: {'; '.join(others)}.")
     return shown
@@ -58,12 +60,12 @@ def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
     return text + (f"; paper {papers_effect(verdict)}." if verdict.papers_effect is not None else ".")
 
 
-def decided_by_companions(found: Analysis) -> list[str]:
+def decided_by_companions(analysis: Analysis) -> list[str]:
     """A line for each claim that a measure decides which is not the paper's."""
-    columns = found.scores.columns
+    columns = analysis.scores.columns
     return [
         f"**{verdict.decision}** “{verdict.claim.quote}” ({name_column(verdict, columns)} {check(verdict)})"
-        for verdict in found.companions
+        for verdict in analysis.companions
         if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
     ]
 
@@ -79,13 +81,13 @@ def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
     """A verdict in one line: its reason, the words of the paper, the check, and the measurement."""
     section = verdict.claim.section
     place = f" (section {section})" if section else ""
-    return f"{_decision(verdict)}: “{verdict.claim.quote}”{place}. {_found(verdict, columns)}"
+    return f"{_decision(verdict)}: “{verdict.claim.quote}”{place}. {_finding(verdict, columns)}"
 
 
 def _companion_line(verdict: Verdict, experiment: Experiment, columns: Mapping[str, str]) -> str:
     number = experiment.claims.index(verdict.claim.model_copy(update={"metric": AVERAGE})) + 1
     # The alarms are those of the claim itself.
-    return f"Claim {number}. {_decision(verdict)}: {_found(replace(verdict, alarms=()), columns)}"
+    return f"Claim {number}. {_decision(verdict)}: {_finding(replace(verdict, alarms=()), columns)}"
 
 
 def _decision(verdict: Verdict) -> str:
@@ -96,7 +98,7 @@ def _decided(verdict: Verdict) -> str:
     return f"**{str(verdict.decision).capitalize()}**"
 
 
-def _found(verdict: Verdict, columns: Mapping[str, str]) -> str:
+def _finding(verdict: Verdict, columns: Mapping[str, str]) -> str:
     text = f"{name_column(verdict, columns)} {check(verdict)}"
     if verdict.effect is None:
         return f"{text}."
@@ -119,44 +121,45 @@ def name_column(verdict: Verdict, columns: Mapping[str, str]) -> str:
     return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
 
 
-def _notes(found: Analysis) -> dict[str, object]:
+def _notes(analysis: Analysis) -> dict[str, object]:
     """What notes on several verdicts say: replacements of tasks, tasks at their floor, the paper's noise, speeds."""
-    scored = {verdict.claim.metric for verdict in found.verdicts if verdict.effect is not None}
-    metrics = {claim.metric for claim in found.experiment.claims}
-    tasks = {column: task for column, task in found.scores.columns.items() if column in metrics or AVERAGE in metrics}
+    scored = {verdict.claim.metric for verdict in analysis.verdicts if verdict.effect is not None}
+    metrics = {claim.metric for claim in analysis.experiment.claims}
+    tasks = {
+        column: task for column, task in analysis.scores.columns.items() if column in metrics or AVERAGE in metrics
+    }
     return {
         "replaced": ", ".join(f"`{task}` for `{column}`" for column, task in tasks.items() if task != column),
-        "values": _replaced_values(found.experiment, found.rows),
-        "floors": tasks_at_floor(found) if AVERAGE in metrics else "",
-        "has_task": found.experiment.is_of_paper and bool(scored & {*found.experiment.tasks, AVERAGE}),
+        "values": _replaced_values(analysis.experiment, analysis.rows),
+        "floors": tasks_at_floor(analysis) if AVERAGE in metrics else "",
+        "has_task": analysis.experiment.is_of_paper and bool(scored & {*analysis.experiment.tasks, AVERAGE}),
         "has_speed": bool(metrics & {TRAINING_SPEED, INFERENCE_SPEED}),
-        "is_side_by_side": any(row.rounds for row in found.rows),
+        "is_side_by_side": any(row.rounds for row in analysis.rows),
     }
 
 
 def _replaced_values(experiment: Experiment, table: Sequence[Row]) -> str:
     """Which of the paper's values the values of numeric axes replace, in words; empty if they replace none."""
-    found = {}
+    names = {}
     for row in table:
         axes = [axis for axis in row.labels if axis in row.values]
         for axis, shown in zip(axes, axis_labels(experiment, row, axes), strict=True):
             if shown != row.labels[axis] and number_in(row.labels[axis]) is not None:
-                found[f"{axis}={row.labels[axis]} is {row.values[axis]}"] = None
-    return ", ".join(found)
+                names[f"{axis}={row.labels[axis]} is {row.values[axis]}"] = None
+    return ", ".join(names)
 
 
-def tasks_at_floor(found: Analysis) -> str:
+def tasks_at_floor(analysis: Analysis) -> str:
     """The tasks of the average that rows have not learnt, in a sentence; empty if there are none."""
     parts = []
-    for each in found.tasks_at_floor:
-        if len(each.rows) == each.of:
-            parts.append(
-                f"`{each.task}` in {'every row' if each.of == len(found.rows) else f'all {each.of} rows that have it'}"
-            )
-        elif len(each.rows) > MOST_NAMED:
-            parts.append(f"`{each.task}` in {len(each.rows)} of {each.of} rows")
+    for task in analysis.tasks_at_floor:
+        if len(task.rows) == task.of:
+            rows = "every row" if task.of == len(analysis.rows) else f"all {task.of} rows that have it"
+            parts.append(f"`{task.task}` in {rows}")
+        elif len(task.rows) > MOST_NAMED:
+            parts.append(f"`{task.task}` in {len(task.rows)} of {task.of} rows")
         else:
-            parts.append(f"`{each.task}` in {', '.join(name(row.labels) for row in each.rows)}")
+            parts.append(f"`{task.task}` in {', '.join(name(row.labels) for row in task.rows)}")
     return f"Tasks of the average at the floor of constant answers: {'; '.join(parts)}." if parts else ""
 
 
@@ -271,13 +274,13 @@ def _needed(verdict: Verdict) -> str:
     return f"{verdict.seeds} seeds would decide an effect of the paper's size (power {100 * POWER:.0f} %)"
 
 
-def _sources(found: Components) -> str:
-    counts = f"{found.runs} pre-trainings, {found.finetunings} fine-tunings"
-    if found.pretraining is None:
-        return f"pre-training unknown, fine-tuning {_sd(found.finetuning)} ({counts})"
-    if found.finetuning is None:
-        return f"both together {_sd(found.pretraining)} ({counts})"
-    return f"pre-training {_sd(found.pretraining)}, fine-tuning {_sd(found.finetuning)} ({counts})"
+def _sources(components: Components) -> str:
+    counts = f"{components.runs} pre-trainings, {components.finetunings} fine-tunings"
+    if components.pretraining is None:
+        return f"pre-training unknown, fine-tuning {_sd(components.finetuning)} ({counts})"
+    if components.finetuning is None:
+        return f"both together {_sd(components.pretraining)} ({counts})"
+    return f"pre-training {_sd(components.pretraining)}, fine-tuning {_sd(components.finetuning)} ({counts})"
 
 
 def _sd(value: float | None) -> str:

@@ -28,7 +28,7 @@ def test_the_page_has_a_line_for_each_claim_that_was_run(tmp_path):
     put(tmp_path, "smoke-sotu")
     text = overview.write(tmp_path).read_text()
     (found,) = collection.read(tmp_path)
-    run = [each for entry in found.entries for each in entry.found.verdicts if each.decision != Decision.NOT_RUN]
+    run = [each for entry in found.entries for each in entry.analysis.verdicts if each.decision != Decision.NOT_RUN]
     lines = [line for line in text.splitlines() if line.startswith("- **")]
     assert len(lines) == len(run) > 0
     assert all(f"“{verdict.claim.quote}”" in line for verdict, line in zip(run, lines, strict=True))
@@ -54,12 +54,12 @@ def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     put(tmp_path, "smoke-sotu")
     (found,) = collection.read(tmp_path)
     (entry,) = (each for each in found.entries if each.folder)
-    assert [str(each.decision) for each in entry.found.verdicts] == [
+    assert [str(each.decision) for each in entry.analysis.verdicts] == [
         item["verdict"] for item in entry.as_dict()["verdicts"]
     ]
     claims = sum(len(each.claims) for each in paper.experiments())
     assert found.decisions.total() == claims
-    assert found.decisions[Decision.NOT_RUN] >= claims - len(entry.found.verdicts)
+    assert found.decisions[Decision.NOT_RUN] >= claims - len(entry.analysis.verdicts)
     text = overview.write(tmp_path).read_text()
     line = next(line for line in text.splitlines() if "brings no discriminative power" in line)
     # The NSP row on SOP: 51 and 53 %, two seeds.

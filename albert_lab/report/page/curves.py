@@ -56,8 +56,8 @@ class Panel:
     curves: Sequence[Curve]
 
 
-def sections(found: Analysis) -> list[PageSection]:
-    study = figure_data(found)
+def sections(analysis: Analysis) -> list[PageSection]:
+    study = figure_data(analysis)
     runs = _runs(study)
     panels = [
         _panel(study, runs, column)
@@ -85,13 +85,13 @@ def sections(found: Analysis) -> list[PageSection]:
 
 def _runs(study: FigureData) -> list[RunCurve]:
     """Every finished run once, in the order of the table; a run of several rows is in the first."""
-    found: dict[str, RunCurve] = {}
+    by_name: dict[str, RunCurve] = {}
     for (colour, pattern), row in zip(study.looks, study.rows, strict=True):
         style = f"colour-{colour % len(COLOURS)} dash-{pattern % len(LINES)}"
         for run in row.runs:
-            if run.name not in found:
-                found[run.name] = RunCurve(run.name, run.seed, study.name(row), style, len(found))
-    return list(found.values())
+            if run.name not in by_name:
+                by_name[run.name] = RunCurve(run.name, run.seed, study.name(row), style, len(by_name))
+    return list(by_name.values())
 
 
 def _panel(study: FigureData, runs: Sequence[RunCurve], column: str) -> Panel:

@@ -108,10 +108,10 @@ def _environment() -> Environment:
 
 def sort_value(cell: str) -> float | None:
     """The number by which a cell is sorted: the one at its start, or the mean of F1/EM; None if it starts with text."""
-    found = _NUMBER.match(cell)
-    if not found:
+    match = _NUMBER.match(cell)
+    if not match:
         return None
-    values = [float(digits.replace(",", "").replace("−", "-")) for digits in found.groups() if digits]
+    values = [float(digits.replace(",", "").replace("−", "-")) for digits in match.groups() if digits]
     return sum(values) / len(values)
 
 
