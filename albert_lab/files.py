@@ -68,11 +68,11 @@ def read_json_lines(file: Path, form: type[T], remedy: str = "") -> list[T]:
         DamagedFileError: the file cannot be read, or another line is not JSON of this form.
     """
     *lines, rest = read_bytes(file, remedy).split(b"\n")
-    found = [_validate(file, line, form, remedy, number) for number, line in enumerate(lines, 1)]
+    records = [_validate(file, line, form, remedy, number) for number, line in enumerate(lines, 1)]
     try:
-        return [*found, _adapter(form).validate_json(rest)] if rest else found
+        return [*records, _adapter(form).validate_json(rest)] if rest else records
     except ValidationError:
-        return found
+        return records
 
 
 def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
@@ -138,10 +138,10 @@ def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
     content = io.BytesIO(read_bytes(file, remedy))
     damage = (ValueError, TypeError, OSError, EOFError, KeyError, MemoryError, RuntimeError)
     try:
-        found = np.load(content, allow_pickle=False)
-        if not isinstance(found, np.lib.npyio.NpzFile):
+        arrays = np.load(content, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
             raise ValueError("a single array without a name")
-        return dict(found)
+        return dict(arrays)
     except (*damage, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedFileError(file, f"not an .npz file of arrays: {_first_lines(error)}", remedy) from error
 

@@ -39,8 +39,8 @@ def unmark(folder: Path) -> None:
 def is_used(folder: Path) -> bool:
     """Whether another process has marked a folder; removes marks of ended processes."""
     own = Path(_held[folder].lock_file) if folder in _held else None
-    found = folder.parent.glob(f"{escape(folder.name)}{_SUFFIX}*")
-    return any(locks.is_locked(file) for file in found if file != own)
+    marks = folder.parent.glob(f"{escape(folder.name)}{_SUFFIX}*")
+    return any(locks.is_locked(file) for file in marks if file != own)
 
 
 def is_mark(path: Path) -> bool:

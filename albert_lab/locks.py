@@ -67,20 +67,20 @@ def is_locked(file: Path) -> bool:
         refreshed = file.stat().st_mtime
     except FileNotFoundError:
         return False
-    found = lease(file)
+    lock = lease(file)
     try:
-        found.acquire(timeout=0)  # takes over from a process of this host that has ended
+        lock.acquire(timeout=0)  # takes over from a process of this host that has ended
     except Timeout:
         return time.time() - refreshed < LEASE_SECONDS
-    found.release()
+    lock.release()
     return False
 
 
 def _remove_empty(file: Path) -> None:
     """Remove the file of a process that was killed as it made it; filelock would wait for it forever."""
     with suppress(FileNotFoundError):
-        found = file.stat()
-        if not found.st_size and time.time() - found.st_mtime > REFRESH_SECONDS:
+        status = file.stat()
+        if not status.st_size and time.time() - status.st_mtime > REFRESH_SECONDS:
             file.unlink()
 
 

@@ -18,25 +18,25 @@ _CPU = Path("/proc/cpuinfo")
 
 def cores() -> int:
     """Number of CPU cores that this process may use, as limited by the system and by its Slurm job."""
-    found = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     if "SLURM_JOB_ID" in os.environ:
-        given = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
-        found = min(found, int(given)) if given.isdecimal() and int(given) else found
-    return found
+        of_job = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
+        count = min(count, int(of_job)) if of_job.isdecimal() and int(of_job) else count
+    return count
 
 
 def memory_bytes() -> int:
     """Memory limit of this process in bytes: the machine's memory, or the limit of its container or Slurm job."""
-    found = [psutil.virtual_memory().total]
+    limits = [psutil.virtual_memory().total]
     for file in map(Path, _LIMITS):
         try:
-            found.append(int(file.read_text()))
+            limits.append(int(file.read_text()))
         except (OSError, ValueError):  # no limit, or the word max
             continue
     megabytes = os.environ.get("SLURM_MEM_PER_NODE", "")  # limit of a job; 0 means the whole node
     if "SLURM_JOB_ID" in os.environ and megabytes.isdecimal() and int(megabytes):
-        found.append(int(megabytes) << 20)
-    return min(found)
+        limits.append(int(megabytes) << 20)
+    return min(limits)
 
 
 def cpu_model() -> str:
@@ -44,12 +44,12 @@ def cpu_model() -> str:
     if sys.platform == "darwin":
         command = ["sysctl", "-n", "machdep.cpu.brand_string"]
         try:
-            found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
+            model = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
         except (OSError, subprocess.TimeoutExpired):
-            found = ""
+            model = ""
     else:
-        found = _first_value(_CPU, "model name")  # exists for x86 processors, not for ARM
-    return found or platform.processor() or platform.machine()
+        model = _first_value(_CPU, "model name")  # exists for x86 processors, not for ARM
+    return model or platform.processor() or platform.machine()
 
 
 def gpus() -> list[str]:

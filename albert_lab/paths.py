@@ -35,11 +35,11 @@ def with_conf(folders: Iterable[Path]) -> Iterator[None]:
     Raises:
         ConfigError: no folder; or one with a file that belongs to no group, or has the name of an option of conf/.
     """
-    found = [folder.absolute() for folder in folders]
-    for folder in found:
+    absolute = [folder.absolute() for folder in folders]
+    for folder in absolute:
         _check_conf(folder)
     before = _own_conf[:]
-    _own_conf.extend(folder for folder in found if folder not in before)
+    _own_conf.extend(folder for folder in absolute if folder not in before)
     renew()
     try:
         yield
@@ -51,7 +51,7 @@ def with_conf(folders: Iterable[Path]) -> Iterator[None]:
 def _check_conf(folder: Path) -> None:
     if not folder.is_dir():
         raise ConfigError(f"--conf {folder}: there is no such folder")
-    groups = sorted(each.name for each in CONF.iterdir() if each.is_dir())
+    groups = sorted(place.name for place in CONF.iterdir() if place.is_dir())
     for file in sorted(folder.rglob("*.yaml")):
         group = file.parent.relative_to(folder)
         if str(group) not in groups:
@@ -96,12 +96,12 @@ def expanded(text: str) -> Path:
 
 
 def _output(variable: str, default: Callable[[], Path]) -> Path:
-    given = os.environ.get(variable)
-    folder = expanded(given).absolute() if given else default()
-    for each in (folder, *folder.parents):
-        what = "a file" if each.is_file() else "a link that leads nowhere" if _is_dangling(each) else None
+    value = os.environ.get(variable)
+    folder = expanded(value).absolute() if value else default()
+    for place in (folder, *folder.parents):
+        what = "a file" if place.is_file() else "a link that leads nowhere" if _is_dangling(place) else None
         if what:
-            named = f"{variable}={given}: {each}" if given else each
+            named = f"{variable}={value}: {place}" if value else place
             raise ConfigError(f"{named} is {what}; a folder is needed")
     return folder
 
@@ -149,9 +149,9 @@ def refused(error: OSError) -> str | None:
     if file is None or error.errno not in (errno.ENOENT, *_DENIED):
         return None
     for variable in _VARIABLES:
-        given = os.environ.get(variable)
-        folder = expanded(given).absolute() if given else home() if variable == "ALBERT_LAB_HOME" else None
+        value = os.environ.get(variable)
+        folder = expanded(value).absolute() if value else home() if variable == "ALBERT_LAB_HOME" else None
         if folder and (folder.is_relative_to(file) or (error.errno in _DENIED and file.is_relative_to(folder))):
-            named = f"{variable}={given}" if given else f"{variable} is not set"
+            named = f"{variable}={value}" if value else f"{variable} is not set"
             return f"{named}: {file} cannot be used: {error.strerror}; a folder that can be written is needed"
     return None

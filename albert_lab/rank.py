@@ -65,10 +65,10 @@ def _of_srun() -> Rank:
 
 def _tasks_per_node(text: str) -> list[int]:
     """Tasks of each node, from a list in Slurm's form: 2(x3),1 means 2, 2, 2, 1."""
-    found = []
+    per_node = []
     for tasks, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", text):
-        found += [int(tasks)] * int(times or 1)
-    return found
+        per_node += [int(tasks)] * int(times or 1)
+    return per_node
 
 
 def _check_address(what: str) -> None:

@@ -126,13 +126,13 @@ def register(kind: Kind, name: str, thing: Any) -> None:
 
 def own(kind: Kind) -> dict[str, Any]:
     """The things of one kind that included files registered, by name."""
-    return {name: found.thing for name, found in _own.get(kind, {}).items()}
+    return {name: registered.thing for name, registered in _own.get(kind, {}).items()}
 
 
 def source_of(kind: Kind, name: str) -> Included | None:
     """The included file that registered a thing; None for a thing of this package."""
-    found = _own.get(kind, {}).get(name)
-    return found.source if found else None
+    registered = _own.get(kind, {}).get(name)
+    return registered.source if registered else None
 
 
 def digests(kind: Kind, names: Iterable[str]) -> list[str]:
@@ -141,7 +141,7 @@ def digests(kind: Kind, names: Iterable[str]) -> list[str]:
 
 def measuring() -> list[Included]:
     """The included files that register a held-out measure, which every run is scored by."""
-    return list(dict.fromkeys(found.source for found in _own.get("measure", {}).values()))
+    return list(dict.fromkeys(registered.source for registered in _own.get("measure", {}).values()))
 
 
 def check_known(kind: Kind, name: str, built_in: Iterable[str], key: str | None = None) -> None:
@@ -169,9 +169,9 @@ def include(file: Path) -> Included:
     except (OSError, ValueError) as error:
         what = "is a folder" if file.is_dir() else f"cannot be read as UTF-8 text: {error}"
         raise ConfigError(f"--include {file}: {what}; name a Python file") from error
-    found = Included(file.name, text)
-    _load(found, file)
-    return found
+    included = Included(file.name, text)
+    _load(included, file)
+    return included
 
 
 def include_recorded(files: Iterable[Included]) -> None:
@@ -180,16 +180,16 @@ def include_recorded(files: Iterable[Included]) -> None:
     Raises:
         ConfigError: see include().
     """
-    for each in files:
-        _load(each, None)
+    for file in files:
+        _load(file, None)
 
 
 def are_included(files: Iterable[Included]) -> bool:
-    return all(each.digest in _included for each in files)
+    return all(file.digest in _included for file in files)
 
 
 def file_names() -> list[str]:
-    return [found.file for found, _ in _included.values()]
+    return [included.file for included, _ in _included.values()]
 
 
 def have_files(names: Iterable[str]) -> bool:
@@ -203,38 +203,38 @@ def check_included(files: Iterable[Included], what: str) -> None:
     Raises:
         ConfigError: one is not; names the file.
     """
-    for each in files:
-        if not are_included([each]):
-            same = [found for found, _ in _included.values() if found.file == each.file]
-            other = f"{each.file} is included, but with another text" if same else f"add --include {each.file}"
+    for file in files:
+        if not are_included([file]):
+            same = [included for included, _ in _included.values() if included.file == file.file]
+            other = f"{file.file} is included, but with another text" if same else f"add --include {file.file}"
             raise ConfigError(
                 f"{what} was trained with own code: {other}; the text it was trained with is in the folder of the run,"
-                f" include/{each.file}"
+                f" include/{file.file}"
             )
 
 
-def _load(found: Included, path: Path | None) -> None:
-    if found.digest in _included:
+def _load(included: Included, path: Path | None) -> None:
+    if included.digest in _included:
         return
-    name, shown = _MODULE + found.digest, str(path or found.file)
+    name, shown = _MODULE + included.digest, str(path or included.file)
     module = ModuleType(name)
     module.__file__ = shown
     sys.modules[name] = module  # dataclasses look their module up
-    linecache.cache[shown] = (len(found.text), None, found.text.splitlines(keepends=True), shown)
-    _loading.append(found)
+    linecache.cache[shown] = (len(included.text), None, included.text.splitlines(keepends=True), shown)
+    _loading.append(included)
     before = sum(map(len, _own.values()))
     try:
-        exec(compile(found.text, shown, "exec"), module.__dict__)
+        exec(compile(included.text, shown, "exec"), module.__dict__)
         if sum(map(len, _own.values())) == before:
             raise ConfigError("registers nothing: docs/own-code.md lists the decorators")
     except (Exception, SystemExit) as error:
         for things in _own.values():
-            for key in [key for key, thing in things.items() if thing.source == found]:
+            for key in [key for key, thing in things.items() if thing.source == included]:
                 del things[key]
         raise ConfigError(_describe(error, shown)) from error
     finally:
         _loading.pop()
-    _included[found.digest] = (found, path)
+    _included[included.digest] = (included, path)
     renew()
 
 
@@ -266,8 +266,8 @@ def error_of_own_code(error: BaseException) -> str | None:
     """
     if isinstance(error, (*FIXABLE, MemoryError, LostProcessError)) or type(error).__name__ == "OutOfMemoryError":
         return None
-    for found, path in _included.values():
-        shown = str(path or found.file)
+    for included, path in _included.values():
+        shown = str(path or included.file)
         if any(True for _ in _frames(error.__traceback__, shown)):
             return _describe(error, shown)
     return None
@@ -275,7 +275,12 @@ def error_of_own_code(error: BaseException) -> str | None:
 
 def options() -> list[str]:
     """The options that include the same files in another process, for files that no run records."""
-    in_runs = {each.source.digest for kind, things in _own.items() if kind in _FOR_LATER for each in things.values()}
+    in_runs = {
+        registered.source.digest
+        for kind, things in _own.items()
+        if kind in _FOR_LATER
+        for registered in things.values()
+    }
     paths = [path for digest, (_, path) in _included.items() if digest in in_runs and path]
     return [word for path in paths for word in ("--include", str(path.absolute()))]
 

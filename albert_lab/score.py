@@ -54,12 +54,12 @@ class Score(Record):
     @property
     def floors(self) -> dict[Floor, float]:
         """The floors that the score has, chance first."""
-        found: dict[Floor, float | None] = {
+        bounds: dict[Floor, float | None] = {
             CHANCE: self.floor,
             SEGMENTS: self.segments_floor,
             BAGS: self.lexical_floor,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in bounds.items() if value is not None}
 
 
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model

@@ -64,18 +64,18 @@ def code_of(number: int) -> int:
 @contextmanager
 def deferred(tell: Callable[[int], None] | None = None) -> Iterator[list[int]]:
     """Within this context, signals do not interrupt: they are appended to the yielded list, and reported."""
-    found: list[int] = []
+    came: list[int] = []
 
     def note(number: int, _frame: Any) -> None:
         _remember(number)
-        found.append(number)
+        came.append(number)
         if tell:
             tell(number)
 
     before = {number: signal.signal(number, note) for number in NUMBERS}
     let_through()
     try:
-        yield found
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

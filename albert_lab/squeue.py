@@ -45,8 +45,8 @@ def jobs(max_age: float = 0.0) -> dict[str, Job] | None:
     global _last
     if _last is None or time.monotonic() - _last[0] >= max_age:
         text = _ask("squeue", "--me", "--array", "--noheader", "--format=%i|%T|%N|%r")
-        found = None if text is None else dict(_job(line) for line in text.splitlines() if line.count("|") >= 3)
-        _last = (time.monotonic(), found)
+        known = None if text is None else dict(_job(line) for line in text.splitlines() if line.count("|") >= 3)
+        _last = (time.monotonic(), known)
     return _last[1]
 
 
@@ -67,9 +67,9 @@ def ended_as(number: str) -> str | None:
 
 def _ask(*command: str) -> str | None:
     try:
-        found = subprocess.run(
+        answer = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=_PATIENCE_SECONDS
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout
+    return answer.stdout

@@ -56,8 +56,8 @@ def beside(path: Path) -> Path:
 
 def completed(partial: Path) -> Path | None:
     """The path that a partial file or folder would have had when complete; None for a path that is not partial."""
-    name, found, _ = partial.name.partition(PARTIAL)
-    return partial.with_name(name.removeprefix(".")) if found else None
+    name, is_partial, _ = partial.name.partition(PARTIAL)
+    return partial.with_name(name.removeprefix(".")) if is_partial else None
 
 
 def unique() -> str:

@@ -64,9 +64,9 @@ def data_status(
     from albert_lab.errors import MissingDataError
     from albert_lab.tasks.fetch import status, status_text
 
-    found = status(paths.tasks_data(), task_names(tasks))
-    print(json.dumps(found, indent=2) if as_json else status_text(found, paths.tasks_data()))
-    unusable = [row["task"] for row in found if not {"train", "dev"} <= row["examples"].keys()]
+    listed = status(paths.tasks_data(), task_names(tasks))
+    print(json.dumps(listed, indent=2) if as_json else status_text(listed, paths.tasks_data()))
+    unusable = [row["task"] for row in listed if not {"train", "dev"} <= row["examples"].keys()]
     if tasks and unusable:
         raise MissingDataError(f"without train or dev examples: {', '.join(unusable)}")
 

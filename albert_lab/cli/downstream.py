@@ -51,8 +51,8 @@ def finetune(
         splits=[split for split in predict.split(",") if split],
         is_random=random,
     )
-    found = single_run.finetune_run(run, wanted, to_stderr)
-    print(json.dumps([item.model_dump() for item in found], indent=2) if as_json else single_run.as_text(found))
+    records = single_run.finetune_run(run, wanted, to_stderr)
+    print(json.dumps([item.model_dump() for item in records], indent=2) if as_json else single_run.as_text(records))
 
 
 @app.command(
@@ -93,8 +93,8 @@ def score(
     loaded = load_task(task)
     folder = data or data_folder(loaded, load(overrides or []), to_stderr)
     options = {"split": split, "na_probs": na_probs, "threshold": threshold, "partial": partial}
-    found = score_file(loaded, predictions, folder, to_stderr, **options)
-    print(json.dumps(found, indent=2) if as_json else "\n".join(f"{name}: {value}" for name, value in found.items()))
+    scores = score_file(loaded, predictions, folder, to_stderr, **options)
+    print(json.dumps(scores, indent=2) if as_json else "\n".join(f"{name}: {value}" for name, value in scores.items()))
 
 
 @app.command(
@@ -120,8 +120,8 @@ def ensemble(
     """Average the scores of all fine-tunings of runs on a task, as the paper's ensembles do."""
     from albert_lab.runs import single_run
 
-    found = single_run.ensemble_runs(task, runs, to_stderr, which=which, split=split, best=best, output=output)
-    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+    averaged = single_run.ensemble_runs(task, runs, to_stderr, which=which, split=split, best=best, output=output)
+    print(json.dumps(averaged.as_dict(), indent=2) if as_json else averaged.as_text())
 
 
 @app.command(rich_help_panel=TABLES, epilog=examples("albert-lab table14", "albert-lab table14 --json"))
@@ -129,5 +129,5 @@ def table14(as_json: Json = False) -> None:
     """Table 14: the fine-tuning settings as configured, next to the paper's."""
     from albert_lab.studies.table14 import compare, text
 
-    found = compare()
-    print(json.dumps(found, indent=2) if as_json else text(found))
+    rows = compare()
+    print(json.dumps(rows, indent=2) if as_json else text(rows))

@@ -48,8 +48,8 @@ def status(
         with signals.deferred() as stopped_by:
             status.watch(paths.runs(), names, lambda: bool(stopped_by))
         return
-    found = status.rows(paths.runs(), names)
-    print(json.dumps(found, indent=2) if as_json else status.text(found))
+    listed = status.rows(paths.runs(), names)
+    print(json.dumps(listed, indent=2) if as_json else status.text(listed))
 
 
 @app.command(rich_help_panel=HOUSEKEEPING, epilog=examples("albert-lab clean", "albert-lab clean --cache --yes"))
@@ -68,21 +68,21 @@ def clean(
     from albert_lab.runs import cleaning
     from albert_lab.units import size
 
-    found = cleaning.find_garbage(cache=cache, checkpoints=checkpoints)
+    garbage = cleaning.find_garbage(cache=cache, checkpoints=checkpoints)
     if as_json:
-        print(json.dumps({str(path): num_bytes for path, num_bytes in found.items()}, indent=2))
+        print(json.dumps({str(path): num_bytes for path, num_bytes in garbage.items()}, indent=2))
     else:
-        for path, num_bytes in found.items():
+        for path, num_bytes in garbage.items():
             print(f"{size(num_bytes):>12}  {path}")
     for path in cleaning.find_used(cache=cache, checkpoints=checkpoints):
         to_stderr(f"kept, since a process uses it: {path}")
-    total = size(sum(found.values()))
-    if not found:
+    total = size(sum(garbage.values()))
+    if not garbage:
         to_stderr("nothing to free")
         return
     if not yes:
         if not sys.stdin.isatty():
             raise ConfigError(f"{total} could be freed: without a terminal, confirm with --yes")
         typer.confirm(f"Free {total}?", abort=True, err=True)
-    cleaning.free(found)
+    cleaning.free(garbage)
     to_stderr(f"freed {total}")

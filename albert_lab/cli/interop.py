@@ -108,8 +108,8 @@ def evaluate(
     if corpus is not None:
         is_option = corpus in groups()["corpus"]
         chosen = [f"corpus={corpus}"] if is_option else ["corpus=files", f"corpus.path={quoted(corpus)}"]
-    found = evaluate(run, [*chosen, *(overrides or [])], to_stderr, whole=corpus is not None)
-    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+    evaluation = evaluate(run, [*chosen, *(overrides or [])], to_stderr, whole=corpus is not None)
+    print(json.dumps(evaluation.as_dict(), indent=2) if as_json else evaluation.as_text())
 
 
 @app.command(
@@ -121,11 +121,11 @@ def lint(source: Source, as_json: Json = False) -> None:
 
     from albert_lab.interop.lint import lint
 
-    found = lint(source)
+    findings = lint(source)
     print(
-        json.dumps([asdict(finding) for finding in found], indent=2)
+        json.dumps([asdict(finding) for finding in findings], indent=2)
         if as_json
-        else "\n".join(f"{finding.severity}: {finding.text}" for finding in found)
+        else "\n".join(f"{finding.severity}: {finding.text}" for finding in findings)
     )
-    if any(finding.severity == "error" for finding in found):
+    if any(finding.severity == "error" for finding in findings):
         raise typer.Exit(2)

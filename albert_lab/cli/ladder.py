@@ -123,9 +123,9 @@ def ladder(
         to_stderr("no run is finished: no report")
         raise typer.Exit(outcome.code)
     set_aside(folder, list(results.runs.values()), to_stderr)
-    found = analyse(results)
-    written = report.write(folder, found)
-    print(report.as_json(found) if options.as_json else report.as_text(found))
+    analysis = analyse(results)
+    written = report.write(folder, analysis)
+    print(report.as_json(analysis) if options.as_json else report.as_text(analysis))
     to_stderr(f"report: {written}")
     raise typer.Exit(outcome.code)
 

@@ -28,8 +28,8 @@ def params(
     """Show parameters, FLOPs and memory of a configuration without building it."""
     from albert_lab.cost import counts
 
-    found = counts.paper_counts() if paper else counts.sizes(overrides or [])
-    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+    sizes = counts.paper_counts() if paper else counts.sizes(overrides or [])
+    print(json.dumps(sizes.as_dict(), indent=2) if as_json else sizes.as_text())
 
 
 @app.command(
@@ -74,10 +74,10 @@ def speed(
             raise typer.BadParameter("--report takes neither settings nor --json")
         _measure_report(report, rounds, seconds)
         return
-    found = benchmark.run(configurations(overrides or []), number=rounds, seconds=seconds, say=to_stderr)
-    print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
-    if found.num_failed:
-        raise typer.Exit(SOME_FAILED if found.num_failed < len(found.lines) else 1)
+    measured = benchmark.run(configurations(overrides or []), number=rounds, seconds=seconds, say=to_stderr)
+    print(json.dumps(measured.as_dict(), indent=2) if as_json else measured.as_text())
+    if measured.num_failed:
+        raise typer.Exit(SOME_FAILED if measured.num_failed < len(measured.lines) else 1)
 
 
 def _measure_report(folder: Path, number: int, seconds: float) -> None:
@@ -115,7 +115,9 @@ def config_list(as_json: Json = False) -> None:
     """List all groups and their options (`group=option`)."""
     from albert_lab.config.compose import groups
 
-    found = groups()
+    options_of = groups()
     print(
-        json.dumps(found, indent=2) if as_json else "\n".join(f"{group}: {' '.join(found[group])}" for group in found)
+        json.dumps(options_of, indent=2)
+        if as_json
+        else "\n".join(f"{group}: {' '.join(options_of[group])}" for group in options_of)
     )

@@ -207,17 +207,17 @@ FailOn = Annotated[
 ]
 
 
-def task_names(given: str | None) -> list[str] | None:
+def task_names(named: str | None) -> list[str] | None:
     """The tasks that --tasks names, an empty list for `none`; None if it was not given.
 
     Raises:
         ConfigError: a task that is named twice, or `none` together with others.
     """
-    if given is None or given == "none":
-        return None if given is None else []
-    names = given.split(",")
+    if named is None or named == "none":
+        return None if named is None else []
+    names = named.split(",")
     if "none" in names or len(set(names)) < len(names):
-        raise ConfigError(f"--tasks {given}: different tasks with commas between them, or `none` by itself")
+        raise ConfigError(f"--tasks {named}: different tasks with commas between them, or `none` by itself")
     return names
 
 
@@ -285,9 +285,9 @@ def with_options(kind: type[TrainingOptions], **defaults: Any) -> Callable[[Call
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         own = [item for item in signature(command).parameters.values() if item.name != "options"]
 
-        def parsed(*arguments: Any, **given: Any) -> None:
-            values = {item.name: given.pop(item.name, item.default) for item in shared}
-            command(*arguments, **given, options=kind(**values))
+        def parsed(*arguments: Any, **keywords: Any) -> None:
+            values = {item.name: keywords.pop(item.name, item.default) for item in shared}
+            command(*arguments, **keywords, options=kind(**values))
 
         return with_parameters(parsed, [*own, *shared], command)
 

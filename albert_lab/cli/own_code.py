@@ -48,7 +48,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _with_own_code(command: Callable[..., None]) -> Callable[..., None]:
-    def run(include: list[Path] | None = None, conf: list[Path] | None = None, **given: Any) -> None:
+    def run(include: list[Path] | None = None, conf: list[Path] | None = None, **options: Any) -> None:
         folders = [_path(folder) for folder in conf or []]
         with registry.separate(), paths.with_conf(folders):
             for option in (file for folder in folders for file in sorted(folder.rglob("*.yaml"))):
@@ -56,7 +56,7 @@ def _with_own_code(command: Callable[..., None]) -> Callable[..., None]:
             for file in include or []:
                 registry.include(_path(file))
             try:
-                command(**given)
+                command(**options)
             except Exception as error:
                 if text := registry.error_of_own_code(error):
                     raise ConfigError(text) from error

@@ -61,12 +61,12 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
         if ended and options.fail_fast:
             break
     config = plans[0].config
-    collections = {(each.scale, each.corpus): each for each in collection.read(paths.reports())}
-    found = collections.get((config.scale.name, config.corpus.name))
-    if found is None:
+    collections = {(of_scale.scale, of_scale.corpus): of_scale for of_scale in collection.read(paths.reports())}
+    collected = collections.get((config.scale.name, config.corpus.name))
+    if collected is None:
         to_stderr("no run is finished: no page")
         raise typer.Exit(code)
     to_stderr(f"page: {overview.write(paths.reports())}")
-    print(json.dumps(found.as_dict(), indent=2) if options.as_json else overview.contents(found))
-    studies.exit_on(options.fail_on, found.decisions, code)
+    print(json.dumps(collected.as_dict(), indent=2) if options.as_json else overview.contents(collected))
+    studies.exit_on(options.fail_on, collected.decisions, code)
     raise typer.Exit(code)

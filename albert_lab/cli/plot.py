@@ -82,9 +82,9 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
         if len(own) == len(folders):
             raise ConfigError(f"{' '.join(settings)}: {words}")
         to_stderr(words)
-    found = {folder: study.read(folder).runs for folder in reports}
+    runs_of = {folder: study.read(folder).runs for folder in reports}
     for folder in reports:
-        if not any(run.layers for run in found[folder]):
+        if not any(run.layers for run in runs_of[folder]):
             raise ConfigError(f"{folder} has no data for the figure {LAYERS}: its layers were not measured")
     if reports and len(folders) == 1:
         return draw(reports[0], LAYERS, out)
@@ -92,7 +92,7 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
     measured: list[tuple[str, Sequence[Layer]]] = []
     for folder in folders:
         if folder in reports:
-            measured += [(run.name, run.layers) for run in found[folder] if run.layers]
+            measured += [(run.name, run.layers) for run in runs_of[folder] if run.layers]
         elif folder in own:
             measured.append((folder.name, layers.find_or_measure(folder, to_stderr)))
         else:
@@ -108,10 +108,10 @@ def _draw(name: str, folder: Path | None, out: Path | None) -> list[Path]:
     chosen = folder or plots.newest(name)
     to_stderr(f"{name} of the report {chosen}")
     # If the user named no report, the newest may be a published one, which must not change.
-    found = plots.draw(chosen, name, out or (None if folder else paths.figures()))
-    if not found:
+    drawn = plots.draw(chosen, name, out or (None if folder else paths.figures()))
+    if not drawn:
         raise ConfigError(f"{chosen} has no data for the figure {name}: it needs {FIGURES[name].needs}")
-    return found
+    return drawn
 
 
 def _drawing(name: str) -> Callable[[Path | None, Path | None], None]:

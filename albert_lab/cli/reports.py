@@ -109,9 +109,9 @@ def compare(
     """Compare two reports side by side, with differences and intervals."""
     from albert_lab.report import compare as sides
 
-    found = sides.compare(a, b)
-    print(sides.as_json(found) if as_json else sides.as_text(found))
-    if not found.has_one_set:
+    comparison = sides.compare(a, b)
+    print(sides.as_json(comparison) if as_json else sides.as_text(comparison))
+    if not comparison.has_one_set:
         to_stderr("the held-out sets differ: compare directions, not values")
 
 

@@ -45,8 +45,8 @@ app = typer.Typer()
 def _study(choose: "Callable[..., Choice]") -> Callable[..., None]:
     """A command with the parameters of `choose`, which returns the experiment and its overrides, and all options."""
 
-    def command(*, options: StudyOptions, overrides: list[str] | None = None, **given: Any) -> None:
-        run_study(partial(choose, **given), overrides, options)
+    def command(*, options: StudyOptions, overrides: list[str] | None = None, **own: Any) -> None:
+        run_study(partial(choose, **own), overrides, options)
 
     command.__signature__ = signature(choose)  # pyright: ignore[reportFunctionMemberAccess]
     command.__doc__ = choose.__doc__
@@ -72,13 +72,13 @@ def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, opti
         print_folders([plan.at_look(plan.seed_plan.last(options.looks))], as_json=options.as_json)
         return
     plan = options.reset(plan, retrain_recorded=options.retrain_recorded)
-    code, found = train_study(plan, how, options.looks)
-    if found:
+    code, analysis = train_study(plan, how, options.looks)
+    if analysis:
         from albert_lab.report import closing, report
 
         folder = plan.report_folder
-        print(report.as_json(folder.name, found) if options.as_json else closing.text(folder, found))
-        exit_on(options.fail_on, {verdict.decision for verdict in found.verdicts}, code)
+        print(report.as_json(folder.name, analysis) if options.as_json else closing.text(folder, analysis))
+        exit_on(options.fail_on, {verdict.decision for verdict in analysis.verdicts}, code)
     raise typer.Exit(code)
 
 
@@ -86,12 +86,12 @@ def _note_wide_embeddings(plan: "Plan") -> None:
     """Say so before anything else where E is above H, as with the paper's sizes at a small scale."""
     configs = [item.point.config for item in plan.points]
     wide = {(config.embedding_size, config.model.hidden_size): config.scale.name for config in configs}
-    if found := {pair: scale for pair, scale in wide.items() if pair[0] > pair[1]}:
+    if too_wide := {pair: scale for pair, scale in wide.items() if pair[0] > pair[1]}:
         of_width: dict[int, list[str]] = {}
-        for e, h in sorted(found):
+        for e, h in sorted(too_wide):
             of_width.setdefault(h, []).append(str(e))
         sizes = "; ".join(f"embedding_size={','.join(es)} above model.hidden_size={h}" for h, es in of_width.items())
-        scale = next(iter(found.values()))
+        scale = next(iter(too_wide.values()))
         to_stderr(
             f"{sizes}. The paper's table of E, at the sizes of this scale: albert-lab embedding-size scale={scale}"
         )

@@ -36,9 +36,9 @@ def train_study(plan: "Plan", options: "Options", most: int | None = None) -> "t
     seed_plan, look = announce(plan.report_folder, points, plan.seed_plan)
     plan, last = replace(plan, seed_plan=seed_plan), None
     while True:
-        code, plan, found = _train_look(plan, look, options)
-        last = found or last
-        undecided = sum(verdict.is_open for verdict in found.verdicts) if found else 0
+        code, plan, analysis = _train_look(plan, look, options)
+        last = analysis or last
+        undecided = sum(verdict.is_open for verdict in analysis.verdicts) if analysis else 0
         if code or look >= seed_plan.last(most) or not undecided:
             return code, last
         look += 1
@@ -68,9 +68,9 @@ def _train_look(plan: "Plan", look: int, options: "Options") -> "tuple[int, Plan
         to_stderr("no run is finished: no report")
         return outcome.code, plan, None
     set_aside(plan.report_folder, study.runs, to_stderr)
-    found = analyse(study)
-    report.write(plan.report_folder, found)
-    return outcome.code, plan, found
+    analysis = analyse(study)
+    report.write(plan.report_folder, analysis)
+    return outcome.code, plan, analysis
 
 
 def this_command() -> str:

@@ -16,7 +16,7 @@ def has_weights(folder: Path) -> bool:
 
 def parents(folder: Path) -> dict[str, str]:
     """Parent of each run under a folder that starts from another one, by name; a damaged run.yaml names none."""
-    found = {}
+    parent_of = {}
     for file in folder.glob(f"*/{RUN_FILE}"):
         try:
             # As plain data: a run of an earlier version, with other keys, is in the tree too.
@@ -24,8 +24,8 @@ def parents(folder: Path) -> dict[str, str]:
         except DamagedFileError:
             continue
         if isinstance(start_from, dict) and "run" in start_from:
-            found[file.parent.name] = str(start_from["run"])
-    return found
+            parent_of[file.parent.name] = str(start_from["run"])
+    return parent_of
 
 
 def tree(names: Sequence[str], parent_of: Mapping[str, str]) -> list[tuple[str, int]]:

@@ -18,27 +18,27 @@ def find_garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
         checkpoints: also the checkpoints of finished runs, except those that an unfinished run starts from.
     """
     half_made = (*paths.cache().glob(f"*/*{PARTIAL}*"), *paths.runs().glob(f"*/*checkpoint{PARTIAL}*"))
-    found = {path for path in half_made if not _is_being_made(path)}
+    garbage = {path for path in half_made if not _is_being_made(path)}
     wanted = {"failed", "done"} if checkpoints else {"failed"}
     needed = {parent for child, parent in ancestry.parents(paths.runs()).items() if _is_unfinished(child)}
     for folder in paths.runs().glob("*/") if not in_use.is_used(paths.runs()) else ():
         if folder.name not in needed and (folder / "checkpoint").is_dir() and states.state(folder) in wanted:
-            found.add(folder / "checkpoint")
+            garbage.add(folder / "checkpoint")
     if cache:
-        found |= {path for path in _cached() if not in_use.is_used(path)}
-    return {path: _size(path) for path in sorted(found)}
+        garbage |= {path for path in _cached() if not in_use.is_used(path)}
+    return {path: _size(path) for path in sorted(garbage)}
 
 
 def find_used(*, cache: bool, checkpoints: bool) -> list[Path]:
-    found = [path for path in _cached() if in_use.is_used(path)] if cache else []
-    return [*found, *([paths.runs()] if checkpoints and in_use.is_used(paths.runs()) else [])]
+    used = [path for path in _cached() if in_use.is_used(path)] if cache else []
+    return [*used, *([paths.runs()] if checkpoints and in_use.is_used(paths.runs()) else [])]
 
 
 def _cached() -> list[Path]:
-    found = paths.cache().glob("*/*")
+    candidates = paths.cache().glob("*/*")
     return [
         path
-        for path in found
+        for path in candidates
         if path.suffix != locks.SUFFIX and not storage.completed(path) and not in_use.is_mark(path)
     ]
 
@@ -60,7 +60,7 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
-def free(found: Iterable[Path]) -> None:
+def free(garbage: Iterable[Path]) -> None:
     """Remove files and folders; if the process is killed, none is left half removed under its name."""
-    for path in found:
+    for path in garbage:
         storage.remove(path) if storage.completed(path) else storage.discard(path)

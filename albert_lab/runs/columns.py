@@ -28,18 +28,18 @@ def choose_tasks(
     """
     if names is None:
         own = own or {}
-        found: dict[str, str | None] = {}
+        task_of: dict[str, str | None] = {}
         for column in columns:
             if column in own:
                 check_data(load_task(own[column]))
-                found[column] = own[column]
+                task_of[column] = own[column]
             elif column in task_names():
-                found[column] = column if _has_data(load_task(column)) else find_substitute(column, config.corpus)
-        return {column: name for column, name in found.items() if name}
-    given = load_named(names)
-    for task in given.values():
+                task_of[column] = column if _has_data(load_task(column)) else find_substitute(column, config.corpus)
+        return {column: name for column, name in task_of.items() if name}
+    asked = load_named(names)
+    for task in asked.values():
         check_data(task)
-    return dict(zip(given, names, strict=True))
+    return dict(zip(asked, names, strict=True))
 
 
 def load_named(names: Sequence[str], overrides: Sequence[str] = ()) -> dict[str, TaskConfig]:
@@ -48,12 +48,12 @@ def load_named(names: Sequence[str], overrides: Sequence[str] = ()) -> dict[str,
     Raises:
         ConfigError: an unknown task, or two tasks with the same name.
     """
-    found: dict[str, TaskConfig] = {}
+    task_of: dict[str, TaskConfig] = {}
     for task in (load_task(name, overrides) for name in names):
-        if task.name in found:
+        if task.name in task_of:
             raise ConfigError(f"two tasks are named {task.name}: rename the file of one of them")
-        found[task.name] = task
-    return found
+        task_of[task.name] = task
+    return task_of
 
 
 def check_data(task: TaskConfig, splits: Sequence[str] = ()) -> None:
@@ -109,16 +109,16 @@ def _is_any_made_of_corpus(chosen: Mapping[str, str]) -> bool:
 
 def _provided(chosen: Mapping[str, str], folder: Path, say: Say) -> dict[str, str]:
     """The task of each column for which the folder has data: the chosen one, or another one that can replace it."""
-    found = {}
+    task_of = {}
     for column, task in ((column, load_task(name)) for column, name in chosen.items()):
         others = [name for name, official in STANDS_FOR.items() if official == column != task.name]
         provided = [name for name in (chosen[column], *others) if _is_provided(load_task(name), folder)]
         if provided:
-            found[column] = provided[0]
+            task_of[column] = provided[0]
         if chosen[column] not in provided:
             instead = f"{load_task(provided[0]).title} takes its place" if provided else "its column stays empty"
             say(f"{task.title}: the corpus does not provide this task; {instead}")
-    return found
+    return task_of
 
 
 def _is_provided(task: TaskConfig, folder: Path) -> bool:

@@ -27,11 +27,11 @@ def of(package: Path, *others: Path) -> str | None:
     is no checkout, as for an installed package.
     """
     # The second one fails for a package that is only installed below some checkout.
-    found = _git(package, "rev-parse", "HEAD", "HEAD:./__init__.py")
-    changes = None if found is None else _git(package, "status", "--porcelain", "--", ".", *map(str, others))
-    if found is None or changes is None:
+    ids = _git(package, "rev-parse", "HEAD", "HEAD:./__init__.py")
+    changes = None if ids is None else _git(package, "status", "--porcelain", "--", ".", *map(str, others))
+    if ids is None or changes is None:
         return None
-    return found.split()[0] + (DIRTY if changes else "")
+    return ids.split()[0] + (DIRTY if changes else "")
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -73,10 +73,10 @@ def log(folder: Path, number: str) -> Path:
 
 def as_columns(folder: Path) -> dict[str, Any]:
     """The run's job in the queue, its node, and its place in words, as columns of a listing."""
-    found = find_queued(folder)
-    if found is None:
+    queued = find_queued(folder)
+    if queued is None:
         return {"job": None, "node": None, "place": None}
-    return {"job": found.number, "node": found.nodes or None, "place": found.words}
+    return {"job": queued.number, "node": queued.nodes or None, "place": queued.words}
 
 
 def describe_end(folder: Path) -> str | None:

@@ -48,13 +48,13 @@ def lacking(folders: Iterable[Path]) -> list[Path]:
 
 
 def command(folders: Iterable[Path], tasks: Iterable[str] = ()) -> list[str]:
-    given = list(tasks)
+    asked = list(tasks)
     return [
         sys.executable,
         "-m",
         "albert_lab.runs.preparing",
         *map(str, folders),
-        *(["--tasks", *given] if given else []),
+        *(["--tasks", *asked] if asked else []),
         *registry.options(),
         *paths.conf_options(),
     ]
@@ -67,18 +67,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tasks", nargs="+", default=[], help="downstream tasks that a corpus may provide")
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
-    given = parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
     try:
-        found = [read(folder) for folder in given.folders]
-        for run in found:
+        planned = [read(folder) for folder in asked.folders]
+        for run in planned:
             registry.include_recorded(run.config.own_code)
-        prepare_all(found, say)
-        for run in found:
-            columns.prepare_tasks({task: task for task in given.tasks}, run.config, say)
+        prepare_all(planned, say)
+        for run in planned:
+            columns.prepare_tasks({task: task for task in asked.tasks}, run.config, say)
     except FIXABLE as error:
         say(str(error))
         return 2 if isinstance(error, ConfigError) else 4

@@ -121,5 +121,5 @@ class RunProgress:
 
 def _words(line: dict[str, Any]) -> str:
     names = labels() | {"pair_accuracy": "pairs"}
-    found = [(label, line.get(key), units().get(key, "%")) for key, label in names.items()]
-    return "  ".join(f"{label} {value:.1f} {unit}" for label, value, unit in found if value is not None)
+    shown = [(label, line.get(key), units().get(key, "%")) for key, label in names.items()]
+    return "  ".join(f"{label} {value:.1f} {unit}" for label, value, unit in shown if value is not None)

@@ -189,24 +189,24 @@ def together(runs: Sequence[list[Quantity]]) -> list[Quantity]:
     by_name: dict[str, list[Quantity]] = {}
     for quantity in itertools.chain(*runs):
         by_name.setdefault(quantity.name, []).append(quantity)
-    found = []
+    quantities = []
     for of_runs in by_name.values():
         known = [quantity.here for quantity in of_runs if quantity.here]
         here = (min(low for low, _ in known), max(high for _, high in known)) if known else None
-        found.append(replace(of_runs[0], here=here))
-    return found
+        quantities.append(replace(of_runs[0], here=here))
+    return quantities
 
 
 def cells(quantities: Sequence[Quantity]) -> list[dict[str, str]]:
     return [
         {
-            "regime": each.name,
-            "here": _printed(each.here),
-            "paper": _printed(each.paper),
-            "ratio": _number(each.times_off) if each.here and each.paper else UNKNOWN,
-            "matters for": each.tables,
+            "regime": quantity.name,
+            "here": _printed(quantity.here),
+            "paper": _printed(quantity.paper),
+            "ratio": _number(quantity.times_off) if quantity.here and quantity.paper else UNKNOWN,
+            "matters for": quantity.tables,
         }
-        for each in quantities
+        for quantity in quantities
     ]
 
 
@@ -216,10 +216,11 @@ def listing(quantities: Sequence[Quantity]) -> Listing:
 
 def notes(quantities: Sequence[Quantity]) -> list[str]:
     return [
-        f"{each.name}: {each.times_off:,.0f} times {'below' if each.times_below > each.times_above else 'above'} the"
-        f" paper's; matters for {each.tables}: {each.reason}"
-        for each in quantities
-        if each.is_far
+        f"{quantity.name}: {quantity.times_off:,.0f} times"
+        f" {'below' if quantity.times_below > quantity.times_above else 'above'} the paper's;"
+        f" matters for {quantity.tables}: {quantity.reason}"
+        for quantity in quantities
+        if quantity.is_far
     ]
 
 

@@ -68,8 +68,8 @@ class FilledColumn:
         the loss, after a few steps of fine-tuning. The interval is Wilson's for a share of n answers: too wide for F1,
         where an answer scores between 0 and 1; correlations have none.
         """
-        found = summarize(self.finetunings)
-        return found.best.model_copy(update={"loss": found.last.loss})
+        summary = summarize(self.finetunings)
+        return summary.best.model_copy(update={"loss": summary.last.loss})
 
     @cached_property
     def parts(self) -> dict[str, float]:
@@ -125,32 +125,32 @@ class ReportedRun:
     def numbers(self) -> dict[str, float]:
         """Every number that a table, a claim or a figure can be about, by name; what the run lacks is left out."""
         record = self.record
-        found: dict[str, float | None] = {name: score.value for name, score in self.scores.items()}
-        found |= {loss_name(name): score.loss for name, score in self.scores.items()}
+        numbers: dict[str, float | None] = {name: score.value for name, score in self.scores.items()}
+        numbers |= {loss_name(name): score.loss for name, score in self.scores.items()}
         for column in self.columns:
-            found |= column.parts
+            numbers |= column.parts
         values = {column.column: column.score.value for column in self.columns}
         if set(AVERAGED) <= set(values):
-            found[AVERAGE] = fmean(values[column] for column in AVERAGED)
-        found |= {"parameters": record.parameters["total"], "encoder_parameters": record.parameters["encoder"]}
-        found |= {"train_flops_per_token": record.train_flops_per_token, **record.training.model_dump()}
-        found |= layer_numbers(self.layers, record.config.model.hidden_size)
-        return {name: float(value) for name, value in found.items() if value is not None}
+            numbers[AVERAGE] = fmean(values[column] for column in AVERAGED)
+        numbers |= {"parameters": record.parameters["total"], "encoder_parameters": record.parameters["encoder"]}
+        numbers |= {"train_flops_per_token": record.train_flops_per_token, **record.training.model_dump()}
+        numbers |= layer_numbers(self.layers, record.config.model.hidden_size)
+        return {name: float(value) for name, value in numbers.items() if value is not None}
 
     def filling(self, tasks: Mapping[str, str], identities: Collection[str]) -> "ReportedRun":
         """The run with only the fine-tunings of these identities, in the columns that these tasks fill."""
-        found = []
+        kept = []
         for column, task in tasks.items():
-            of_task = [each for each in self.columns if each.task == task]
+            of_task = [filled for filled in self.columns if filled.task == task]
             records = {
                 record.identity: record
-                for each in of_task
-                for record in each.finetunings
+                for filled in of_task
+                for record in filled.finetunings
                 if record.identity in identities
             }
             if records:
-                found.append(replace(of_task[0], column=column, finetunings=tuple(records.values())))
-        return replace(self, columns=tuple(found))
+                kept.append(replace(of_task[0], column=column, finetunings=tuple(records.values())))
+        return replace(self, columns=tuple(kept))
 
     def joined(self, other: "ReportedRun") -> "ReportedRun":
         """The run, completed from another report of the same training: further fine-tunings, curve and layers."""
@@ -201,10 +201,10 @@ def read(file: Path) -> ReportedRun:
     Raises:
         DamagedFileError: it cannot be read, or contains another run.
     """
-    found = files.read_json(file, ReportedRun, REMEDY)
-    if found.name != file.stem:
-        raise DamagedFileError(file, f"has the run {found.name}", REMEDY)
-    return found
+    run = files.read_json(file, ReportedRun, REMEDY)
+    if run.name != file.stem:
+        raise DamagedFileError(file, f"has the run {run.name}", REMEDY)
+    return run
 
 
 def read_all(report: Path) -> list[ReportedRun]:

@@ -190,7 +190,7 @@ class RunRecord(Record):
         if not isinstance(alarms, list | tuple) or not {"scores", "training"} <= info.data.keys():
             return alarms
         scores, steps = info.data["scores"], info.data["training"].steps
-        return [_alarm(each, scores, steps) if isinstance(each, str) else each for each in alarms]
+        return [_alarm(alarm, scores, steps) if isinstance(alarm, str) else alarm for alarm in alarms]
 
     @field_validator("scores")
     @classmethod

@@ -132,8 +132,8 @@ def create(run: Run) -> Path:
             machine = read(folder).config.machine
             run = replace(run, config=run.config.model_copy(update={"machine": machine}))
         write_run_file(run, folder)
-        for each in run.config.own_code:  # for --include of a command that works with the weights
-            write_atomically(folder / "include" / each.file, each.text)
+        for file in run.config.own_code:  # for --include of a command that works with the weights
+            write_atomically(folder / "include" / file.file, file.text)
     return folder
 
 

@@ -101,14 +101,14 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
         if any(read_record(start.folder, task.name, seed) is None for seed in seeds[task.name]):
             columns.check_data(task, wanted.splits)
     folders = {task.name: data_folder(task, run.config, say) for task in tasks}
-    found = []
+    records = []
     for task in tasks:
         for seed in seeds[task.name]:
             record = finetune(start, task, seed, data=folders[task.name], say=say, splits=wanted.splits)
             assert record is not None, "nothing stops it but a signal, which ends this process"
             say(f"{finetunings.describe(record)}; predictions in {output_folder(start.folder, task.name, seed)}")
-            found.append(record)
-    return found
+            records.append(record)
+    return records
 
 
 def as_text(records: Sequence[FinetuningRecord]) -> str:
@@ -192,9 +192,9 @@ def ensemble_runs(
             raise ConfigError(f"--output {output} is a folder: name a file")
     from albert_lab.tasks.ensemble import ensemble
 
-    task, found = load_task(name), [find_run(run) for run in names]
+    task, chosen = load_task(name), [find_run(run) for run in names]
     task.file(paths.tasks_data(), split)
-    different = {run.name: run for run in found}.values()
+    different = {run.name: run for run in chosen}.values()
     files = [file for run in different for file in _score_files(run, name, which if split == "dev" else split)]
     if not files:
         tasks = name if split == "dev" else f"{name} --predict {split}"
@@ -203,7 +203,7 @@ def ensemble_runs(
         )
     if best is not None and best > len(files):
         raise ConfigError(f"--best {best}: these runs have only {len(files)} fine-tunings on {task.name}")
-    config = found[0].config
+    config = chosen[0].config
     data = data_folder(task, config, say)
     made = ensemble(task, files, data, say, scale=config.scale.name, split=split, best=best)
     if output is not None:
@@ -215,10 +215,10 @@ def ensemble_runs(
 
 def _score_files(run: runs.Run, name: str, stem: str) -> list[Path]:
     """Scores of the finished fine-tunings of the task's settings; name is one that load_task() takes."""
-    found, task = [], load_task(name)
+    written, task = [], load_task(name)
     for folder in sorted(output_folder(run.folder, task.name, 0).parent.glob(f"{task.name}-seed*/")):
         seed = int(folder.name.rpartition("seed")[2])
         if finetunings.missing(run, [name], [seed]) or not (folder / f"{stem}.npz").exists():
             continue
-        found.append(folder / f"{stem}.npz")
-    return found
+        written.append(folder / f"{stem}.npz")
+    return written

@@ -22,8 +22,8 @@ def choose_rates(asked: str | None, config: RunConfig) -> Rates:
     """
     name, why = choose_device(asked, config.machine)
     files = sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime, reverse=True)
-    found = (speed for file in files if (speed := read_speed(file.parent)))
-    return Rates(name, why, tuple(islice(found, _NEWEST)))
+    speeds = (speed for file in files if (speed := read_speed(file.parent)))
+    return Rates(name, why, tuple(islice(speeds, _NEWEST)))
 
 
 def read_speed(folder: Path) -> Speed | None:

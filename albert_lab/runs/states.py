@@ -40,8 +40,8 @@ def state(folder: Path) -> State:
 def _taken(folder: Path) -> Literal["running", "queued"] | None:
     if is_locked(folder):
         return "running"
-    found = job.find_queued(folder)
-    return None if found is None else "queued" if found.is_waiting else "running"
+    queued = job.find_queued(folder)
+    return None if queued is None else "queued" if queued.is_waiting else "running"
 
 
 def with_finetunings(run: Run, pretraining: State, missing: Sequence[tuple[TaskConfig, int]]) -> State:

@@ -33,7 +33,7 @@ def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, A
 
     Oldest first, and each run below its parent; depth is the number of its ancestors.
     """
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     parents = ancestry.parents(folder)
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
@@ -41,7 +41,7 @@ def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, A
         if is_other and states.state(run_folder) not in states.TAKEN:
             continue
         state, last, reason, at = _read(run_folder)
-        found[run_folder.name] = {
+        by_name[run_folder.name] = {
             "run": run_folder.name,
             "state": state,
             **{key: last.get(key) for key in _OF_LINE},
@@ -51,7 +51,7 @@ def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, A
             "node": at["node"],
             "reason": reason or at["place"],
         }
-    return [found[name] | {"depth": depth} for name, depth in ancestry.tree(list(found), parents)]
+    return [by_name[name] | {"depth": depth} for name, depth in ancestry.tree(list(by_name), parents)]
 
 
 def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]]:
@@ -71,11 +71,11 @@ def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]
     return state, next((line for line in reversed(lines) if line["event"] == "training"), {}), reason, at
 
 
-def text(found: list[dict[str, Any]]) -> str:
-    if not found:
+def text(listed: list[dict[str, Any]]) -> str:
+    if not listed:
         return "no runs yet"
-    table = tabulate(map(cells, found), headers=HEADINGS, tablefmt="simple", disable_numparse=True)
-    return f"{table}\n\n{totals(found)}"
+    table = tabulate(map(cells, listed), headers=HEADINGS, tablefmt="simple", disable_numparse=True)
+    return f"{table}\n\n{totals(listed)}"
 
 
 def cells(row: dict[str, Any]) -> list[str]:
@@ -98,8 +98,8 @@ def cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def totals(found: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in found).items())
+def totals(listed: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items())
 
 
 def watch(folder: Path, names: Collection[str] | None, is_stopped: Callable[[], bool]) -> None:
@@ -109,14 +109,14 @@ def watch(folder: Path, names: Collection[str] | None, is_stopped: Callable[[], 
     """
     with Live(auto_refresh=False) as live:
         while True:
-            found = rows(folder, names)
+            listed = rows(folder, names)
             table = Table(*HEADINGS, box=None, pad_edge=False)
-            for row in found:
+            for row in listed:
                 table.add_row(*map(escape, cells(row)))
-            to_come = len(set(names or ()) - {row["run"] for row in found})
+            to_come = len(set(names or ()) - {row["run"] for row in listed})
             left = f", {to_come} to come" if to_come else ""
-            live.update(Group(table, f"\n{totals(found) or 'no runs yet'}{left}"), refresh=True)
-            if names is not None and not to_come and all(row["state"] in states.PRETRAINED for row in found):
+            live.update(Group(table, f"\n{totals(listed) or 'no runs yet'}{left}"), refresh=True)
+            if names is not None and not to_come and all(row["state"] in states.PRETRAINED for row in listed):
                 return
             for _ in range(round(WATCH_SECONDS / STOP_SECONDS)):
                 if is_stopped():

@@ -251,9 +251,9 @@ def command(arguments: Sequence[str]) -> int:
     parser.add_argument("--position", help="in a study: see runs/progress.py")
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
-    given = vars(parser.parse_args(arguments))
-    with paths.with_conf(given.pop("conf")):
-        return main(**given)
+    asked = vars(parser.parse_args(arguments))
+    with paths.with_conf(asked.pop("conf")):
+        return main(**asked)
 
 
 if __name__ == "__main__":

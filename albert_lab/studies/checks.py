@@ -313,5 +313,5 @@ Claim = Annotated[SerializeAsAny[BaseClaim], BeforeValidator(_parsed)]
 
 
 def _number(label: str) -> float:
-    found = number_in(label)
-    return math.inf if found is None else found  # labels that are not numbers come last, in the order of the grid
+    number = number_in(label)
+    return math.inf if number is None else number  # labels that are not numbers come last, in the order of the grid

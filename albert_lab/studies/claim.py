@@ -59,7 +59,11 @@ class BaseClaim(Record):
 
     def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
         """The comparisons that need only some of the rows; empty if these rows say nothing on the claim."""
-        return [each for each in self.comparisons(grid) if all(labels in kept for _, labels in each.weights)]
+        return [
+            comparison
+            for comparison in self.comparisons(grid)
+            if all(labels in kept for _, labels in comparison.weights)
+        ]
 
     @abstractmethod
     def words(self, unit: str) -> str:

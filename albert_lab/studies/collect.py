@@ -25,7 +25,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     Raises: see runs.layers.find_or_measure() and ensembles.table().
     """
     experiment, folder = plan.experiment, plan.report_folder
-    found = list(runs(plan.points, say, with_layers=LAYERS_FIGURE in experiment.figures))
+    collected = list(runs(plan.points, say, with_layers=LAYERS_FIGURE in experiment.figures))
     averaged = []
     if experiment.ensemble and any(item.recorded for item in plan.points):
         published = paths.published() / folder.parent.name / folder.name
@@ -37,7 +37,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     named = [Path(file).name for file in experiment.include]
     further = tuple(file for file in registry.file_names() if file not in named)  # by --include
     experiment = experiment.model_copy(update={"include": (*experiment.include, *further)})
-    return Study(experiment, points, found, averaged, side_by_side.read(folder), plan.seed_plan)
+    return Study(experiment, points, collected, averaged, side_by_side.read(folder), plan.seed_plan)
 
 
 def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:
@@ -56,7 +56,7 @@ def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False)
 
 
 def study_points(plan: Plan, failures: Mapping[str, str], command: str) -> list[StudyPoint]:
-    found = []
+    points_of_study = []
     for item in plan.points:
         config = item.point.config
         state = "done" if item.recorded else item.pretraining
@@ -72,8 +72,8 @@ def study_points(plan: Plan, failures: Mapping[str, str], command: str) -> list[
             corpus=config.corpus.name,
             command=command,
         )
-        found.append(point)
-    return found
+        points_of_study.append(point)
+    return points_of_study
 
 
 def _lacking(item: PlannedPoint) -> str:

@@ -16,10 +16,10 @@ PAIR = ("BERT-base", "ALBERT-base")
 
 def configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
     """The compared configurations by label: rows of Tables 1 and 2 by their names, or a sweep of any keys."""
-    given = axes(overrides)
+    swept = axes(overrides)
     table = named(ROWS)
-    is_other = any(len(values) > 1 for values in given.values()) or {"sharing", "embedding_size"} & given.keys()
-    models = [model.strip("'\"") for model in given.get("model", () if is_other else PAIR)]
+    is_other = any(len(values) > 1 for values in swept.values()) or {"sharing", "embedding_size"} & swept.keys()
+    models = [model.strip("'\"") for model in swept.get("model", () if is_other else PAIR)]
     rows = [*table.grid["model"], *table.beyond_paper["model"].values]
     allowed = [*rows, *groups()["model"]]
     if unknown := [model for model in models if model not in allowed]:
@@ -27,6 +27,6 @@ def configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
     if not set(rows) & set(models):
         return counts.configurations(overrides)
     asked = [*overrides]
-    asked += [] if "model" in given else ["model=" + ",".join(PAIR)]
-    asked += [] if "seed" in given else ["seed=0"]
+    asked += [] if "model" in swept else ["model=" + ",".join(PAIR)]
+    asked += [] if "seed" in swept else ["seed=0"]
     return {" ".join(point.row.values()): point.config for point in points(table, asked)}

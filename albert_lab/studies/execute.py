@@ -100,32 +100,32 @@ def execute(plan: Plan, options: Options) -> Outcome:
 
 
 def _report_numbers(plan: Plan) -> None:
-    found = [item.state for item in plan.family.values()]
-    finished, failed = (sum(state in of for state in found) for of in (states.FINISHED, ("failed",)))
+    states_now = [item.state for item in plan.family.values()]
+    finished, failed = (sum(state in of for state in states_now) for of in (states.FINISHED, ("failed",)))
     to_stderr(
-        f"{len(found)} {'run' if len(found) == 1 else 'runs'}: {finished} finished before, {len(plan.to_train)} to"
-        f" train, {failed} failed before"
+        f"{len(states_now)} {'run' if len(states_now) == 1 else 'runs'}: {finished} finished before,"
+        f" {len(plan.to_train)} to train, {failed} failed before"
     )
-    if recorded := found.count("recorded"):
+    if recorded := states_now.count("recorded"):
         to_stderr(f"{recorded} finished runs are only in reports; --retrain-recorded trains them again")
 
 
 def _earlier_failures(plan: Plan) -> dict[str, str]:
-    found = {
+    failures = {
         name: f"{reason} (--retry-failed resumes it)"
         for item in plan.failed.values()
         for name, reason in _failures(item).items()
     }
     for item in plan.orphaned:
-        found[item.run.name] = _orphaned(item.run, found)
-    return found
+        failures[item.run.name] = _orphaned(item.run, failures)
+    return failures
 
 
 def _failures(item: PlannedPoint) -> dict[str, str]:
     if item.pretraining == "failed":
         return {item.run.name: states.failure(item.run.folder)}
-    found = finetunings.failures(item.run, item.missing)
-    return {f"{item.run.name}, {name}": reason for name, reason in found.items()}
+    reasons = finetunings.failures(item.run, item.missing)
+    return {f"{item.run.name}, {name}": reason for name, reason in reasons.items()}
 
 
 def _orphaned(run: runs.Run, failures: Mapping[str, str]) -> str:
@@ -136,8 +136,8 @@ def _orphaned(run: runs.Run, failures: Mapping[str, str]) -> str:
 
 def _check_here(todo: Sequence[PlannedPoint]) -> None:
     """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
-    if queued := [found for item in todo if (found := job.find_queued(item.run.folder))]:
-        remedy = f"--slurm waits for them, `scancel {' '.join(found.number for found in queued)}` ends them"
+    if queued := [queued_job for item in todo if (queued_job := job.find_queued(item.run.folder))]:
+        remedy = f"--slurm waits for them, `scancel {' '.join(queued_job.number for queued_job in queued)}` ends them"
         raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
     for item in todo:
         if item.run.config.machine.device == "cuda" and not has_gpu():
@@ -164,8 +164,8 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         if not failed and item.state != "done":
             failed = {name: (None if options.is_here else job.describe_end(folder)) or _describe_exit(code)}
         outcome.failures |= failed
-        for each, reason in failed.items():
-            to_stderr(f"{place} {each}: FAILED: {reason}")
+        for failing, reason in failed.items():
+            to_stderr(f"{place} {failing}: FAILED: {reason}")
         if not failed:
             to_stderr(f"{place} {name}: done after {duration(time.monotonic() - started)} in all")
         return not (failed and options.fail_fast)

@@ -277,10 +277,12 @@ def include_and_read(file: Path) -> Experiment:
     Raises:
         ConfigError: see read(); or own code that fails, with its file and line.
     """
-    found = read_yaml(file).get("include") if file.is_file() else None
-    if found is not None and (not isinstance(found, list) or not all(isinstance(each, str) and each for each in found)):
+    included = read_yaml(file).get("include") if file.is_file() else None
+    if included is not None and (
+        not isinstance(included, list) or not all(isinstance(file_name, str) and file_name for file_name in included)
+    ):
         raise ConfigError(f"{file}: include: a list of Python files is needed: include: [my_block.py]")
-    for own in found or ():
+    for own in included or ():
         registry.include(file.parent / own)
     return read(file)
 
@@ -294,7 +296,7 @@ def _with_own_tasks(content: Any, folder: Path) -> Any:
     columns, claims = content.get("columns"), content.get("claims", [])
     if not isinstance(columns, list):
         return content
-    files = {each: str(folder / each) for each in columns if isinstance(each, str) and each.endswith(".yaml")}
+    files = {entry: str(folder / entry) for entry in columns if isinstance(entry, str) and entry.endswith(".yaml")}
     if not files:
         return content
     names = {column: load_task(file).name for column, file in files.items()}

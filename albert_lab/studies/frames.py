@@ -113,11 +113,11 @@ def write(folder: Path, study: Study) -> None:
 
 def _places(study: Study) -> list[tuple[Cells, ReportedRun]]:
     """The runs of a study, each with the cells that its lines begin with."""
-    found: list[tuple[Cells, ReportedRun]] = []
+    places: list[tuple[Cells, ReportedRun]] = []
     for row in study.rows:
         axes = row.values | {f"paper_{axis}": label for axis, label in row.labels.items()}
-        found += [({**axes, "seed": run.seed, "run": run.name}, run) for run in row.runs]
-    return found
+        places += [({**axes, "seed": run.seed, "run": run.name}, run) for run in row.runs]
+    return places
 
 
 def _frame(study: Study, lines: Iterable[Cells]) -> pd.DataFrame:
@@ -144,9 +144,9 @@ def _finetunings(study: Study) -> list[Cells]:
     ]
 
 
-def write_layers(file: Path, found: Iterable[tuple[Cells, Sequence[Layer]]]) -> None:
+def write_layers(file: Path, layers_of: Iterable[tuple[Cells, Sequence[Layer]]]) -> None:
     """Write the change by each layer of several encoders, with the cells that each line of an encoder begins with."""
-    _write(file, ({**place, **layer.model_dump()} for place, layers in found for layer in layers))
+    _write(file, ({**place, **layer.model_dump()} for place, layers in layers_of for layer in layers))
 
 
 def _write(file: Path, lines: Iterable[Cells]) -> None:

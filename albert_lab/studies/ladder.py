@@ -111,26 +111,26 @@ def plan_rungs(
         ConfigError: an override of what the rungs set, or rungs without two different rows.
         MissingDataError: see plan_study().
     """
-    given = axes(overrides)
+    overridden = axes(overrides)
     own_values = {axis: values for axis, values in ladder.values.items() if axis in experiment.grid}
     experiment = experiment.model_copy(update={"grid": experiment.grid | own_values})
     rungs = []
     for name, rung in ladder.rungs.items():
-        settings = _settings(experiment, ladder, rung, given)
-        for key in sorted(settings.keys() & given.keys()):
+        settings = _settings(experiment, ladder, rung, overridden)
+        for key in sorted(settings.keys() & overridden.keys()):
             if key == _BUDGET and not ladder.tokens_per_parameter:  # a rung multiplies it
                 continue
-            raise ConfigError(f"{key}={','.join(given[key])}: the rungs of the ladder {ladder.name} set this key")
+            raise ConfigError(f"{key}={','.join(overridden[key])}: the rungs of the ladder {ladder.name} set this key")
         texts = [text for text in overrides if text.split("=")[0] not in settings]
         texts += [f"{key}={value}" for key, value in settings.items()]
         try:
-            found = plan_study(experiment, texts, tasks)
+            planned = plan_study(experiment, texts, tasks)
         except ConfigError as error:
             raise ConfigError(f"rung {name}: {error}") from error
-        kept = tuple(item for item in found.points if _is_large_enough(item.point.config, ladder.at_least))
+        kept = tuple(item for item in planned.points if _is_large_enough(item.point.config, ladder.at_least))
         if kept:
             _check_rows(name, kept)
-            rungs.append(PlannedRung(name, replace(found, points=kept)))
+            rungs.append(PlannedRung(name, replace(planned, points=kept)))
     if not rungs:
         raise ConfigError(f"the ladder {ladder.name} leaves out every row: all are below {dict(ladder.at_least)}")
     return rungs
@@ -158,11 +158,13 @@ def place_of_prediction(ladder: Ladder) -> float:
     return price(load(ladder.predict), 1.0).flops
 
 
-def _settings(experiment: Experiment, ladder: Ladder, rung: Rung, given: Mapping[str, list[str]]) -> dict[str, str]:
+def _settings(
+    experiment: Experiment, ladder: Ladder, rung: Rung, overridden: Mapping[str, list[str]]
+) -> dict[str, str]:
     own = dict(text.split("=", 1) for text in rung.settings)
-    varied = {*experiment.axes, *(key for key, values in given.items() if len(values) > 1)}
+    varied = {*experiment.axes, *(key for key, values in overridden.items() if len(values) > 1)}
     settings = {key: value for key, value in own.items() if key not in varied}
-    common = {key: values[0] for key, values in given.items() if len(values) == 1 and key not in experiment.grid}
+    common = {key: values[0] for key, values in overridden.items() if len(values) == 1 and key not in experiment.grid}
     if ladder.tokens_per_parameter:
         counted = common | own | dict(text.split("=", 1) for text in ladder.parameters_of)
         tokens = ladder.tokens_per_parameter * counts.count_parameters(_load(counted)).total

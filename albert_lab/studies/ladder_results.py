@@ -72,16 +72,16 @@ def gather(
         file: the ladder, with its points as planned.
         before: the folder of the report.
     """
-    found = {run.name: run for run in collect.runs([item for rung in rungs for item in rung.points], say)}
+    collected = {run.name: run for run in collect.runs([item for rung in rungs for item in rung.points], say)}
     estimates = (
         {point.run: point.estimated_seconds for point in known.file.points} if (known := earlier(before)) else {}
     )
     points = []
     for point in file.points:
-        reason = "" if point.run in found else failures.get(point.run, "not trained yet")
+        reason = "" if point.run in collected else failures.get(point.run, "not trained yet")
         estimate = point.estimated_seconds if point.estimated_seconds is not None else estimates.get(point.run)
         points.append(point.model_copy(update={"reason": reason, "estimated_seconds": estimate}))
-    return LadderResults(file.model_copy(update={"points": tuple(points)}), found)
+    return LadderResults(file.model_copy(update={"points": tuple(points)}), collected)
 
 
 def holds(folder: Path) -> bool:

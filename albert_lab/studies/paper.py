@@ -33,13 +33,13 @@ def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> 
         ConfigError: an override that an experiment cannot take; names the experiment.
         MissingDataError: text, or the data of a task given by its name, is missing.
     """
-    found = []
+    plans = []
     for experiment in experiments():
         try:
-            found.append(plan_study(experiment, overrides, tasks))
+            plans.append(plan_study(experiment, overrides, tasks))
         except (ConfigError, MissingDataError) as error:
             raise type(error)(f"{experiment.name}: {error}") from error
-    return found
+    return plans
 
 
 def costs(plans: Sequence[Plan], on: str | None = None, looks: int | None = None) -> Listing:

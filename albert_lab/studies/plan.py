@@ -80,7 +80,7 @@ def look_up(
     pretraining = states.state(run.folder)
     missing = finetunings.missing(run, tasks.values(), seeds)
     state = states.with_finetunings(run, pretraining, missing)
-    found = recorded.complete(records, run, tasks, seeds) if records and pretraining != "done" else None
+    record = recorded.complete(records, run, tasks, seeds) if records and pretraining != "done" else None
     return PlannedPoint(
         point=point,
         run=run,
@@ -91,21 +91,26 @@ def look_up(
         pretraining=pretraining,
         has_weights=ancestry.has_weights(run.folder),
         missing=tuple(missing),
-        recorded=found,
-        state="recorded" if found and state not in states.TAKEN else state,
+        recorded=record,
+        state="recorded" if record and state not in states.TAKEN else state,
     )
 
 
 def look_again(item: PlannedPoint) -> PlannedPoint:
     return look_up(
-        item.point, item.run, item.tasks, item.seeds, [look_again(each) for each in item.ancestors], item.records
+        item.point,
+        item.run,
+        item.tasks,
+        item.seeds,
+        [look_again(ancestor) for ancestor in item.ancestors],
+        item.records,
     )
 
 
 def family(points: Sequence[PlannedPoint]) -> dict[str, PlannedPoint]:
     """The runs of some points and their ancestors, each once, by name, after those that it starts from."""
     rows = {item.run.name: item for item in points}
-    return {each.run.name: rows.get(each.run.name, each) for item in points for each in (*item.ancestors, item)}
+    return {other.run.name: rows.get(other.run.name, other) for item in points for other in (*item.ancestors, item)}
 
 
 @dataclass(frozen=True)
@@ -163,13 +168,13 @@ class Plan:
     def orphaned(self) -> list[PlannedPoint]:
         """The runs that cannot be trained since one that they start from failed before, parents first."""
         lost = {name for name, item in self.failed.items() if item.pretraining == "failed"}
-        found = []
+        orphans = []
         for name, item in self.family.items():
             start = item.run.start_from
             if start and start.run in lost and name not in self.failed and item.lacks_pretraining:
                 lost.add(name)
-                found.append(item)
-        return found
+                orphans.append(item)
+        return orphans
 
     @cached_property
     def to_pretrain(self) -> set[str]:
@@ -181,13 +186,13 @@ class Plan:
         names: set[str] = set()
         for item in self.points:
             line: list[PlannedPoint] = []
-            for each in (self.family[run.name] for run in reversed(item.lineage)):
-                is_finished = each.pretraining in states.PRETRAINED or each.state == "recorded"
-                if is_finished and (not line or each.has_weights or line[-1].has_weights):
+            for ancestor in (self.family[run.name] for run in reversed(item.lineage)):
+                is_finished = ancestor.pretraining in states.PRETRAINED or ancestor.state == "recorded"
+                if is_finished and (not line or ancestor.has_weights or line[-1].has_weights):
                     break
-                line.append(each)
-            if not any(each.pretraining == "failed" and each.run.name in self.failed for each in line):
-                names |= {each.run.name for each in line}
+                line.append(ancestor)
+            if not any(ancestor.pretraining == "failed" and ancestor.run.name in self.failed for ancestor in line):
+                names |= {ancestor.run.name for ancestor in line}
         return names
 
     @property
@@ -217,14 +222,14 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
     from albert_lab.data.pair_kinds import check_kinds
 
     with fingerprints_taken_once():
-        found = points(experiment, overrides, to_stderr)
+        rows = points(experiment, overrides, to_stderr)
         if experiment.continues:
-            found = starts.continued(found, experiment.continues, overrides)
-        config = found[0].config
+            rows = starts.continued(rows, experiment.continues, overrides)
+        config = rows[0].config
         chosen = columns.choose_tasks(experiment.columns, config, tasks, experiment.own_tasks)
         known = columns.find_tasks(chosen, config)
         reports = [folder / report_place(config) for folder in (paths.reports(), paths.published())]
-        asked = with_progress(found, len(found), "planned {} of {} runs", to_stderr)
+        asked = with_progress(rows, len(rows), "planned {} of {} runs", to_stderr)
         lines: dict[int, list[tuple[Point, runs.Run]]] = {}
         ancestors: dict[str, PlannedPoint] = {}
         planned = tuple(
@@ -246,10 +251,10 @@ def _planned(
 ) -> PlannedPoint:
     """The last point of a line; `known` are the ancestors that were looked up before."""
     *above, (point, run) = line
-    for each in above:
-        if each[1].name not in known:
-            known[each[1].name] = look_up(*each)
-    ancestors = [known[each.name] for _, each in above]
+    for ancestor in above:
+        if ancestor[1].name not in known:
+            known[ancestor[1].name] = look_up(*ancestor)
+    ancestors = [known[ancestor.name] for _, ancestor in above]
     return look_up(point, run, tasks, seeds, ancestors, recorded.read(run.name, reports, to_stderr))
 
 

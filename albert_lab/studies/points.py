@@ -72,21 +72,23 @@ def points(experiment: Experiment, overrides: Sequence[str] = (), say: Say = qui
 class _Points:
     """The points of an experiment after the overrides of a command."""
 
-    def __init__(self, experiment: Experiment, given: dict[str, list[str]], say: Say) -> None:
+    def __init__(self, experiment: Experiment, overridden: dict[str, list[str]], say: Say) -> None:
         self._say = say
         self._links = experiment.start_from
         self._made: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several points is composed once
         self._open: list[tuple[tuple[str, str], ...]] = []  # a row, its parent, its grandparent
         axes(experiment.fixed)  # only a check: its result has the braces of interpolations escaped
         fixed = dict(text.split("=", 1) for text in experiment.fixed)
-        fixed |= {key: values[0] for key, values in given.items() if len(values) == 1 and key != "seed"}
+        fixed |= {key: values[0] for key, values in overridden.items() if len(values) == 1 and key != "seed"}
         self._scale = _scale(fixed)
         beyond = {axis: more.values for axis, more in experiment.beyond_paper.items()}
         known = {axis: choices | beyond.get(axis, {}) for axis, choices in experiment.grid.items()}
         # A value that is given is used as it is, unless it names overrides of several keys.
         self._choices: dict[str, dict[str, Choice]] = {
             axis: {
-                label: choice for label, choice in choices.items() if axis not in given or not isinstance(choice, str)
+                label: choice
+                for label, choice in choices.items()
+                if axis not in overridden or not isinstance(choice, str)
             }
             for axis, choices in known.items()
         }
@@ -94,19 +96,19 @@ class _Points:
         for axis in experiment.axes:
             more = experiment.beyond_paper.get(axis)
             printed = [*experiment.grid[axis], *(more.values if more and self._scale.name in more.scales else ())]
-            self.rows[axis] = [_label(value, known[axis]) for value in given.get(axis, printed)]
+            self.rows[axis] = [_label(value, known[axis]) for value in overridden.get(axis, printed)]
             if len(set(self.rows[axis])) < len(self.rows[axis]):
-                raise ConfigError(f"{axis}={','.join(given.get(axis, printed))}: two of these values are the same")
-        for key, values in given.items():
+                raise ConfigError(f"{axis}={','.join(overridden.get(axis, printed))}: two of these values are the same")
+        for key, values in overridden.items():
             if len(values) > 1 and key not in self.rows and key != "seed":
                 self.rows[key] = values
         self._fixed = {key: value for key, value in fixed.items() if key not in self.rows and key != "seed"}
-        for axis in given.keys() & experiment.grid.keys() - {"seed"}:
+        for axis in overridden.keys() & experiment.grid.keys() - {"seed"}:
             self.rows[axis] = self._labels(axis, known[axis], self.rows[axis])
         asked = [str(choice) for choice in experiment.grid.get("seed", {}).values()]
         asked = asked or ([fixed["seed"]] if "seed" in fixed else [])
-        self._seeds = given.get("seed") or asked or [str(seed) for seed in self._scale.seeds]
-        self._refuse_what_rows_set(given)
+        self._seeds = overridden.get("seed") or asked or [str(seed) for seed in self._scale.seeds]
+        self._refuse_what_rows_set(overridden)
 
     def _labels(self, axis: str, choices: Mapping[str, Choice], values: Sequence[str]) -> list[str]:
         """The rows of given values: the label that has this value at this scale, or else the value itself."""
@@ -126,12 +128,12 @@ class _Points:
             config = getattr(config, part)
         return str(config)
 
-    def _refuse_what_rows_set(self, given: Mapping[str, list[str]]) -> None:
+    def _refuse_what_rows_set(self, overridden: Mapping[str, list[str]]) -> None:
         for axis, labels in self.rows.items():
             keys = [{text.split("=")[0] for text in self._overrides(axis, label)} - {axis} for label in labels]
-            for key in sorted(set.intersection(*keys) & given.keys()):
+            for key in sorted(set.intersection(*keys) & overridden.keys()):
                 raise ConfigError(
-                    f"{key}={','.join(given[key])}: the rows of the table set this key; choose rows by"
+                    f"{key}={','.join(overridden[key])}: the rows of the table set this key; choose rows by"
                     f" {axis}={','.join(self._choices[axis])}"
                 )
 
@@ -144,26 +146,26 @@ class _Points:
                 " split it into several"
             )
         asked = ((row, seed) for row in expand(self.rows) for seed in self._seeds)
-        found = [
+        points = [
             self._point(row, seed) for row, seed in with_progress(asked, number, "composed {} of {} runs", self._say)
         ]
-        self._refuse_equal_values(found)
-        self._refuse_machine_axes(found)
-        return found
+        self._refuse_equal_values(points)
+        self._refuse_machine_axes(points)
+        return points
 
-    def _refuse_equal_values(self, found: Sequence[Point]) -> None:
+    def _refuse_equal_values(self, points: Sequence[Point]) -> None:
         """Values that are written differently can be equal, such as 0 and 0.0: one run would be two rows."""
         for axis in self.rows:
             plain: dict[str, str] = {}
-            for point in found:
+            for point in points:
                 label, value = point.row[axis], point.value(axis)
                 if self._overrides(axis, label) == (f"{axis}={label}",) and plain.setdefault(value, label) != label:
                     raise ConfigError(f"{axis}={plain[value]},{label}: both are {value}")
 
-    def _refuse_machine_axes(self, found: Sequence[Point]) -> None:
+    def _refuse_machine_axes(self, points: Sequence[Point]) -> None:
         for axis, labels in self.rows.items():
             is_shared = axis.startswith("machine.") and len(labels) > 1
-            if is_shared and any(point.config.budget.unit != "seconds" for point in found):
+            if is_shared and any(point.config.budget.unit != "seconds" for point in points):
                 raise ConfigError(
                     f"{axis}={','.join(labels)}: machine settings are no part of a run whose budget is not in seconds,"
                     " so these rows would be the same runs; `albert-lab speed` measures their throughput"
@@ -177,7 +179,7 @@ class _Points:
         key = (*row.items(), *(trunk or {}).items(), ("seed", seed))
         if key in self._open:
             circle = [*self._open[self._open.index(key) :], key]
-            labels = (" ".join(f"{axis}={label}" for axis, label in each if axis != "seed") for each in circle)
+            labels = (" ".join(f"{axis}={label}" for axis, label in setting if axis != "seed") for setting in circle)
             raise ConfigError(f"start_from has a cycle: {' starts from '.join(labels)}")
         if key not in self._made:
             self._open.append(key)

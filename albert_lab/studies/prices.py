@@ -36,7 +36,7 @@ def _own_share(item: PlannedPoint) -> float:
 
 def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, int], float]:
     """FLOPs of each fine-tuning that is not done, by task and seed, at the full length of every example."""
-    found = {}
+    flops_of = {}
     flops = counts.count_flops(item.run.config)
     for task, seed in () if item.recorded else item.missing:
         settings = task.fitted(item.run.config)
@@ -45,8 +45,8 @@ def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, int], float]:
         trained = settings.steps * sequences * settings.max_sequence_length
         evaluated = settings.steps // settings.checkpoint_steps * (settings.dev_examples or 0)
         tokens = evaluated * settings.max_sequence_length
-        found[task.name, seed] = trained * flops.training + tokens * flops.inference
-    return found
+        flops_of[task.name, seed] = trained * flops.training + tokens * flops.inference
+    return flops_of
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def costs(plan: Plan, on: str | None = None) -> Listing:
     total = cost_of(plan.points, known)
     data = {item.run.evaluation_set: item.point.config for item in plan.points}
     described = map(describe, data.values())
-    shards = sum(found["disk_bytes"] or 0 for found in described if not found["is_prepared"])
+    shards = sum(corpus["disk_bytes"] or 0 for corpus in described if not corpus["is_prepared"])
     free = shutil.disk_usage(_existing(paths.home())).free
     number = sum(row["state"] not in ("shared", "imported") for row in rows)
     notes = [
@@ -203,17 +203,17 @@ def regime_of(plan: Plan) -> Listing:
     from albert_lab.data.prepare import describe
 
     text: dict[str, int | None] = {}
-    found = []
+    cells = []
     for item in plan.rows:
         if record := results.read(item.run.folder):
-            found.append(regime.of_record(record))
+            cells.append(regime.of_record(record))
             continue
         key, config = item.run.evaluation_set, item.point.config
         if key not in text:
             # Cut documents leave an unknown part of the text out of a pass.
             text[key] = None if config.corpus.document_tokens else describe(config)["num_tokens"]
-        found.append(regime.of_config(config, text[key]))
-    listing = regime.listing(regime.together(found))
+        cells.append(regime.of_config(config, text[key]))
+    listing = regime.listing(regime.together(cells))
     return replace(listing, notes=[*listing.notes, *regime.too_small(item.point.config for item in plan.points)])
 
 

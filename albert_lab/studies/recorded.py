@@ -20,16 +20,16 @@ def read(run: str, folders: Iterable[Path], say: Say) -> tuple[ReportedRun, ...]
     Reports of one training are joined, since each has only the fine-tunings of its table. Another training of the same
     name has other numbers and is a separate item. Damaged files are skipped with a message.
     """
-    found: dict[int, ReportedRun] = {}
+    distinct: dict[int, ReportedRun] = {}
     for file in (file for folder in folders for file in sorted(folder.glob(f"*/{reported.FOLDER}/{run}.json"))):
         try:
             here = reported.read(file)
         except DamagedFileError as error:
             say(f"a run is not taken from its report: {error}")
             continue
-        same = next((place for place, known in found.items() if known.record == here.record), len(found))
-        found[same] = found[same].joined(here) if same in found else here
-    return tuple(found.values())
+        same = next((place for place, known in distinct.items() if known.record == here.record), len(distinct))
+        distinct[same] = distinct[same].joined(here) if same in distinct else here
+    return tuple(distinct.values())
 
 
 def complete(
@@ -39,7 +39,7 @@ def complete(
     wanted = finetunings.wanted(run.config, tasks.values(), seeds)
     identities = {identity_of(run.name, run.config, task, seed) for task, seed in wanted}
     names = {column: finetunings.load_task(task).name for column, task in tasks.items()}
-    return next((each.filling(names, identities) for each in records if each.identities >= identities), None)
+    return next((record.filling(names, identities) for record in records if record.identities >= identities), None)
 
 
 def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
@@ -78,5 +78,5 @@ def set_aside(folder: Path, runs: Sequence[ReportedRun], say: Say) -> None:
 
 def _identities_in(folder: Path, run: ReportedRun) -> set[str]:
     reported_ones = (record for column in run.columns for record in column.finetunings)
-    found = (read_record(folder, record.task, record.seed) for record in reported_ones)
-    return {record.identity for record in found if record is not None}
+    records = (read_record(folder, record.task, record.seed) for record in reported_ones)
+    return {record.identity for record in records if record is not None}

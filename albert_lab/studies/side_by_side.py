@@ -63,12 +63,14 @@ def read(folder: Path) -> SideBySide | None:
     return files.read_json(file, SideBySide, REMEDY) if file.is_file() else None
 
 
-def write(folder: Path, found: SideBySide) -> None:
-    write_atomically(folder / FILE, found.model_dump_json(indent=1) + "\n")
+def write(folder: Path, measured: SideBySide) -> None:
+    write_atomically(folder / FILE, measured.model_dump_json(indent=1) + "\n")
 
 
-def attached(table: Sequence[Row], found: SideBySide) -> list[Row]:
-    rounds_of = {each.run: {TRAINING_SPEED: each.training, INFERENCE_SPEED: each.inference} for each in found.rows}
+def attached(table: Sequence[Row], sides: SideBySide) -> list[Row]:
+    rounds_of = {
+        of_row.run: {TRAINING_SPEED: of_row.training, INFERENCE_SPEED: of_row.inference} for of_row in sides.rows
+    }
     measured = [next((rounds_of[run.name] for run in row.runs if run.name in rounds_of), {}) for row in table]
     if not all(rounds for rounds, row in zip(measured, table, strict=True) if row.runs):
         return list(table)
@@ -90,9 +92,9 @@ def measure_rows(
     machine = records[0].config.machine
     configs = [record.config.model_copy(update={"machine": machine}) for record in records]
     measured = rounds.measure_speeds(configs, rounds=number, seconds=seconds, say=say)
-    for record, found in zip(records, measured, strict=True):
-        if found.failure:
-            raise ConfigError(f"{record.name} was not measured: {found.failure}")
+    for record, result in zip(records, measured, strict=True):
+        if result.failure:
+            raise ConfigError(f"{record.name} was not measured: {result.failure}")
     first = measured[0]
     assert first.device_name
     assert first.precision
@@ -107,9 +109,9 @@ def measure_rows(
         rows=tuple(
             RowThroughput(
                 run=record.name,
-                training=tuple(each.training for each in found.measurements),
-                inference=tuple(each.inference for each in found.measurements),
+                training=tuple(measurement.training for measurement in result.measurements),
+                inference=tuple(measurement.inference for measurement in result.measurements),
             )
-            for record, found in zip(records, measured, strict=True)
+            for record, result in zip(records, measured, strict=True)
         ),
     )

@@ -62,7 +62,7 @@ def _lineage(point: Point, known: dict[int, list[tuple[Point, runs.Run]]]) -> li
     try:
         _check_training(run, parent) if point.start.keep == "training" else _check_weights(run, parent)
     except ConfigError as error:
-        label, parent_label = (each.label or "the run" for each in (point, point.start.point))
+        label, parent_label = (place.label or "the run" for place in (point, point.start.point))
         raise ConfigError(f"{label} cannot start from {parent_label}: {error}") from error
     return [*above, (point, run)]
 
@@ -87,7 +87,7 @@ def _check_weights(run: runs.Run, parent: runs.Run) -> None:
         raise ConfigError("the weights are those of another tokenizer")
     if len(run.config.inter_sentence.labels) != len(parent.config.inter_sentence.labels):
         raise ConfigError("the pair heads have different labels")
-    check_deepening(*(EncoderShape.from_config(each.config) for each in (parent, run)))
+    check_deepening(*(EncoderShape.from_config(config.config) for config in (parent, run)))
 
 
 def continue_run(name: str, overrides: Sequence[str]) -> Experiment:
@@ -100,16 +100,16 @@ def continue_run(name: str, overrides: Sequence[str]) -> Experiment:
         ConfigError: an unknown or unfinished run, or an override of a key that its weights determine.
     """
     run = find_run(name)
-    given = axes(overrides)
-    _refuse_determined(run, given)
-    swept = {key: values for key, values in given.items() if len(values) > 1 and key != "seed"}
-    loss = given.get("inter_sentence", [run.config.inter_sentence.name])
+    overridden = axes(overrides)
+    _refuse_determined(run, overridden)
+    swept = {key: values for key, values in overridden.items() if len(values) > 1 and key != "seed"}
+    loss = overridden.get("inter_sentence", [run.config.inter_sentence.name])
     return Experiment.model_validate(
         {
             "name": f"continue-{run.name}",
             "title": f"Pre-training continued from {run.name}",
             "source": "own model",
-            "fixed": [] if "scale" in given else [f"scale={run.config.scale.name}"],
+            "fixed": [] if "scale" in overridden else [f"scale={run.config.scale.name}"],
             "grid": {"inter_sentence": loss} | swept,
             "continues": run.name,
         }
@@ -126,10 +126,10 @@ def continued(points: Sequence[Point], name: str, overrides: Sequence[str]) -> l
         parent = find_run(name)
     except ConfigError as error:
         raise ConfigError(f"continues={name}: {error}") from error
-    given = {key for text in overrides for key in axes([text])} | {key for point in points for key in point.row}
-    _refuse_determined(parent, given)
+    overridden = {key for text in overrides for key in axes([text])} | {key for point in points for key in point.row}
+    _refuse_determined(parent, overridden)
     start = Start(Point({"run": parent.name}, parent.config, run=parent), "weights")
-    return [replace(point, config=_adopt(point.config, parent, given), start=start) for point in points]
+    return [replace(point, config=_adopt(point.config, parent, overridden), start=start) for point in points]
 
 
 def _refuse_determined(parent: runs.Run, keys: Collection[str]) -> None:
@@ -138,13 +138,13 @@ def _refuse_determined(parent: runs.Run, keys: Collection[str]) -> None:
             raise ConfigError(f"{key} cannot be set: the weights of {parent.name} determine it")
 
 
-def _adopt(config: RunConfig, parent: runs.Run, given: Collection[str]) -> RunConfig:
+def _adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str]) -> RunConfig:
     content, there = config.model_dump(mode="json"), parent.config.model_dump(mode="json")
     for key in _DECIDED:
         content[key] = there[key]
     for key in _KEPT:
         section, _, last = key.rpartition(".")
-        if key not in given:
+        if key not in overridden:
             (content[section] if section else content)[last] = (there[section] if section else there)[last]
     adopted = validate(content)
     if parent.config.tokenizer.model_file is None and (

@@ -120,15 +120,15 @@ class Study:
     def rows(self) -> list[Row]:
         """The rows of its table, in the order of its points."""
         runs = {run.name: run for run in self.runs}
-        found: dict[tuple[str, ...], Row] = {}
+        by_labels: dict[tuple[str, ...], Row] = {}
         for point in self.points:
-            values, labels = ({axis: each[axis] for axis in self.axes} for each in (point.values, point.labels))
-            row = found.setdefault((*values.values(), *labels.values()), Row(labels, values, [], {}))
+            values, labels = ({axis: cells[axis] for axis in self.axes} for cells in (point.values, point.labels))
+            row = by_labels.setdefault((*values.values(), *labels.values()), Row(labels, values, [], {}))
             if run := runs.get(point.run):
                 row.runs.append(run)
             else:
                 row.missing[point.run] = point.reason or "its record is not in this report"
-        rows = list(found.values())
+        rows = list(by_labels.values())
         return side_by_side.attached(rows, self.throughput) if self.throughput else rows
 
     @property
@@ -214,8 +214,8 @@ def _earlier(folder: Path) -> _StudyFile | None:
 def _write(
     folder: Path, points: Sequence[StudyPoint], ensembles: Sequence[EnsembleLine], plan: SeedPlan | None
 ) -> None:
-    found = _StudyFile.model_construct(points=list(points), ensembles=list(ensembles), plan=plan)
-    write_atomically(folder / STUDY, found.model_dump_json(indent=1) + "\n")
+    content = _StudyFile.model_construct(points=list(points), ensembles=list(ensembles), plan=plan)
+    write_atomically(folder / STUDY, content.model_dump_json(indent=1) + "\n")
 
 
 def read(folder: Path) -> Study:

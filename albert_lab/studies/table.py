@@ -86,15 +86,15 @@ def task_columns(experiment: Experiment, table: Sequence[Row]) -> list[Column]:
     """
     filled = filled_columns(table)
     order = [*experiment.columns, *filled]
-    found = []
-    for column in sorted(filled.values(), key=lambda each: order.index(each.column)):
+    columns = []
+    for column in sorted(filled.values(), key=lambda column: order.index(column.column)):
         metrics = column.metrics if len(column.metrics) > 1 else ()
         parts = {label(metric): part_name(column.task, metric) for metric in metrics}
-        found.append(Column(column.task, column.title, column.task, parts))
-    if found and AVERAGE in experiment.columns:
+        columns.append(Column(column.task, column.title, column.task, parts))
+    if columns and AVERAGE in experiment.columns:
         is_official = all(column.task == name for name, column in filled.items())
-        found.insert(0, Column(AVERAGE, "Avg", AVERAGE if is_official else None))
-    return found
+        columns.insert(0, Column(AVERAGE, "Avg", AVERAGE if is_official else None))
+    return columns
 
 
 def half_up(value: Decimal) -> Decimal:
@@ -108,12 +108,12 @@ def axis_names(axes: Iterable[str]) -> list[str]:
 
 def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:
     """The row's labels of axes; if a value replaces one that the paper prints, the label has both."""
-    found = []
+    labels = []
     for axis in axes:
         value, label = row.values[axis], row.labels[axis]
         is_replaced = value != label and _is_printed(experiment, axis, label)
-        found.append(f"{value} (paper: {label})" if is_replaced else label)
-    return found
+        labels.append(f"{value} (paper: {label})" if is_replaced else label)
+    return labels
 
 
 def named_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ output layer. The paper's settings are those of ALBERT-xxlarge, version 1."""
 def compare() -> list[dict[str, Any]]:
     """One row per task of Table 14: each setting as configured, as printed in the paper, and whether they differ."""
     printed: Any = OmegaConf.to_container(OmegaConf.load(PRINTED))
-    found = []
+    rows = []
     for name, cells in printed["rows"].items():
         task = load_task(name)
         settings = task.at(FULL_SCALE)
@@ -28,16 +28,16 @@ def compare() -> list[dict[str, Any]]:
         for key, cell in zip(printed["keys"], cells, strict=True):
             ours, paper = getattr(settings, key), float(cell)
             row[key] = {"configured": ours, "paper": paper, "differs": ours != paper}
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
-def text(found: list[dict[str, Any]]) -> str:
+def text(rows: list[dict[str, Any]]) -> str:
     printed: Any = OmegaConf.to_container(OmegaConf.load(PRINTED))
-    body = [[row["title"], *(_cell(row[key]) for key in printed["keys"])] for row in found]
+    body = [[row["title"], *(_cell(row[key]) for key in printed["keys"])] for row in rows]
     table = tabulate(body, headers=["", *printed["headings"]], tablefmt="simple", disable_numparse=True)
-    differing = sum(row[key]["differs"] for row in found for key in printed["keys"])
-    count = len(found) * len(printed["keys"])
+    differing = sum(row[key]["differs"] for row in rows for key in printed["keys"])
+    count = len(rows) * len(printed["keys"])
     return f"{table}\n\n{differing} of {count} settings differ from the paper's.\n{_NOTES}"
 
 

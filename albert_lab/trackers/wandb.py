@@ -33,7 +33,7 @@ def open_run(run: str, folder: Path, config: Mapping[str, Any]) -> Wandb:
     folder.mkdir(parents=True, exist_ok=True)
     # The service knows an online run. An offline one is a new file in each process, without the end of a killed one.
     steps = [step for file in folder.glob("wandb/offline-run-*/*.wandb") for step in steps_of(file)]
-    found = wandb.init(
+    opened = wandb.init(
         project=os.environ.get("WANDB_PROJECT") or PROJECT,
         id=run,
         name=run,
@@ -42,18 +42,18 @@ def open_run(run: str, folder: Path, config: Mapping[str, Any]) -> Wandb:
         resume="allow",
         settings=wandb.Settings(silent=True, console="off"),
     )
-    return Wandb(found, max(steps, default=-1) if found.offline else found.step - 1)
+    return Wandb(opened, max(steps, default=-1) if opened.offline else opened.step - 1)
 
 
 def steps_of(file: Path, name: str | None = None) -> list[int]:
     """The steps of the points in a file of an offline run; only those that have a number of this name, if given."""
     record: Any = import_module("wandb.proto.wandb_internal_pb2").Record
-    found = []
+    steps = []
     for content in _records(file.read_bytes()):
         items = {item.key or "/".join(item.nested_key): item for item in record.FromString(content).history.item}
         if "_step" in items and (name is None or name in items):
-            found.append(int(items["_step"].value_json))
-    return found
+            steps.append(int(items["_step"].value_json))
+    return steps
 
 
 def _records(content: bytes) -> Iterator[bytes]:

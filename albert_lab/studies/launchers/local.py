@@ -54,7 +54,7 @@ def launch(
                 if len(running) >= jobs or received:
                     break
                 waiting.remove(folder)
-                slot_of[folder] = min(set(range(jobs)) - {slot_of[each] for each in running})
+                slot_of[folder] = min(set(range(jobs)) - {slot_of[other] for other in running})
                 visible = slots[slot_of[folder]]
                 own = {"CUDA_VISIBLE_DEVICES": ",".join(visible)} if visible else {}
                 with signals.held_back():  # until the child is in running, and handles signals

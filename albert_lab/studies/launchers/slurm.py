@@ -124,11 +124,11 @@ def _submit_all(
     todo: dict[Path, list[str]] = {}
     for folder in in_order(folders, parents):
         known, words = job.read(folder), list(folders[folder])
-        if known and (found := (queue or {}).get(known.job)):
+        if known and (job_there := (queue or {}).get(known.job)):
             words = _joined(known.words, words)
             if words == known.words:
                 numbers[folder] = known.job
-                to_stderr(f"{folder.name}: {found.words}")
+                to_stderr(f"{folder.name}: {job_there.words}")
                 continue
         todo[folder] = words
     preparation = _submit_preparation(folders, settings) if todo and settings.preparation == "job" else ""
@@ -229,12 +229,12 @@ def _sbatch(
         tasks=tasks,
     )
     try:
-        found = subprocess.run(["sbatch", *options], input=script, capture_output=True, text=True, check=False)
+        done = subprocess.run(["sbatch", *options], input=script, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise MissingDataError("no sbatch on the path: launcher=slurm needs the commands of Slurm") from error
-    number = found.stdout.strip().split(";")[0]
-    if found.returncode or not number:
-        raise ConfigError(f"sbatch refused {shlex.join(options)}: {found.stderr.strip() or found.stdout.strip()}")
+    number = done.stdout.strip().split(";")[0]
+    if done.returncode or not number:
+        raise ConfigError(f"sbatch refused {shlex.join(options)}: {done.stderr.strip() or done.stdout.strip()}")
     return number
 
 
@@ -266,10 +266,10 @@ def _wait(
             is_answered = queue is not None
             to_stderr("squeue answers again" if is_answered else "squeue does not answer: the jobs continue")
         for folder, number in list(left.items()) if queue is not None else ():
-            if found := (queue or {}).get(number):
-                if said[folder] != found.words:
-                    said[folder] = found.words
-                    to_stderr(f"{folder.name}: {found.words}")
+            if job_there := (queue or {}).get(number):
+                if said[folder] != job_there.words:
+                    said[folder] = job_there.words
+                    to_stderr(f"{folder.name}: {job_there.words}")
                 continue
             is_started = job.log(folder, number).exists()
             is_orphan = not is_started and parents.get(folder) in failed
@@ -319,7 +319,7 @@ def _explained(folder: Path, *, is_started: bool) -> int:
 
 
 def _say_how_to_end(numbers: Iterable[str]) -> None:
-    given = list(numbers)
-    if given:
-        ends = f"scancel {' '.join(given)}"
+    numbers_left = list(numbers)
+    if numbers_left:
+        ends = f"scancel {' '.join(numbers_left)}"
         to_stderr(f"the jobs continue, and the same command waits for them again; to end them: {ends}")
