@@ -39,6 +39,7 @@ from albert_lab.figures import drawing  # noqa: E402
 from albert_lab.report import report  # noqa: E402
 from albert_lab.runs import reported, results, states, worker  # noqa: E402
 from albert_lab.runs import run as runs  # noqa: E402
+from albert_lab.storage import PARTIAL  # noqa: E402
 from albert_lab.studies import experiment  # noqa: E402
 
 CODES = {signal.SIGTERM: 75, signal.SIGINT: 130}
@@ -53,6 +54,7 @@ class Tally:
         self.wrong: list[str] = []
 
     def fell(self, series: str, phase: str) -> None:
+        print(f"{series}: {phase}", flush=True)
         self.phases.setdefault(series, Counter())[phase] += 1
 
     def check(self, holds: bool, what: str) -> None:
@@ -92,6 +94,11 @@ def kill_while(child: int, is_writing: Callable[[], bool], delay: float, limit: 
     time.sleep(delay)
     os.kill(child, signal.SIGKILL)
     code_of(child)
+
+
+def is_writing_in(folder: Path, child: int, place: str = "") -> bool:
+    """Whether a file or folder that a child writes, and not what an earlier kill left, is there, incomplete."""
+    return any(folder.glob(f"{place}.*{PARTIAL}{child}-*"))
 
 
 def digest(folder: Path, pattern: str = "*") -> dict[str, str]:
@@ -155,8 +162,7 @@ def kill_reports(kills: int, home: Path, random_: random.Random, tally: Tally) -
         expected = digest(folder)
         for _ in range(kills):
             child = forked(lambda: [report.rebuild(folder) for _ in range(1000)])
-            # Wait for a write that is to come, not for what an earlier kill left.
-            kill_while(child, lambda child=child: any(folder.glob(f".*.{child}@*")), random_.uniform(0, 0.001))
+            kill_while(child, lambda child=child: is_writing_in(folder, child), random_.uniform(0, 0.001))
             left = [file for file in folder.iterdir() if file.name.startswith(".")]
             tally.fell("report", "while a file was written" if left else "between")
             whole = {name: found for name, found in digest(folder).items() if not name.startswith(".")}
@@ -188,11 +194,9 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
         child = forked(work)
         is_memory = number % 3 == 2  # the last of three: prepared text stands, its fingerprints are written
 
-        def is_writing(child: int = child, is_memory: bool = is_memory) -> bool:
-            pattern = f"{'' if is_memory else '*/'}*.partial-{child}-*"
-            return any(cache.glob(pattern))
-
-        kill_while(child, is_writing, random_.uniform(0, 0.0005 if is_memory else 0.2))
+        place = "" if is_memory else "*/"
+        delay = random_.uniform(0, 0.0005 if is_memory else 0.2)
+        kill_while(child, lambda child=child, place=place: is_writing_in(cache, child, place), delay)
         if list(cache.glob(".fingerprints*.partial-*")):
             phase = "while fingerprints were written"
         elif partial := list(cache.glob("*/*.partial-*")):
@@ -319,5 +323,8 @@ def main() -> int:
             started = time.monotonic()
             series(number, home, random_, tally) if number else None
             print(f"{series.__name__}: {number} in {time.monotonic() - started:,.0f} s", flush=True)
+    for name in ("report", "cache", "checkpoint"):
+        fell = tally.phases.get(name, Counter())
+        tally.check(not fell or set(fell) != {"between"}, f"{name}: no kill fell while anything was written")
     print(json.dumps({"phases": tally.phases, "wrong": tally.wrong}, indent=2))
     return 1 if tally.wrong else 0
