@@ -34,12 +34,15 @@ MAX_POINTS = 10_000
 @until_included
 def groups() -> dict[str, list[str]]:
     """Every configuration group with its options, read from file names: those of conf/, then those of the user."""
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     for file in paths.conf_files("*/*.yaml"):
         if file.parent.name not in ("task", "ladder"):  # no settings of a run
-            found.setdefault(file.parent.name, []).append(file.stem)
-    found["optimizer"] = [*found["optimizer"], *(name for name in own("optimizer") if name not in found["optimizer"])]
-    return found
+            options.setdefault(file.parent.name, []).append(file.stem)
+    options["optimizer"] = [
+        *options["optimizer"],
+        *(name for name in own("optimizer") if name not in options["optimizer"]),
+    ]
+    return options
 
 
 def load(overrides: Sequence[str] = ()) -> RunConfig:
@@ -53,7 +56,7 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
 
 @until_included  # tables compose the same configurations many times; frozen models can be shared
 def _compose(overrides: tuple[str, ...]) -> RunConfig:
-    content = _composed(overrides)
+    content = content_of(overrides)
     del content["launcher"]  # setting of the command, not of the run: config/launcher.py
     return validate(content).with_own_code()
 
@@ -64,17 +67,17 @@ def compose_group(group: str, overrides: tuple[str, ...]) -> Any:
     Raises:
         ConfigError: see load().
     """
-    return _composed(overrides)[group]
+    return content_of(overrides)[group]
 
 
-def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
+def content_of(overrides: tuple[str, ...]) -> dict[str, Any]:
     parsed = parse(overrides)
     for override in parsed:
         if override.is_sweep_override():
             raise ConfigError(f"{override.input_line} has several values, but a run allows only one")
     try:
-        content = _with_scalars(parsed)
-        content = content or _plain(*(_with_values(parsed) or _of_hydra(tuple(map(_literal, parsed)))))
+        content = with_scalars(parsed)
+        content = content or _plain(*(with_values(parsed) or _of_hydra(tuple(map(_literal, parsed)))))
         missing = sorted(_missing(content))
         if missing:
             raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
@@ -106,14 +109,14 @@ def _missing(content: Any, place: str = "") -> Iterator[str]:
         yield place
 
 
-def _with_values(overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, str]] | None:
+def with_values(overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, str]] | None:
     """The result of _of_hydra() in a tenth of its time: its cached composition of the options, with the values set.
 
     None for overrides that only Hydra can process: `+key=value`, packages, quoted interpolations and errors.
     """
-    if any(each.is_add() or each.is_force_add() or each.package is not None for each in overrides):
+    if any(override.is_add() or override.is_force_add() or override.package is not None for override in overrides):
         return None
-    if any(_literal(each) != each.input_line for each in overrides):
+    if any(_literal(override) != override.input_line for override in overrides):
         return None
     options, values = _divided(overrides)
     try:
@@ -126,13 +129,13 @@ def _with_values(overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, s
     return composed, choices
 
 
-def _with_scalars(overrides: Sequence[Override]) -> dict[str, Any] | None:
-    """The result of _with_values() as plain data, in a tenth of its time: the values are set in cached plain data.
+def with_scalars(overrides: Sequence[Override]) -> dict[str, Any] | None:
+    """The result of with_values() as plain data, in a tenth of its time: the values are set in cached plain data.
 
     None for overrides of anything but scalars to which no interpolation refers.
     """
     options, values = _divided(overrides)
-    if any(each.is_add() or each.is_force_add() or each.package is not None for each in overrides):
+    if any(override.is_add() or override.is_force_add() or override.package is not None for override in overrides):
         return None
     try:
         kept, referred = _plain_options(options)
@@ -158,8 +161,10 @@ def _divided(overrides: Sequence[Override]) -> tuple[tuple[str, ...], list[Overr
     """The texts of the options of groups, sorted, and the overrides of values."""
     known = groups()
     # If an option is given twice, the last one counts.
-    options = {each.key_or_group: str(each.input_line) for each in overrides if each.key_or_group in known}
-    return tuple(sorted(options.values())), [each for each in overrides if each.key_or_group not in known]
+    options = {
+        override.key_or_group: str(override.input_line) for override in overrides if override.key_or_group in known
+    }
+    return tuple(sorted(options.values())), [override for override in overrides if override.key_or_group not in known]
 
 
 @until_included
@@ -187,8 +192,8 @@ _of_options = until_included(_of_hydra)
 def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
     """Set tokenizer.vocab_size to that of an existing model file, unless the user gave one."""
     settings = content["tokenizer"]
-    given = any(re.match(r"\+*tokenizer\.vocab_size=", override) for override in overrides)
-    if not given and isinstance(settings.get("model_file"), str):
+    is_given = any(re.match(r"\+*tokenizer\.vocab_size=", override) for override in overrides)
+    if not is_given and isinstance(settings.get("model_file"), str):
         size = vocabulary_size(paths.expanded(settings["model_file"]))
         settings["vocab_size"] = settings["vocab_size"] if size is None else size
 
@@ -204,7 +209,7 @@ def _literal(override: Override) -> str:
     if not isinstance(value, QuotedString) or "${" not in value.text:
         return line
     # OmegaConf keeps half of the backslashes before ${, and an odd number escapes ${.
-    text = re.sub(r"(\\*)\$\{", lambda found: rf"{2 * found[1]}\${{", value.text)
+    text = re.sub(r"(\\*)\$\{", lambda match: rf"{2 * match[1]}\${{", value.text)
     return f"{line.split('=', 1)[0]}={quoted(text)}"
 
 
@@ -249,11 +254,11 @@ def _known_keys() -> list[str]:
 
 def _launcher_keys() -> dict[str, list[str]]:
     """The keys of the launchers, each with the options that define it."""
-    found: dict[str, list[str]] = {}
+    files_of: dict[str, list[str]] = {}
     for file in paths.conf_files("launcher/*.yaml"):
         for key in OmegaConf.load(file):
-            found.setdefault(f"launcher.{key}", []).append(file.stem)
-    return found
+            files_of.setdefault(f"launcher.{key}", []).append(file.stem)
+    return files_of
 
 
 def _unknown(key: str) -> str:
@@ -349,29 +354,29 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
         ConfigError: a text that is not an override, a value or a list of values that is given twice, or an interval,
             which is not a list of values.
     """
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for override in parse(overrides):
         key = override.get_key_element()
-        if key in found and (override.is_sweep_override() or len(found[key]) > 1):
+        if key in values and (override.is_sweep_override() or len(values[key]) > 1):
             raise ConfigError(f"{key} is given twice, once with several values: list all of them once, {key}=a,b")
         if override.is_sweep_override():
             value = override.value()
             if isinstance(value, Sweep) and override.is_interval_sweep():
                 raise ConfigError(f"{override.input_line}: an interval is not a list of values; list them: a,b,c")
             try:
-                found[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
+                values[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
             except ValueError as error:  # range() with a step of 0
                 raise ConfigError(f"{override.input_line}: {error}") from error
-            if not found[key]:
+            if not values[key]:
                 raise ConfigError(f"{override.input_line} has no value")
-            if len(found[key]) > MAX_POINTS:
+            if len(values[key]) > MAX_POINTS:
                 raise ConfigError(f"{override.input_line} has more than {MAX_POINTS:,} values, which is the limit")
-            value, count = Counter(found[key]).most_common(1)[0]
+            value, count = Counter(values[key]).most_common(1)[0]
             if count > 1:
                 raise ConfigError(f"{override.input_line}: {key}={value} is given twice")
         else:
-            found[key] = [str(override.get_value_element_as_str())]
-    return found
+            values[key] = [str(override.get_value_element_as_str())]
+    return values
 
 
 def expand(grid: dict[str, list[str]]) -> list[dict[str, str]]:

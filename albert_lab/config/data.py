@@ -47,8 +47,8 @@ class InterSentenceConfig(Section):
     @property
     def negative(self) -> int:
         """The label of a segment with random text: other-document, else the first not consecutive, else -1."""
-        found = [label for label, entry in enumerate(self.labels) if entry.kind != "consecutive"]
-        return max(found, key=lambda label: self.labels[label].kind == "other-document", default=-1)
+        negatives = [label for label, entry in enumerate(self.labels) if entry.kind != "consecutive"]
+        return max(negatives, key=lambda label: self.labels[label].kind == "other-document", default=-1)
 
     @model_validator(mode="after")
     def _shares_sum_to_one(self) -> "InterSentenceConfig":

@@ -92,12 +92,12 @@ def take(
         key = text.split("=")[0].lstrip("+")
         (own if key == "launcher" or key.startswith("launcher.") else rest).append(text)
     if slurm is not None:
-        given = [text for text in own if text.split("=")[0] in ("launcher", "launcher.words")]
-        if given and given != ["launcher=slurm"]:
+        named = [text for text in own if text.split("=")[0] in ("launcher", "launcher.words")]
+        if named and named != ["launcher=slurm"]:
             raise ConfigError(
-                f"--slurm is short for launcher=slurm launcher.words=...; {' '.join(given)} was given too"
+                f"--slurm is short for launcher=slurm launcher.words=...; {' '.join(named)} was given too"
             )
-        own = [text for text in own if text not in given]
+        own = [text for text in own if text not in named]
         own += ["launcher=slurm", f"launcher.words={quoted(slurm)}"]
     for override in parse(own):
         if override.is_sweep_override():

@@ -87,8 +87,8 @@ class ScaleConfig(Section):
         """Add the looks to a run that was saved before there were any: a single one, at all its seeds."""
         if not isinstance(content, dict) or not isinstance(content.get("seeds"), list | tuple):
             return content
-        found = {"looks": (len(content["seeds"]),)} | content
-        return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+        complete = {"looks": (len(content["seeds"]),)} | content
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in complete.items()}
 
     @model_validator(mode="after")
     def _looks_fit(self) -> "ScaleConfig":
@@ -182,13 +182,13 @@ class RunConfig(Section):
     def with_own_code(self) -> "RunConfig":
         """The configuration with the included files that it uses: those of its names, and those of all measures."""
         used = [registry.source_of(kind, name) for kind, _, name in self.named] + registry.measuring()
-        files = {each.digest: IncludedFile(file=each.file, text=each.text) for each in used if each}
+        files = {file.digest: IncludedFile(file=file.file, text=file.text) for file in used if file}
         return self.model_copy(update={"include": tuple(files[key] for key in sorted(files))}) if files else self
 
     @property
     def own_code(self) -> list[registry.Included]:
         """The files of own code that it was made with."""
-        return [registry.Included(each.file, each.text) for each in self.include]
+        return [registry.Included(file.file, file.text) for file in self.include]
 
     def at_stage(self, number: int) -> "RunConfig":
         """The configuration of a stage of the length schedule: its length, and its number of sequences a batch.
@@ -240,7 +240,7 @@ class RunConfig(Section):
             del content["machine"]["report_to"]
             content["machine"]["tensorboard"] = False  # as in names from before there were other trackers
         if self.include:
-            content["include"] = [each.digest for each in self.own_code]
+            content["include"] = [file.digest for file in self.own_code]
         del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
         return content
 

@@ -24,7 +24,7 @@ Seed = Field(ge=0, lt=SEEDS)
 
 def default(value: Any) -> Any:
     """A field that is left out of records where it has this value: runs from before it existed keep their names."""
-    return Field(default=value, exclude_if=lambda given: given == value)
+    return Field(default=value, exclude_if=lambda current: current == value)
 
 
 # What own code can add to, and a configuration names: the names of this package, the default of each part first.

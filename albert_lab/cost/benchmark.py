@@ -103,21 +103,21 @@ def run(configs: Mapping[str, RunConfig], *, number: int, seconds: float, say: C
     """
     measured = rounds.measure_speeds(list(configs.values()), rounds=number, seconds=seconds, say=say)
     lines = [
-        _line(label, config, found, measured[0])
-        for (label, config), found in zip(configs.items(), measured, strict=True)
+        _line(label, config, speed, measured[0])
+        for (label, config), speed in zip(configs.items(), measured, strict=True)
     ]
     return Benchmark(tuple(lines), number)
 
 
-def _line(label: str, config: RunConfig, found: Measured, first: Measured) -> BenchmarkRow:
-    if found.device:  # estimate for the device that was measured
+def _line(label: str, config: RunConfig, result: Measured, first: Measured) -> BenchmarkRow:
+    if result.device:  # estimate for the device that was measured
         measured = {
-            "device": found.device,
-            "precision": found.precision,
-            "micro_batch_size": found.micro_batch_size,
+            "device": result.device,
+            "precision": result.precision,
+            "micro_batch_size": result.micro_batch_size,
         }
         config = config.model_copy(update={"machine": config.machine.model_copy(update=measured)})
-    flops, measurements = counts.count_flops(config), found.measurements
+    flops, measurements = counts.count_flops(config), result.measurements
     pairs = list(zip(measurements, first.measurements, strict=True)) if measurements and first.measurements else []
     return BenchmarkRow(
         configuration=label,
@@ -125,17 +125,19 @@ def _line(label: str, config: RunConfig, found: Measured, first: Measured) -> Be
         train_flops_per_token=flops.training,
         inference_flops_per_token=flops.inference,
         estimated_memory_bytes=counts.estimate_training_memory(config).total,
-        measured_memory_bytes=found.peak_memory_bytes,
-        device=found.device,
-        precision=found.precision,
-        threads=found.threads,
-        tokens_per_second=Quartiles.of([each.training for each in measurements]),
+        measured_memory_bytes=result.peak_memory_bytes,
+        device=result.device,
+        precision=result.precision,
+        threads=result.threads,
+        tokens_per_second=Quartiles.of([measurement.training for measurement in measurements]),
         speedup=Quartiles.of([own.training / other.training for own, other in pairs]),
-        inference_tokens_per_second=Quartiles.of([each.inference for each in measurements]),
+        inference_tokens_per_second=Quartiles.of([measurement.inference for measurement in measurements]),
         inference_speedup=Quartiles.of([own.inference / other.inference for own, other in pairs]),
-        matrix_product_flops_per_second=Quartiles.of([each.matrix_products for each in measurements]),
-        utilisation=Quartiles.of([each.training * flops.training / each.matrix_products for each in measurements]),
-        failure=found.failure,
+        matrix_product_flops_per_second=Quartiles.of([measurement.matrix_products for measurement in measurements]),
+        utilisation=Quartiles.of(
+            [measurement.training * flops.training / measurement.matrix_products for measurement in measurements]
+        ),
+        failure=result.failure,
     )
 
 
@@ -163,8 +165,8 @@ def _speeds(line: BenchmarkRow, first: str) -> dict[str, Any]:
     }
 
 
-def _shown(found: Quartiles | None, form: str, factor: float = 1.0) -> str | None:
-    if found is None:
+def _shown(quartiles: Quartiles | None, form: str, factor: float = 1.0) -> str | None:
+    if quartiles is None:
         return None
-    median, low, high = (format(factor * value, form) for value in (found.median, found.low, found.high))
+    median, low, high = (format(factor * value, form) for value in (quartiles.median, quartiles.low, quartiles.high))
     return f"{median} [{low}, {high}]"

@@ -331,14 +331,14 @@ def configurations(overrides: Sequence[str]) -> dict[str, RunConfig]:
     Raises:
         ConfigError: an invalid configuration.
     """
-    given = axes(overrides)
-    swept = [key for key, values in given.items() if len(values) > 1]
-    found = {}
-    for point in expand(given):
+    values_of = axes(overrides)
+    swept = [key for key, values in values_of.items() if len(values) > 1]
+    configs = {}
+    for point in expand(values_of):
         config = load([f"{key}={value}" for key, value in point.items()])
         label = " ".join(f"{key}={point[key]}" for key in swept)
-        found[label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"] = config
-    return found
+        configs[label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"] = config
+    return configs
 
 
 def sizes(overrides: Sequence[str]) -> Listing:
@@ -347,9 +347,9 @@ def sizes(overrides: Sequence[str]) -> Listing:
     Raises:
         ConfigError: an invalid configuration.
     """
-    found = configurations(overrides)
-    rows = [{"configuration": label} | _size(config) for label, config in found.items()]
-    own = dict.fromkeys(part for config in found.values() for part in EncoderShape.from_config(config).own_parts)
+    configs = configurations(overrides)
+    rows = [{"configuration": label} | _size(config) for label, config in configs.items()]
+    own = dict.fromkeys(part for config in configs.values() for part in EncoderShape.from_config(config).own_parts)
     notes = [
         "layers counts each shared block once; heads are those of pre-training. FLOPs count matrix products, a"
         " multiply-add as two, at the full length of the configuration.",

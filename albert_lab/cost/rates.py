@@ -105,8 +105,8 @@ def choose_device(asked: str | None, config: MachineConfig) -> tuple[str, str]:
     if config.device == "cpu":
         return CPU, ""
     if model := machine.gpu_model():
-        found = [name for name, known in devices().devices.items() if known.is_called(model)]
-        return (found[0], "") if found else (devices().default, f"{model} is not in the table of devices")
+        names = [name for name, known in devices().devices.items() if known.is_called(model)]
+        return (names[0], "") if names else (devices().default, f"{model} is not in the table of devices")
     if config.device == "cuda":
         return devices().default, "no GPU is here; --on names another one"
     return CPU, ""

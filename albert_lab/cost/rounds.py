@@ -61,10 +61,10 @@ def measure_speeds(
     Args:
         seconds: the approximate duration of measuring training and inference in each round.
     """
-    with _children(configs) as children:
-        found = [_first(children[place], config, seconds, say) for place, config in enumerate(configs)]
+    with started_children(configs) as children:
+        firsts = [_first(children[place], config, seconds, say) for place, config in enumerate(configs)]
         measurements: list[list[Measurement]] = [[] for _ in configs]
-        failures = [one.failure for one in found]
+        failures = [one.failure for one in firsts]
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
             for place in np.random.Generator(np.random.Philox(key=number)).permutation(len(configs)):
@@ -74,7 +74,7 @@ def measure_speeds(
                     except ChildError as error:
                         failures[place] = str(error)
     measured = []
-    for one, own, failure in zip(found, measurements, failures, strict=True):
+    for one, own, failure in zip(firsts, measurements, failures, strict=True):
         measured.append(replace(one, measurements=() if failure else tuple(own), failure=failure))
     return measured
 
@@ -132,7 +132,7 @@ class _Child:
 
 
 @contextmanager
-def _children(configs: Sequence[RunConfig]) -> Iterator[list[_Child]]:
+def started_children(configs: Sequence[RunConfig]) -> Iterator[list[_Child]]:
     started: list[_Child] = []
     try:
         for config in configs:

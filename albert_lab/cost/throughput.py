@@ -112,12 +112,12 @@ class Bench:
     def _best_matrix(self) -> tuple[torch.Tensor, float]:
         """The square matrix of the size with the fastest products, and their FLOP/s."""
         dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.precision, torch.float32)
-        found = []
+        rates = []
         for size in MATRIX_SIZES[self.device.type]:
             matrix = torch.full((size, size), 1 / size, dtype=dtype, device=self.device)
             self._timed(lambda matrix=matrix: matrix @ matrix, 1)
-            found.append((2 * size**3 / self._timed(lambda matrix=matrix: matrix @ matrix, 1), matrix))
-        rate, matrix = max(found, key=lambda item: item[0])
+            rates.append((2 * size**3 / self._timed(lambda matrix=matrix: matrix @ matrix, 1), matrix))
+        rate, matrix = max(rates, key=lambda item: item[0])
         return matrix, rate
 
     def _timed(self, work: Callable[[], object], times: int) -> float:
@@ -141,5 +141,5 @@ def _smallest(config: RunConfig) -> RunConfig:
     return config.model_copy(update=parts | {"embedding_size": 8, "max_sequence_length": 8, "batch_size": 1})
 
 
-def _passes(seconds: float, each: float) -> int:
-    return max(1, math.ceil(seconds / each))
+def _passes(seconds: float, of_one: float) -> int:
+    return max(1, math.ceil(seconds / of_one))

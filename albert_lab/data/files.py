@@ -25,19 +25,19 @@ def files_of(corpus: CorpusConfig) -> list[tuple[str, Path]]:
     if corpus.path is None:
         raise ConfigError(f"corpus.path must be given if corpus.source is {corpus.source}")
     try:
-        found = _found(corpus, corpus.path)
+        files = _text_files(corpus, corpus.path)
     except OSError as error:  # a path that is too long, or a folder that may not be read
         raise MissingDataError(f"corpus.path={corpus.path[:200]}: {error.strerror}") from error
-    for name, _ in found:
+    for name, _ in files:
         try:
             name.encode()
         except UnicodeEncodeError as error:
             raise ConfigError(f"corpus.path={corpus.path}: the name of the file {name!r} is not UTF-8") from error
-    return found
+    return files
 
 
-def _found(corpus: CorpusConfig, given: str) -> list[tuple[str, Path]]:
-    path = str(_in_package(given)) if corpus.source == "package" else given
+def _text_files(corpus: CorpusConfig, pattern: str) -> list[tuple[str, Path]]:
+    path = str(_in_package(pattern)) if corpus.source == "package" else pattern
     if has_magic(path) and not Path(path).exists():
         return _matches(path)
     root = paths.expanded(path)
@@ -45,13 +45,13 @@ def _found(corpus: CorpusConfig, given: str) -> list[tuple[str, Path]]:
         return [(root.name, root)]
     if not root.is_dir():
         raise MissingDataError(f"corpus.path={corpus.path}: there is no {root.absolute()}")
-    found = [(name, file) for name, file in walk(root) if _is_text(file)]
-    if not found:
+    files = [(name, file) for name, file in walk(root) if _is_text(file)]
+    if not files:
         raise MissingDataError(
             f"corpus.path={corpus.path}: {root.absolute()} has no .txt, .jsonl or extension-less file"
             f" (plain, {', '.join(COMPRESSION)}); other names can be given as a glob"
         )
-    return found
+    return files
 
 
 def left_out(corpus: CorpusConfig) -> list[str]:
@@ -80,11 +80,11 @@ def _matches(pattern: str) -> list[tuple[str, Path]]:
     magic += ("*",) if magic[-1] == "**" else ()
     try:
         # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out of the folder.
-        found = sorted(set(Path(*plain).glob("/".join(magic))))
+        matches = sorted(set(Path(*plain).glob("/".join(magic))))
     except ValueError as error:
         raise ConfigError(f"corpus.path={pattern}: {error}") from error
     with_hidden = any(part.startswith(".") for part in magic)
-    files = [file.absolute() for file in _files(found, Path(*plain), with_hidden=with_hidden)]
+    files = [file.absolute() for file in _files(matches, Path(*plain), with_hidden=with_hidden)]
     if not files:
         raise MissingDataError(f"corpus.path={pattern}: no file matches (looked from {Path.cwd()})")
     root = os.path.commonpath([file.parent for file in files])
@@ -97,12 +97,12 @@ def walk(folder: Path) -> list[tuple[str, Path]]:
     Raises:
         ConfigError: a path that cannot be read as a file: a link that leads nowhere, a FIFO or a socket.
     """
-    found = _files(folder.rglob("*"), folder, with_hidden=False)
-    return sorted((file.relative_to(folder).as_posix(), file) for file in found)
+    files = _files(folder.rglob("*"), folder, with_hidden=False)
+    return sorted((file.relative_to(folder).as_posix(), file) for file in files)
 
 
-def _files(found: Iterable[Path], root: Path, *, with_hidden: bool) -> Iterator[Path]:
-    for file in found:
+def _files(files: Iterable[Path], root: Path, *, with_hidden: bool) -> Iterator[Path]:
+    for file in files:
         if not with_hidden and any(part.startswith(".") for part in file.relative_to(root).parts):
             continue
         if file.is_file():

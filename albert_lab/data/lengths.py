@@ -46,9 +46,9 @@ def _median(counts: Counter[int]) -> int:
 
 def warnings(corpus: CorpusConfig, lengths: Lengths) -> list[str]:
     """Warnings about what is probably not meant: files that are not read, paragraphs as documents, parts held out."""
-    found = []
+    warnings = []
     if others := left_out(corpus):
-        found.append(
+        warnings.append(
             f"warning: {len(others)} file{'s are' if len(others) > 1 else ' is'} not read, since only .txt, .jsonl and"
             f" names without an ending are: {', '.join(others[:_NAMED])}{', …' * (len(others) > _NAMED)}. A glob reads"
             f" any name: 'corpus.path={corpus.path}/*'"
@@ -56,18 +56,18 @@ def warnings(corpus: CorpusConfig, lengths: Lengths) -> list[str]:
     sentences = lengths.medians["median_document_sentences"]
     files = texts.plain_files(corpus)
     if corpus.documents == "blank-line" and files and sentences <= PARAGRAPH_SENTENCES:
-        found.append(
+        warnings.append(
             f"warning: half of the documents have at most {sentences} sentence{'s' * (sentences > 1)}, as paragraphs"
             f" have: a blank line ends a document. corpus.documents=file makes a document of each file,"
             " corpus.documents=paragraph of each paragraph of two sentences or more"
         )
     if files > 1 and texts.holds_out_parts(corpus, files):
         more = f", or corpus.dev_share={_share_of_two(files):g} or more," if files > 2 else ""
-        found.append(
+        warnings.append(
             f"warning: {files} files are held out in part and trained on in part, since corpus.dev_share="
             f"{corpus.dev_share:g} of them is less than two: corpus.source_documents=file{more} holds out whole files"
         )
-    return found
+    return warnings
 
 
 def _share_of_two(files: int) -> float:

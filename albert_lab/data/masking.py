@@ -92,19 +92,19 @@ def mask_training(
         ConfigError: own code returns positions that are not of the text, not ascending, or more than its share.
     """
     method = METHODS[settings.method]
-    found = method.mask(input_ids, attention_mask, can_mask, word_starts, settings, mask_id, rng)
+    masked = method.mask(input_ids, attention_mask, can_mask, word_starts, settings, mask_id, rng)
     if method.share is not None:
-        _check(found, input_ids, can_mask, settings)
-    return found
+        _check(masked, input_ids, can_mask, settings)
+    return masked
 
 
 def _check(
-    found: tuple[np.ndarray, np.ndarray, np.ndarray],
+    masked: tuple[np.ndarray, np.ndarray, np.ndarray],
     input_ids: np.ndarray,
     can_mask: np.ndarray,
     settings: MaskingConfig,
 ) -> None:
-    masked_ids, positions, labels = found
+    masked_ids, positions, labels = masked
     problem = None
     if masked_ids.shape != input_ids.shape or positions.shape != labels.shape:
         problem = f"ids {masked_ids.shape}, positions {positions.shape} and labels {labels.shape} do not fit"

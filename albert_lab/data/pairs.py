@@ -236,12 +236,12 @@ def _make_kinds(
 
 def _mix(spec: InterSentenceConfig) -> list[tuple[int, str, float]]:
     """Label, kind and share of the pairs of several sentences; without labels, all are consecutive."""
-    found = [(label, entry.kind, entry.share) for label, entry in enumerate(spec.labels)] or [(-1, "consecutive", 1.0)]
+    kinds = [(label, entry.kind, entry.share) for label, entry in enumerate(spec.labels)] or [(-1, "consecutive", 1.0)]
     if spec.random_share:
-        label, kind, share = found[spec.negative]
-        found[spec.negative] = label, kind, share - spec.random_share
-        found.append((label, "random-document", spec.random_share))
-    return found
+        label, kind, share = kinds[spec.negative]
+        kinds[spec.negative] = label, kind, share - spec.random_share
+        kinds.append((label, "random-document", spec.random_share))
+    return kinds
 
 
 def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -> np.ndarray:

@@ -88,25 +88,25 @@ def describe(config: RunConfig) -> dict[str, Any]:
         raw_bytes (of text; None if unknown), num_tokens and disk_bytes (estimates until the shards are built; None if
         unknown), has_tokenizer, is_prepared, missing (message about missing data, or None).
     """
-    found: dict[str, Any] = {"raw_bytes": None, "num_tokens": None, "disk_bytes": None}
-    found |= {"has_tokenizer": False, "is_prepared": False, "missing": None}
+    facts: dict[str, Any] = {"raw_bytes": None, "num_tokens": None, "disk_bytes": None}
+    facts |= {"has_tokenizer": False, "is_prepared": False, "missing": None}
     try:
-        found["raw_bytes"] = raw_bytes = _raw_bytes(config)
+        facts["raw_bytes"] = raw_bytes = _raw_bytes(config)
         if raw_bytes is not None:
-            found["num_tokens"] = round(raw_bytes / _BYTES_PER_TOKEN)
-            found["disk_bytes"] = round(
-                found["num_tokens"] * token_dtype(config.tokenizer.vocab_size).itemsize
+            facts["num_tokens"] = round(raw_bytes / _BYTES_PER_TOKEN)
+            facts["disk_bytes"] = round(
+                facts["num_tokens"] * token_dtype(config.tokenizer.vocab_size).itemsize
                 + raw_bytes / _BYTES_PER_SENTENCE * OFFSET.itemsize
             )
-        found["has_tokenizer"] = find_tokenizer(config).exists()
+        facts["has_tokenizer"] = find_tokenizer(config).exists()
         folder = find_shards(config)
     except MissingDataError as error:
-        return found | {"missing": str(error)}
+        return facts | {"missing": str(error)}
     if folder.is_dir():
         meta = read_meta(folder)
-        found |= {"is_prepared": True, "disk_bytes": meta["disk_bytes"]}
-        found["num_tokens"] = sum(meta[split]["tokens"] for split in SPLITS)
-    return found
+        facts |= {"is_prepared": True, "disk_bytes": meta["disk_bytes"]}
+        facts["num_tokens"] = sum(meta[split]["tokens"] for split in SPLITS)
+    return facts
 
 
 def _raw_bytes(config: RunConfig) -> int | None:
@@ -168,7 +168,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
         is_left_empty = split == "train" and corpus.dev_share >= 1  # to score a whole text
         if not writers[split].counts["documents"] and not is_left_empty:
             raise texts.empty_split(split, sum(writer.counts["documents"] for writer in writers.values()), corpus)
-    if [fingerprint(each) for each in (corpus, *added)] != fingerprints:
+    if [fingerprint(source) for source in (corpus, *added)] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
     meta = {
         "version": SHARDS_VERSION,
@@ -265,7 +265,7 @@ def _batches(corpus: CorpusConfig, counts: Counter[str], seen: set[int]) -> Iter
     for source in texts.iterate(corpus):
         split = texts.split_of(source.text, corpus.dev_share)
         # By document: a paragraph that occurs in two source documents must not be both trained on and held out.
-        documents = [each.text for each in texts.distinct(texts.documents_of(source, corpus), counts, seen)]
+        documents = [document.text for document in texts.distinct(texts.documents_of(source, corpus), counts, seen)]
         waiting[split].append(documents)
         characters[split] += sum(map(len, documents))
         if characters[split] >= _BATCH_CHARACTERS:
@@ -325,14 +325,14 @@ def _encode_documents(documents: list[str], corpus: CorpusConfig, tokenizer: Tok
     # All in one call: many calls with a few sentences take twice the time.
     split = [list(sentences(text, corpus)) for text in documents]
     encoded = iter(tokenizer.encode(list(chain.from_iterable(split))))
-    return [[sentence for sentence in islice(encoded, len(each)) if sentence] for each in split]
+    return [[sentence for sentence in islice(encoded, len(document)) if sentence] for document in split]
 
 
 def _first_sentences(text: str, corpus: CorpusConfig, tokenizer: Tokenizer, most: int) -> list[list[int]]:
     """Token ids of the first sentences of a document, up to so many tokens and at least two."""
     kept: list[list[int]] = []
     # One at a time, so that most of a long document is never split into sentences.
-    for sentence in chain.from_iterable(tokenizer.encode([each]) for each in sentences(text, corpus)):
+    for sentence in chain.from_iterable(tokenizer.encode([line]) for line in sentences(text, corpus)):
         if len(kept) >= 2 and sum(map(len, kept)) + len(sentence) > most:
             break
         if sentence:

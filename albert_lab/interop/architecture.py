@@ -84,30 +84,30 @@ def read(file: Path) -> Architecture:
     Raises:
         DamagedFileError: another kind of model, a missing or invalid key, or an unsupported variant.
     """
-    found = files.read_json(file, _Config)
-    is_albert = found.model_type == "albert"
-    groups = found.num_hidden_groups if is_albert else found.num_hidden_layers
-    dropout = found.hidden_dropout_prob
+    config = files.read_json(file, _Config)
+    is_albert = config.model_type == "albert"
+    groups = config.num_hidden_groups if is_albert else config.num_hidden_layers
+    dropout = config.hidden_dropout_prob
     shape = EncoderShape(
-        vocab_size=found.vocab_size,
-        embedding_size=found.embedding_size if is_albert and found.embedding_size else found.hidden_size,
+        vocab_size=config.vocab_size,
+        embedding_size=config.embedding_size if is_albert and config.embedding_size else config.hidden_size,
         projection=is_albert,
-        hidden_size=found.hidden_size,
-        num_layers=found.num_hidden_layers,
-        num_attention_heads=found.num_attention_heads,
-        intermediate_size=found.intermediate_size,
-        max_position_embeddings=found.max_position_embeddings,
+        hidden_size=config.hidden_size,
+        num_layers=config.num_hidden_layers,
+        num_attention_heads=config.num_attention_heads,
+        intermediate_size=config.intermediate_size,
+        max_position_embeddings=config.max_position_embeddings,
         attention_groups=groups,
         ffn_groups=groups,
-        hidden_act=ACTIVATIONS[found.hidden_act],
-        layer_norm_eps=found.layer_norm_eps,
-        initializer_range=found.initializer_range,
+        hidden_act=ACTIVATIONS[config.hidden_act],
+        layer_norm_eps=config.layer_norm_eps,
+        initializer_range=config.initializer_range,
         dropout=(0.0 if is_albert else 0.1) if dropout is None else dropout,
-        type_vocab_size=found.type_vocab_size,
-        inner_group_num=found.inner_group_num if is_albert else 1,
+        type_vocab_size=config.type_vocab_size,
+        inner_group_num=config.inner_group_num if is_albert else 1,
     )
-    labels = PAIR_LABELS[found.model_type] if found.pair_labels is None else found.pair_labels
-    return Architecture(found.model_type, shape, labels)
+    labels = PAIR_LABELS[config.model_type] if config.pair_labels is None else config.pair_labels
+    return Architecture(config.model_type, shape, labels)
 
 
 def write(architecture: Architecture, special_ids: Mapping[str, int]) -> dict[str, Any]:

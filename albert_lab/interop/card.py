@@ -46,12 +46,12 @@ def model_card(folder: Path, opened: Opened, layout: str, model_class: str | Non
 
 def _metadata(opened: Opened, layout: str, licence: str, record: RunRecord | None) -> dict[str, Any]:
     """What the Hub reads of a card; the text of a model that was not trained here is not known."""
-    found: dict[str, Any] = {"library_name": "albert-lab" if layout == "albert-lab" else "transformers"}
-    found |= {"license": licence, "pipeline_tag": "fill-mask", "tags": [layout, "fill-mask", "albert-lab"]}
+    metadata: dict[str, Any] = {"library_name": "albert-lab" if layout == "albert-lab" else "transformers"}
+    metadata |= {"license": licence, "pipeline_tag": "fill-mask", "tags": [layout, "fill-mask", "albert-lab"]}
     if record is None:
-        return found
+        return metadata
     corpus, added = record.config.corpus, record.config.added_corpus
-    names = [name for each in (corpus, added) if each.source != "none" for name in _datasets(each)]
+    names = [name for source in (corpus, added) if source.source != "none" for name in _datasets(source)]
     held_out = {"type": corpus.name, "name": f"held-out documents of {corpus.name}"}
     results = [
         {
@@ -63,8 +63,8 @@ def _metadata(opened: Opened, layout: str, licence: str, record: RunRecord | Non
         }
         for name, score in record.scores.items()
     ]
-    found |= {"language": corpus.language.split("-")[0], "datasets": list(dict.fromkeys(names))}
-    return found | {"model-index": [{"name": opened.name, "results": results}]}
+    metadata |= {"language": corpus.language.split("-")[0], "datasets": list(dict.fromkeys(names))}
+    return metadata | {"model-index": [{"name": opened.name, "results": results}]}
 
 
 def _datasets(corpus: CorpusConfig | AddedCorpusConfig) -> list[str]:
@@ -107,9 +107,9 @@ def _scores(record: RunRecord) -> str:
     body = [[name, *printed(score), score.by] for name, score in record.scores.items()]
     header = ["score", *PRINTED, "by"]
     alarms = [
-        f"Alarm: {each.metric} {each.value:.1f} % (n = {each.n:,}) is not above {each.floor} ({each.bound:.1f} %) after"
-        f" {each.steps:,} steps"
-        for each in record.alarms
+        f"Alarm: {alarm.metric} {alarm.value:.1f} % (n = {alarm.n:,}) is not above"
+        f" {alarm.floor} ({alarm.bound:.1f} %) after {alarm.steps:,} steps"
+        for alarm in record.alarms
     ]
     table = tabulate(body, headers=header, tablefmt="github", disable_numparse=True)
     held_out = (
@@ -141,13 +141,13 @@ def _provenance(record: RunRecord) -> str:
 
 
 def _reports(name: str) -> list[str]:
-    found = []
+    reports = []
     for folder in (paths.reports(), paths.published()):
         for file in sorted(folder.glob(f"*/*/{reported.FOLDER}/{name}.json")):
             report = file.parents[1] / "report.md"
             if report.is_file():
-                found.append(report.relative_to(folder).as_posix())
-    return list(dict.fromkeys(found))
+                reports.append(report.relative_to(folder).as_posix())
+    return list(dict.fromkeys(reports))
 
 
 def _imported(folder: Path) -> str:

@@ -33,15 +33,15 @@ def layers(folder: Path, config: RunConfig, say: Say) -> tuple[str, tuple[Layer,
 
     encoder, tokenizer = _load(folder)
     sizes = encoder.config
-    windows = _windows(tokenizer, config, min(config.max_sequence_length, _longest(sizes)))
+    windows = cut_windows(tokenizer, config, min(config.max_sequence_length, _longest(sizes)))
     batches = _hidden_states(encoder, tokenizer, windows, config.evaluation.batch_size)
     number = -(-len(windows) // config.evaluation.batch_size)
-    found = measure_layers(
+    changes = measure_layers(
         with_progress(batches, number, f"layers of {folder}: {{}} of {{}} batches", say), config.corpus.name
     )
     place = "/".join(folder.resolve().parts[-2:])
     name = f"{place} ({sizes.model_type}, {sizes.num_hidden_layers} layers, H = {sizes.hidden_size})"
-    return name, found
+    return name, changes
 
 
 def _load(folder: Path) -> tuple[Any, Any]:
@@ -73,16 +73,16 @@ def _longest(sizes: Any) -> int:
     return sizes.max_position_embeddings - offset
 
 
-def _windows(tokenizer: Any, config: RunConfig, length: int) -> list[list[int]]:
+def cut_windows(tokenizer: Any, config: RunConfig, length: int) -> list[list[int]]:
     """Windows of at most `length` token ids with special tokens, spread evenly over the drawn documents."""
     corpus, num_windows = config.corpus, config.evaluation.num_pairs
     held_out = (item.text for item in texts.iterate(corpus) if texts.split_of(item.text, corpus.dev_share) == "dev")
-    found: list[list[int]] = []
+    cuts: list[list[int]] = []
     for text in sample(held_out, num_windows):
         cut = tokenizer(" ".join(text.split()), truncation=True, max_length=length, return_overflowing_tokens=True)
-        found += cut["input_ids"]
-    taken = min(num_windows, len(found))
-    return [found[index * len(found) // taken] for index in range(taken)]
+        cuts += cut["input_ids"]
+    taken = min(num_windows, len(cuts))
+    return [cuts[index * len(cuts) // taken] for index in range(taken)]
 
 
 def _hidden_states(

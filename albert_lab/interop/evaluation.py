@@ -108,7 +108,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
         autocast=autocast(choose_precision(config.machine.precision, device), device),
         is_stopped=lambda: False,
     )
-    found = evaluator.evaluate(opened.model.to(device), without=reasons).scores
+    scores = evaluator.evaluate(opened.model.to(device), without=reasons).scores
     rows = []
     for measure in catalog.measures():
         probe = measure.probe if isinstance(measure, PairMeasure) else None
@@ -116,8 +116,8 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
             parts = [measure.of, measure.minus] if isinstance(measure, Difference) else [measure.name]
             lacking = [evaluator.sets.left_out.get(part) for part in parts]
             reason = next(filter(None, [reasons.get(type(measure)), *lacking]), None)
-            reason = reason or (None if name in found else _NOT_OF_WHOLE)
-            rows.append(ScoreRow(name, None if reason else found[name], reason))
+            reason = reason or (None if name in scores else _NOT_OF_WHOLE)
+            rows.append(ScoreRow(name, None if reason else scores[name], reason))
     return Scored(
         model=opened.name,
         corpus=config.corpus.name if config.corpus.path is None else f"{config.corpus.name} ({config.corpus.path})",
@@ -186,10 +186,10 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
             value = composed[section]
             content[section] = value | cleaning if isinstance(value, dict) else value
         else:
-            holder, found = content[section], composed[section]
+            holder, source = content[section], composed[section]
             for part in rest[:-1]:
-                holder, found = holder[part], found[part]
-            holder[rest[-1]] = found[rest[-1]]
+                holder, source = holder[part], source[part]
+            holder[rest[-1]] = source[rest[-1]]
     if content["corpus"] != before or opened.tokenizer_file != find_tokenizer(opened.config):
         # Given by its file; by its settings, a new tokenizer would be trained on the other text.
         content["tokenizer"] |= {

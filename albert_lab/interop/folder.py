@@ -92,9 +92,9 @@ def read_model(folder: Path) -> FolderModel:
         unused = [name for name in unused if not name.endswith("position_ids")]
     if unused:
         notes.append(f"tensors without a place here are not read: {', '.join(sorted(unused))}")
-    found = {name.split(".")[0] for name in state}
-    missing = tuple(part for part in PARTS if part not in found)
-    labels = described.pair_labels if "pair_head" in found else ()
+    parts = {name.split(".")[0] for name in state}
+    missing = tuple(part for part in PARTS if part not in parts)
+    labels = described.pair_labels if "pair_head" in parts else ()
     model = PretrainingModel(shape, len(labels), seed=0).eval()
     _fill(model, state, missing, file)
     architecture = Architecture(described.family, shape, labels)
@@ -155,15 +155,15 @@ def _new_name(name: str) -> str:
 
 def _with_first_names(raw: dict[str, torch.Tensor], family: str, file: Path) -> dict[str, torch.Tensor]:
     """The tensors, with each tied tensor also under its first name; transformers saves only one of the names."""
-    found = dict(raw)
+    renamed = dict(raw)
     for second, first in _TIED[family].items():
         if second not in raw:
             continue
         if first not in raw:
-            found[first] = raw[second]
+            renamed[first] = raw[second]
         elif not torch.equal(raw[first], raw[second]):
             raise ConfigError(f"{file}: {second} differs from {first}, but they must be tied")
-    return found
+    return renamed
 
 
 def _with_projection(shape: EncoderShape, raw: Mapping[str, torch.Tensor]) -> EncoderShape:

@@ -37,7 +37,7 @@ from albert_lab.training.optimizer import build_optimizer
 class Import:
     """A folder to import: its model, and the configuration and name of its run."""
 
-    found: FolderModel
+    model: FolderModel
     run: runs.Run
     tokenizer_file: Path
 
@@ -53,15 +53,15 @@ def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name
         ConfigError: see folder.read_model; a tokenizer with another vocabulary; a shape that no configuration can have;
             an override of a key that the folder determines; an invalid name.
     """
-    found = read_model(folder)
-    shape = found.architecture.shape
+    model = read_model(folder)
+    shape = model.architecture.shape
     check_vocabulary(load_model(tokenizer_file), shape, tokenizer_file)
-    config = _configure(found.architecture, folder, tokenizer_file, overrides, _model_name(folder, name))
+    config = _configure(model.architecture, folder, tokenizer_file, overrides, _model_name(folder, name))
     fingerprints = {
         "tokenizer": load_model(tokenizer_file, config.tokenizer.digit_commas).fingerprint,
-        "weights": digest_tensors(found.model.state_dict()),
+        "weights": digest_tensors(model.model.state_dict()),
     }
-    return Import(found, runs.Run(config, fingerprints), tokenizer_file)
+    return Import(model, runs.Run(config, fingerprints), tokenizer_file)
 
 
 def check_vocabulary(tokenizer: Tokenizer, shape: EncoderShape, file: Path) -> None:
@@ -94,10 +94,10 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
         def build(partial: Path) -> None:
             shutil.copyfile(planned.tokenizer_file, partial / file.name)
             runs.write_run_file(run, partial)
-            optimizer = build_optimizer(planned.found.model, run.config.optimizer, run.config.learning_rate)
+            optimizer = build_optimizer(planned.model.model, run.config.optimizer, run.config.learning_rate)
             state = {"run_name": run.name, "step": 0}
-            checkpoint.save(partial / "checkpoint", planned.found.model, optimizer, state)
-            record = _record(folder, planned.found)
+            checkpoint.save(partial / "checkpoint", planned.model.model, optimizer, state)
+            record = _record(folder, planned.model)
             (partial / runs.IMPORT).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
         find_or_build(run.folder, build, f"the import of {folder}", say)
@@ -107,14 +107,14 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
     return run.folder
 
 
-def _record(folder: Path, found: FolderModel) -> dict[str, Any]:
+def _record(folder: Path, model: FolderModel) -> dict[str, Any]:
     return {
         "source": str(folder.resolve()),
-        "family": found.architecture.family,
-        "pair_labels": list(found.architecture.pair_labels),
-        "missing_parts": list(found.missing),
-        "unused_tensors": list(found.unused),
-        "notes": list(found.notes),
+        "family": model.architecture.family,
+        "pair_labels": list(model.architecture.pair_labels),
+        "missing_parts": list(model.missing),
+        "unused_tensors": list(model.unused),
+        "notes": list(model.notes),
         "albert_lab": __version__,
         "imported": datetime.now(UTC).date().isoformat(),
     }
@@ -132,7 +132,7 @@ def _configure(
             )
     flags = tokenizer_files.read_flags(folder)
     content = load(["length_schedule=constant", *overrides]).model_dump(mode="json")
-    given = {override.key_or_group for override in parse(overrides)} if overrides else set()
+    named = {override.key_or_group for override in parse(overrides)} if overrides else set()
     decided: dict[str, Any] = {
         "model": {
             "name": name,
@@ -144,14 +144,14 @@ def _configure(
         "projection": "always" if shape.projection and shape.embedding_size == shape.hidden_size else "auto",
         "dropout": shape.dropout,
     }
-    for key in given:
+    for key in named:
         if key.split(".")[0] in decided:
             raise ConfigError(f"{key} cannot be set: {folder} determines it")
-    if "max_sequence_length" not in given:
+    if "max_sequence_length" not in named:
         longest = min(flags.max_length or shape.max_position_embeddings, shape.max_position_embeddings)
         decided["max_sequence_length"] = longest
     for key, value in (("lower_case", flags.lower_case), ("strip_accents", flags.strip_accents)):
-        if f"corpus.{key}" not in given:
+        if f"corpus.{key}" not in named:
             content["corpus"][key] = value
     content["tokenizer"] = {
         "name": "model-file",
@@ -160,7 +160,7 @@ def _configure(
         "training_sentences": None,
         "character_coverage": None,
         "digit_commas": content["tokenizer"]["digit_commas"]
-        if "tokenizer.digit_commas" in given
+        if "tokenizer.digit_commas" in named
         # Published ALBERT was trained with commas split off, as in the release.
         else flags.digit_commas or ("split" if tokenizer_file.name == MODEL_FILE else "keep"),
     }
@@ -184,16 +184,16 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
-    found = hashlib.blake2b(digest_size=6)
+    hashed = hashlib.blake2b(digest_size=6)
     for name in sorted(tensors):
-        found.update(name.encode())
-        found.update(tensors[name].detach().contiguous().numpy().tobytes())
-    return found.hexdigest()
+        hashed.update(name.encode())
+        hashed.update(tensors[name].detach().contiguous().numpy().tobytes())
+    return hashed.hexdigest()
 
 
 def _model_name(folder: Path, name: str | None) -> str:
     try:
-        given = folder.resolve().name if name is None else check_name(name)
+        named = folder.resolve().name if name is None else check_name(name)
     except ValueError as error:
         raise ConfigError(f"--name: {error}") from error
-    return re.sub(r"[^A-Za-z0-9.]+", "-", given).strip("-.") or "imported"
+    return re.sub(r"[^A-Za-z0-9.]+", "-", named).strip("-.") or "imported"

@@ -33,13 +33,13 @@ class Finding:
 def lint(folder: Path) -> list[Finding]:
     """All findings about a folder in the Hugging Face layout, the most severe first."""
     try:
-        found = folders.read_model(folder)
+        model = folders.read_model(folder)
         content = tokenizer_files.read_json(folder / folders.CONFIG_FILE)
         findings = [
-            *_heads(found),
-            *_numbers(found, content),
-            *_weights(folder, found),
-            *_tokenizer(folder, found, content),
+            *_heads(model),
+            *_numbers(model, content),
+            *_weights(folder, model),
+            *_tokenizer(folder, model, content),
         ]
     except (ConfigError, MissingDataError) as error:
         findings = [Finding("error", str(error))]
@@ -47,15 +47,15 @@ def lint(folder: Path) -> list[Finding]:
     return sorted(findings, key=lambda finding: order.index(finding.severity))
 
 
-def _heads(found: FolderModel) -> Iterator[Finding]:
-    for part in found.missing:
+def _heads(model: FolderModel) -> Iterator[Finding]:
+    for part in model.missing:
         yield Finding("note" if part == "pair_head" else "warning", _PARTS[part])
-    if "pair_head" not in found.missing:
-        yield Finding("note", f"assumed labels of the pair head: {', '.join(found.architecture.pair_labels)}")
+    if "pair_head" not in model.missing:
+        yield Finding("note", f"assumed labels of the pair head: {', '.join(model.architecture.pair_labels)}")
 
 
-def _numbers(found: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
-    shape, is_albert = found.architecture.shape, found.architecture.family == "albert"
+def _numbers(model: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
+    shape, is_albert = model.architecture.shape, model.architecture.family == "albert"
     if is_albert and shape.hidden_act == "gelu":
         yield Finding("warning", "hidden_act=gelu is the exact GELU; the released ALBERT has its tanh form, gelu_new")
     if not is_albert and shape.hidden_act == "gelu":
@@ -81,16 +81,16 @@ def _numbers(found: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
             yield Finding("note", f"{text}; fine-tuning here takes classifier_dropout of the task")
 
 
-def _weights(folder: Path, found: FolderModel) -> Iterator[Finding]:
-    for text in found.notes:
+def _weights(folder: Path, model: FolderModel) -> Iterator[Finding]:
+    for text in model.notes:
         yield Finding("note", text)
     if not (folder / folders.SAFETENSORS).is_file() and (folder / folders.PICKLE).is_file():
         yield Finding("note", f"{folders.PICKLE} is a pickle: only its tensors are read (weights_only)")
     yield Finding("note", "transformers gives the padding embedding no gradient; here it is a row like others")
 
 
-def _tokenizer(folder: Path, found: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
-    shape = found.architecture.shape
+def _tokenizer(folder: Path, model: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
+    shape = model.architecture.shape
     try:
         file = tokenizer_files.find(folder)
     except MissingDataError as error:

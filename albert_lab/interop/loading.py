@@ -69,10 +69,10 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
         model, tokenizer, missing = opened.model, opened.tokenizer, opened.missing
     else:
         # Without a configuration, since some shapes have none.
-        found = folders.read_model(path)
+        read = folders.read_model(path)
         tokenizer = load_model(tokenizer_files.find(path))
-        importing.check_vocabulary(tokenizer, found.architecture.shape, tokenizer_files.find(path))
-        model, missing = found.model, found.missing
+        importing.check_vocabulary(tokenizer, read.architecture.shape, tokenizer_files.find(path))
+        model, missing = read.model, read.missing
     if random := [part for part in missing if part != "pair_head"]:
         warnings.warn(f"{path} has no {' and no '.join(random)}: random weights are used instead", stacklevel=2)
     return model, tokenizer
@@ -88,15 +88,15 @@ def open_folder(text: str) -> Opened:
     if (path / runs.RUN_FILE).is_file():
         return open_run(path)
     planned = importing.plan(path, tokenizer_files.find(path))
-    config, found = planned.run.config, planned.found
+    config, read = planned.run.config, planned.model
     return Opened(
         name=planned.run.name,
-        model=found.model,
+        model=read.model,
         tokenizer=load_model(planned.tokenizer_file, config.tokenizer.digit_commas),
         tokenizer_file=planned.tokenizer_file,
         config=config,
-        pair_labels=found.architecture.pair_labels,
-        missing=found.missing,
+        pair_labels=read.architecture.pair_labels,
+        missing=read.missing,
         imported=True,
     )
 

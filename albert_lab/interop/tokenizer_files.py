@@ -75,7 +75,7 @@ def as_json(model: bytes, corpus: CorpusConfig) -> dict[str, Any]:
     """
     proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
     proto.ParseFromString(model)
-    vocabulary = [(each.piece, each.score) for each in proto.pieces]
+    vocabulary = [(entry.piece, entry.score) for entry in proto.pieces]
     ids = {token: number for number, (token, _) in enumerate(vocabulary)}
     special = ["<pad>", "<unk>", *CONTROL_SYMBOLS]
     normalizers: list[dict[str, Any]] = []

@@ -18,8 +18,8 @@ _Kind = TypeVar("_Kind", bound=Measure)
 
 def _registry() -> Registry[Measure]:
     modules = (import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__))
-    found = [module.MEASURE for module in modules if hasattr(module, "MEASURE")]
-    return Registry("measure", {measure.name: measure for measure in found})
+    measures = [module.MEASURE for module in modules if hasattr(module, "MEASURE")]
+    return Registry("measure", {measure.name: measure for measure in measures})
 
 
 def measure(name: str, label: str, *, like: str, in_curves: bool = False) -> Callable[[ChangePairs], ChangePairs]:
@@ -35,7 +35,7 @@ def measure(name: str, label: str, *, like: str, in_curves: bool = False) -> Cal
         known = _registry()
         other = dict(known).get(like)
         if not isinstance(other, PairMeasure):
-            pairs = [each.name for each in known.values() if isinstance(each, PairMeasure)]
+            pairs = [one.name for one in known.values() if isinstance(one, PairMeasure)]
             raise ConfigError(f"measure {name}: like={like} is no measure of pairs (allowed: {', '.join(pairs)})")
         made = PairMeasure(
             name,
@@ -72,8 +72,8 @@ def probes() -> dict[str, str]:
 @until_included
 def labels() -> dict[str, str]:
     """The label of every score on held-out text: of the measures, then of the probes."""
-    found = {measure.name: measure.label for measure in measures()}
-    return found | {probe: f"{found[name]} by probe" for probe, name in probes().items()}
+    label_of = {measure.name: measure.label for measure in measures()}
+    return label_of | {probe: f"{label_of[name]} by probe" for probe, name in probes().items()}
 
 
 @until_included

@@ -70,10 +70,10 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
 
 
 def _read(file: Path, measures: Mapping[str, PairMeasure]) -> dict[str, np.ndarray]:
-    found = files.read_arrays(file)
-    if found.keys() != measures.keys() or any(right.dtype != bool or right.ndim != 1 for right in found.values()):
+    arrays = files.read_arrays(file)
+    if arrays.keys() != measures.keys() or any(right.dtype != bool or right.ndim != 1 for right in arrays.values()):
         raise DamagedFileError(file, f"does not have the answers of {', '.join(measures)}")
-    return found
+    return arrays
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
@@ -93,11 +93,11 @@ def _right(config: RunConfig, train: Shards, dev: Shards, measures: Mapping[str,
         for name, measure in measures.items()
         if measure.fitted_as is None
     }
-    found = {}
+    right = {}
     for name, measure in measures.items():
         pairs = measure.pairs(dev, config, config.evaluation.num_pairs)
-        found[name] = fitted[measure.fitted_as or name].predict(describe(dev, pairs)) == pairs.label
-    return found
+        right[name] = fitted[measure.fitted_as or name].predict(describe(dev, pairs)) == pairs.label
+    return right
 
 
 def _epochs(train: Shards, measure: PairMeasure, config: RunConfig) -> Iterator[Pairs]:

@@ -29,17 +29,17 @@ def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: Encode
     check_deepening(shallow, deep)
     sources = {"encoder.attention_blocks": _sources(shallow.attention_groups, deep.attention_groups)}
     sources["encoder.ffn_blocks"] = _sources(shallow.ffn_groups, deep.ffn_groups)
-    found: dict[str, AnyTensor] = {}
+    deeper: dict[str, AnyTensor] = {}
     for name, tensor in tensors.items():
         match = _BLOCK.fullmatch(name)
         if match is None:
-            found[name] = tensor
+            deeper[name] = tensor
             continue
         blocks, index, rest = match.groups()
         for target, source in enumerate(sources[blocks]):
             if source == int(index):
-                found[f"{blocks}.{target}.{rest}"] = tensor
-    return found
+                deeper[f"{blocks}.{target}.{rest}"] = tensor
+    return deeper
 
 
 def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> None:

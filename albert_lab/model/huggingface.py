@@ -164,8 +164,8 @@ def _rename_back(tensors: Tensors, modules: dict[str, str]) -> tuple[Tensors, li
             renamed[f"{ours[module]}.{kind}"] = tensor
         else:
             no_place.append(name)
-    found = {name.rpartition(".")[0] for name in renamed}
-    missing = [theirs for name, theirs in modules.items() if name.startswith("encoder.") and name not in found]
+    known = {name.rpartition(".")[0] for name in renamed}
+    missing = [theirs for name, theirs in modules.items() if name.startswith("encoder.") and name not in known]
     if missing:
         raise ConfigError(f"tensors of the encoder are missing: {', '.join(missing)}")
     return renamed, no_place

@@ -159,7 +159,7 @@ def _line(
             Cell(difference.value, difference.n, *difference.interval),
             difference.is_paired,
         )
-    return ComparedRow(label, column, heading, left, right, _newcombe(left, right), False)
+    return ComparedRow(label, column, heading, left, right, newcombe(left, right), False)
 
 
 def _cell(row: Row | None, column: str) -> Cell | None:
@@ -172,7 +172,7 @@ def _cell(row: Row | None, column: str) -> Cell | None:
     return Cell(estimate.value, estimate.n, score.low, score.high) if score else Cell(estimate.value, estimate.n)
 
 
-def _newcombe(a: Cell, b: Cell) -> Cell:
+def newcombe(a: Cell, b: Cell) -> Cell:
     """B - A, with Newcombe's interval of a difference of two shares if each has a single seed.
 
     Source: Newcombe 1998, Statistics in Medicine 17, method 10: each side's distance to its own bound.

@@ -27,9 +27,9 @@ def bag_of_words(
     """
     if isinstance(examples[0], SpanExample):
         return None
-    train = subsample([each for each in train if each.label is not None], MOST_EXAMPLES)
+    train = subsample([example for example in train if example.label is not None], MOST_EXAMPLES)
     answer = _options if isinstance(train[0], ChoiceExample) else _labels
-    answers = dict(zip((each.id for each in examples), answer(train, examples), strict=True))
+    answers = dict(zip((example.id for example in examples), answer(train, examples), strict=True))
     return task.main_score(judge(task, examples, Predictions(answers), say).scores)
 
 
@@ -37,23 +37,23 @@ def _labels(train: Sequence[TextExample], examples: Sequence[TextExample]) -> Se
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
 
-    targets = [each.label for each in train]
+    targets = [example.label for example in train]
     if len(set(targets)) == 1:  # in a small subsample
         return [targets[0]] * len(examples)
     is_number = isinstance(targets[0], float)
     model = make_pipeline(_vectorizer(), Ridge() if is_number else _classifier())
-    model.fit([_texts(each.text_a, each.text_b or "") for each in train], targets)
-    return model.predict([_texts(each.text_a, each.text_b or "") for each in examples]).tolist()
+    model.fit([_texts(example.text_a, example.text_b or "") for example in train], targets)
+    return model.predict([_texts(example.text_a, example.text_b or "") for example in examples]).tolist()
 
 
 def _options(train: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]) -> list[int]:
     from sklearn.pipeline import make_pipeline
 
     model = make_pipeline(_vectorizer(), _classifier())
-    is_right = [place == each.label for each in train for place in range(len(each.options))]
-    model.fit([words for each in train for words in _of_options(each)], is_right)
-    scores = model.decision_function([words for each in examples for words in _of_options(each)])
-    ends = np.cumsum([len(each.options) for each in examples])[:-1]
+    is_right = [place == example.label for example in train for place in range(len(example.options))]
+    model.fit([words for example in train for words in _of_options(example)], is_right)
+    scores = model.decision_function([words for example in examples for words in _of_options(example)])
+    ends = np.cumsum([len(example.options) for example in examples])[:-1]
     return [int(of.argmax()) for of in np.split(scores, ends)]
 
 
@@ -73,8 +73,8 @@ def _vectorizer() -> Any:
 
 def _texts(*texts: str) -> _Words:
     """The words of texts, each word once a text; sorted, so that sums are the same in every process."""
-    found = Counter(f"{place} {word}" for place, text in enumerate(texts) for word in sorted(_words(text)))
-    return found or Counter(nothing=1)
+    counted = Counter(f"{place} {word}" for place, text in enumerate(texts) for word in sorted(_words(text)))
+    return counted or Counter(nothing=1)
 
 
 def _of_options(example: ChoiceExample) -> list[_Words]:

@@ -41,8 +41,8 @@ class HeldOutDocument:
 
 def year_of(name: str) -> int | None:
     """The year at the start of a name such as 1790-Washington-1.txt, or None."""
-    found = re.match(r"(\d{4})\b", name.rpartition("/")[2])
-    return int(found.group(1)) if found else None
+    match = re.match(r"(\d{4})\b", name.rpartition("/")[2])
+    return int(match.group(1)) if match else None
 
 
 def passages_of(sentences: Sequence[str]) -> Iterator[list[str]]:
@@ -88,18 +88,18 @@ def cloze_spans(
             gap = _gap(sentence, context, frequencies, frequent) if _fits(sentence) else None
             if gap is not None:
                 question = f"{sentence[: gap.start()]}{BLANK}{sentence[gap.end() :]}"
-                answers = tuple(Answer(found.group(), found.start()) for found in _occurrences(gap.group(), context))
+                answers = tuple(Answer(match.group(), match.start()) for match in _occurrences(gap.group(), context))
                 yield SpanExample(f"{document.name}:{number}", question, context, answers, False, document.name)
 
 
 def _gap(sentence: str, context: str, frequencies: Counter[str], frequent: set[str]) -> re.Match[str] | None:
     """The sentence's rarest word that also occurs in the context, with the following words that occur there too."""
-    given = {word.lower() for word in words_of(context)}
-    shared = [word for word in map(str.lower, words_of(sentence)) if word in given - frequent and len(word) > 3]
+    known = {word.lower() for word in words_of(context)}
+    shared = [word for word in map(str.lower, words_of(sentence)) if word in known - frequent and len(word) > 3]
     for word in sorted(shared, key=lambda word: (frequencies[word], word)):
         # If lower case makes two letters of one (İ), the word is not found again.
-        if _occurrences(word, context) and (found := _occurrences(word, sentence)):
-            gap = found[0]
+        if _occurrences(word, context) and (occurrences := _occurrences(word, sentence)):
+            gap = occurrences[0]
             break
     else:
         return None

@@ -32,8 +32,8 @@ def is_kind(kind: str) -> bool:
 
 def like(kind: str) -> str:
     """The kind whose formats and defaults a kind has: itself, unless it is own code."""
-    found = own("task_kind").get(kind)
-    return found.like if found else kind
+    registered = own("task_kind").get(kind)
+    return registered.like if registered else kind
 
 
 def filled(content: dict[str, Any]) -> dict[str, Any]:
@@ -43,13 +43,13 @@ def filled(content: dict[str, Any]) -> dict[str, Any]:
     The settings of a scale are the task's, else the kind's, else those of the full scale.
     """
     default = _defaults().get(like(str(content.get("kind"))), {})
-    found = {"title": content["name"]} | _defaults()[EVERY_KIND] | content
+    task = {"title": content["name"]} | _defaults()[EVERY_KIND] | content
     form = _format(content.get("format", {}), default.get("format", {}))
     if isinstance(form, dict):
-        found = {"format": form, "metrics": _metrics(form)} | found | {"format": form}
-        metrics = found["metrics"]
-        found.setdefault("main", metrics[: len(metrics) if form.get("name") == "squad" else 1])
-    return _with_settings(found, default.get("settings", {}))
+        task = {"format": form, "metrics": _metrics(form)} | task | {"format": form}
+        metrics = task["metrics"]
+        task.setdefault("main", metrics[: len(metrics) if form.get("name") == "squad" else 1])
+    return _with_settings(task, default.get("settings", {}))
 
 
 def _format(own: Any, default: dict[str, Any]) -> Any:
@@ -76,9 +76,9 @@ def _with_settings(content: dict[str, Any], default: dict[str, Any]) -> dict[str
     full = default.get(FULL_SCALE, {}) | own.get(FULL_SCALE, {})
     settings = {}
     for scale in [*default, *(scale for scale in own if scale not in default)]:
-        given = own.get(scale, {})
-        settings[scale] = full | default.get(scale, {}) | given
-        if "learning_rate" in given and "rate_hidden_size" not in given:  # then the rate is not scaled
+        of_scale = own.get(scale, {})
+        settings[scale] = full | default.get(scale, {}) | of_scale
+        if "learning_rate" in of_scale and "rate_hidden_size" not in of_scale:  # then the rate is not scaled
             settings[scale]["rate_hidden_size"] = None
     return content | {"settings": settings}
 

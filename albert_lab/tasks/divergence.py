@@ -21,13 +21,13 @@ def signs_of(end_loss: float, chance_loss: float, last: Score, is_constant: bool
         last: the main score after the last step; its floor is the score of constant answers.
         is_constant: whether every dev example has the same answer after the last step.
     """
-    found = ["it gives every dev example the same answer"] if is_constant else []
+    signs = ["it gives every dev example the same answer"] if is_constant else []
     low = last.low
     if low is None:  # a correlation, whose standard error near zero is 1 / sqrt(n)
         low = last.value - 100 * _Z / math.sqrt(last.n)
     if end_loss >= NEAR_CHANCE * chance_loss and low <= last.floor:
-        found.append(
+        signs.append(
             f"it ends near chance: training loss {end_loss:.3f} (chance {chance_loss:.3f}),"
             f" score {last.value:.1f} (constant answers {last.floor:.1f})"
         )
-    return tuple(found)
+    return tuple(signs)

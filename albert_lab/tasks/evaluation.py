@@ -43,8 +43,8 @@ def score_split(
     precision: Callable[[], AbstractContextManager],
 ) -> Scores:
     """The scores of a split's examples by a model; leaves the model in training mode."""
-    order, found = forward_all(model, split.features, device, precision)
-    parts = [{name: values.cpu().numpy() for name, values in each.items()} for each in found]
+    order, outputs = forward_all(model, split.features, device, precision)
+    parts = [{name: values.cpu().numpy() for name, values in output.items()} for output in outputs]
     places = np.argsort(np.concatenate(order))
     gathered = {name: join_rows([part[name] for part in parts])[places] for name in parts[0]}
     return kind.collect(split.examples, split.features, gathered)
@@ -55,14 +55,14 @@ def forward_all(
 ) -> tuple[list[np.ndarray], list[dict[str, torch.Tensor]]]:
     """The items of each batch, and their scores on the device, without waiting for the device."""
     model.eval()
-    order, found = [], []
+    order, outputs = [], []
     with torch.no_grad():
         for items in evaluation_items(features.lengths, _BATCH_ITEMS):
             with precision():
-                found.append(model.scores(features.batch(items, device)))
+                outputs.append(model.scores(features.batch(items, device)))
             order.append(items)
     model.train()
-    return order, found
+    return order, outputs
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def evaluate_scores(
     outcome = judge(task, examples, predictions, say, threshold)
     shares = {name: [*of.values()] for name, of in shares_by_example(task, examples, outcome.answers).items()}
     known = {name: value for name, value in outcome.scores.items() if name in shares or name in task.metrics}
-    found = {
+    scored = {
         name: _score(value, shares.get(name), len(examples), floors.constant[name], loss=None)
         for name, value in known.items()
     }
@@ -117,7 +117,7 @@ def evaluate_scores(
     main = main.model_copy(update={"lexical_floor": floors.words})
     return Evaluated(
         outcome=outcome,
-        evaluation=Evaluation(step=step, main=main, scores=found, threshold=outcome.threshold),
+        evaluation=Evaluation(step=step, main=main, scores=scored, threshold=outcome.threshold),
         example_scores=None if of_main is None else tuple(round(share, 4) for share in of_main),
         is_constant=len({_rounded(answer) for answer in predictions.answers.values()}) == 1 < len(examples),
     )

@@ -65,8 +65,8 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
         problems: dict[str, str] = {}
         for split in task.data:
             try:
-                found, issues = task.read(folder, split)
-                examples[split] = len(found)
+                read, issues = task.read(folder, split)
+                examples[split] = len(read)
                 if issues:
                     problems[split] = describe(issues)
             except MissingDataError:
@@ -79,7 +79,7 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
     return rows
 
 
-def status_text(found: list[dict[str, Any]], folder: Path) -> str:
+def status_text(rows: list[dict[str, Any]], folder: Path) -> str:
     """The rows as a table."""
 
     def counts(row: dict[str, Any]) -> str:
@@ -89,7 +89,7 @@ def status_text(found: list[dict[str, Any]], folder: Path) -> str:
         missing = [f"{split}: {_below(Path(file), folder)}" for split, file in row["missing"].items()]
         return "; ".join([*missing, *(f"{split}: {problem}" for split, problem in row["problems"].items())])
 
-    body = [[row["title"], counts(row), lacks(row)] for row in found]
+    body = [[row["title"], counts(row), lacks(row)] for row in rows]
     table = tabulate(body, headers=["task", "examples", "missing or wrong"], tablefmt="simple", disable_numparse=True)
     return f"{table}\n\nlooked for in {folder} ($ALBERT_LAB_TASKS); `albert-lab data fetch` downloads what is missing"
 

@@ -60,7 +60,7 @@ class TaskKind(Protocol):
         """The lowest possible loss of a model that ignores the example."""
         ...
 
-    def collect(self, examples: Sequence[Any], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
+    def collect(self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
         """Scores of each example, in the form that is saved and averaged, from the scores of each item."""
         ...
 
@@ -125,9 +125,9 @@ def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
 class OfProbabilities:
     """The part of kinds whose heads return `values`: one probability per answer [items, answers], or a number."""
 
-    def collect(self, examples: Sequence[Any], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
+    def collect(self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
         """values [examples, answers], as returned by the head."""
-        return {"ids": np.array([example.id for example in examples]), "values": found["values"]}
+        return {"ids": np.array([example.id for example in examples]), "values": outputs["values"]}
 
     def average(self, members: Sequence[Scores]) -> Scores:
         """The mean of the values."""
@@ -137,8 +137,8 @@ class OfProbabilities:
 def log_of_right(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Logarithms of the probabilities [examples, answers] at the labels [examples]; NaN at UNLABELLED."""
     right = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    found = np.log(np.maximum(right, np.finfo(np.float32).tiny))
-    return np.where(labels == UNLABELLED, np.nan, found)
+    logs = np.log(np.maximum(right, np.finfo(np.float32).tiny))
+    return np.where(labels == UNLABELLED, np.nan, logs)
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
     """
     content = task.model_dump(mode="json", exclude={"settings", "hub", "note", "official_examples"})
-    own = [found] if (found := task.digest_own_data()) else []
+    own = [own_digest] if (own_digest := task.digest_own_data()) else []
     own += digests("task_kind", [task.kind])
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
 

@@ -44,9 +44,9 @@ def score(
     if partial:
         examples = [example for example in examples if example.id in predicted]
         say(f"scoring the {len(examples)} examples of {split} that are predicted")
-    given = read_json(na_probs, dict[str, float]) if na_probs else None
+    probabilities = read_json(na_probs, dict[str, float]) if na_probs else None
     try:
-        return evaluate(task, examples, predicted, say, na_probs=given, threshold=threshold)
+        return evaluate(task, examples, predicted, say, na_probs=probabilities, threshold=threshold)
     except ConfigError as error:
         raise ConfigError(f"{predictions}: {error}") from error
 
@@ -68,8 +68,8 @@ def evaluate(
         ConfigError: no example has a label, or the predictions do not match these examples.
     """
     if isinstance(task.format, SquadFormat):
-        found = _score_spans(task.format, examples, predictions, say, na_probs, threshold)
-        return {name: found[name] for name in task.metrics if name in found} | found
+        scores = _score_spans(task.format, examples, predictions, say, na_probs, threshold)
+        return {name: scores[name] for name in task.metrics if name in scores} | scores
     if na_probs is not None:
         raise ConfigError(f"{task.name} takes no file of no-answer probabilities: SQuAD 2.0 does")
     gold = {example.id: example.label for example in examples if example.label is not None}
@@ -105,12 +105,12 @@ def _by_score(
     names: Sequence[str], matches: Mapping[str, tuple[float, ...]], parts: Mapping[str, set[str]]
 ) -> dict[str, dict[str, float]]:
     """The matches by score and part; the part is a prefix or suffix of the name, as in the scores."""
-    found = {}
+    by_column = {}
     for part, ids in parts.items():
         for column, name in enumerate(names):
             full = f"{name}{part}" if part.startswith("_") else f"{part}{name}"
-            found[full] = {id: match[column] for id, match in matches.items() if id in ids}
-    return {name: values for name, values in found.items() if values}
+            by_column[full] = {id: match[column] for id, match in matches.items() if id in ids}
+    return {name: values for name, values in by_column.items() if values}
 
 
 def _check_ids(known: Sequence[str], gold: Mapping[str, Any], predictions: Mapping[str, Any]) -> None:
@@ -142,10 +142,10 @@ def _score_choices(gold: dict[str, int], predicted: dict[str, int]) -> dict[str,
 def _levels(ids: Iterable[str]) -> dict[str, set[str]]:
     """All questions and, if there are several levels, those of each level, by the suffix of the scores' names."""
     levels = sorted({level(id) for id in ids})
-    found = {"": set(ids)}
+    by_level = {"": set(ids)}
     if len(levels) > 1:
-        found |= {f"_{name}": {id for id in ids if level(id) == name} for name in levels}
-    return found
+        by_level |= {f"_{name}": {id for id in ids if level(id) == name} for name in levels}
+    return by_level
 
 
 def _score_spans(

@@ -84,9 +84,9 @@ class Kind:
             answer = _answer_tokens(example, context)
             counts["unmapped"] += answer is None and any(answer.start is not None for answer in example.answers)
             room = settings.max_sequence_length - len(question) - NUM_SPECIAL_TOKENS
-            found = windows(len(context.ids), room, settings.stride)
-            counts["windowed"] += len(found) > 1
-            for window in found:
+            places = windows(len(context.ids), room, settings.stride)
+            counts["windowed"] += len(places) > 1
+            for window in places:
                 if not window.contains(answer) and rng.random() >= kept_share:
                     continue
                 ids, offset = encoder.join(question, context.ids[window.first : window.end])
@@ -111,13 +111,13 @@ class Kind:
         """The loss of a model that knows only how often a window contains the answer, not where, in nats."""
         targets = features.targets
         lengths = targets["context_end"] - targets["context_first"]
-        found = targets["start"] != NO_SPAN
-        share = float(found.mean())
+        is_span = targets["start"] != NO_SPAN
+        share = float(is_span.mean())
         entropy = -sum(part * math.log(part) for part in (share, 1 - share) if part)
-        position = share * float(np.log(lengths[found]).mean()) if share else 0.0
+        position = share * float(np.log(lengths[is_span]).mean()) if share else 0.0
         return entropy + position + (entropy / 2 if self.unanswerable else 0.0)
 
-    def collect(self, examples: Sequence[SpanExample], features: Features, found: Mapping[str, np.ndarray]) -> Scores:
+    def collect(self, examples: Sequence[SpanExample], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
         """The n best spans of each example, in characters of its context, and the logit of no answer.
 
         Rows offsets[i] to offsets[i + 1] of starts, ends and scores are the spans of example i, the best first.
@@ -129,43 +129,43 @@ class Kind:
         targets = features.targets
         # One constant per example keeps the order of logits between its windows, which the release compares.
         norms = np.zeros((len(examples), 2))
-        if "norms" in found:
+        if "norms" in outputs:
             norms.fill(-np.inf)
-            np.logaddexp.at(norms, targets["example"], found["norms"])
+            np.logaddexp.at(norms, targets["example"], outputs["norms"])
         spans: list[dict[tuple[int, int], float]] = [{} for _ in examples]
-        for row, column in zip(*np.nonzero(np.isfinite(found["score"])), strict=True):
+        for row, column in zip(*np.nonzero(np.isfinite(outputs["score"])), strict=True):
             example = int(targets["example"][row])
             context = features.contexts[example]
             shift = targets["shift"][row]
-            start = context.starts[found["start"][row, column] + shift]
-            end = context.ends[found["end"][row, column] + shift]
-            score = float(found["score"][row, column] - norms[example].sum())
+            start = context.starts[outputs["start"][row, column] + shift]
+            end = context.ends[outputs["end"][row, column] + shift]
+            score = float(outputs["score"][row, column] - norms[example].sum())
             if start < end:
                 spans[example][start, end] = max(score, spans[example].get((start, end), -math.inf))
-        return self._pack(
+        return self.pack(
             np.array([example.id for example in examples]),
             [sorted(of.items(), key=lambda item: (-item[1], item[0]))[: self.settings.n_best] for of in spans],
-            self._lowest(len(examples), targets["example"], found),
-        ) | {"right": self._right(examples, targets["example"], found, norms.sum(axis=1))}
+            self._lowest(len(examples), targets["example"], outputs),
+        ) | {"right": self._right(examples, targets["example"], outputs, norms.sum(axis=1))}
 
     def _right(
-        self, examples: Sequence[SpanExample], rows: np.ndarray, found: Mapping[str, np.ndarray], norms: np.ndarray
+        self, examples: Sequence[SpanExample], rows: np.ndarray, outputs: Mapping[str, np.ndarray], norms: np.ndarray
     ) -> np.ndarray:
         right = np.full(len(examples), -np.inf)
-        np.maximum.at(right, rows, found["right"])
+        np.maximum.at(right, rows, outputs["right"])
         right -= norms
         if self.unanswerable:  # log-sigmoid of the logit
-            no_answer = -np.logaddexp(0, -self._lowest(len(examples), rows, found))
+            no_answer = -np.logaddexp(0, -self._lowest(len(examples), rows, outputs))
             right = np.where([example.is_impossible for example in examples], no_answer, right)
         return np.where(np.isfinite(right), right, np.nan)
 
-    def _lowest(self, count: int, rows: np.ndarray, found: Mapping[str, np.ndarray]) -> np.ndarray:
+    def _lowest(self, count: int, rows: np.ndarray, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
         lowest = np.full(count, np.inf)
-        if "no_answer" in found:
-            np.minimum.at(lowest, rows, found["no_answer"])
+        if "no_answer" in outputs:
+            np.minimum.at(lowest, rows, outputs["no_answer"])
         return lowest
 
-    def _pack(self, ids: np.ndarray, spans: list[list[tuple[tuple[int, int], float]]], no_answer: np.ndarray) -> Scores:
+    def pack(self, ids: np.ndarray, spans: list[list[tuple[tuple[int, int], float]]], no_answer: np.ndarray) -> Scores:
         offsets = np.concatenate([[0], np.cumsum([len(of) for of in spans])]).astype(np.int64)
         flat = [(start, end, score) for of in spans for (start, end), score in of]
         starts, ends, scores = zip(*flat, strict=True) if flat else ((), (), ())
@@ -192,7 +192,7 @@ class Kind:
             means = {span: float(score - math.log(len(members))) for span, score in sums.items()}
             merged.append(sorted(means.items(), key=lambda item: (-item[1], item[0])))
         no_answer = np.mean([member["no_answer"] for member in members], axis=0) if self.unanswerable else np.zeros(0)
-        return self._pack(members[0]["ids"], merged, no_answer)
+        return self.pack(members[0]["ids"], merged, no_answer)
 
     def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
         """The text of the most probable span (empty if there is none) and the probability of no answer."""

@@ -40,7 +40,7 @@ class SpanHead(nn.Module):
         (start_scores, starts), (end_scores, ends) = (
             values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits
         )
-        found = _best_spans(
+        best = _best_spans(
             starts[:, :, None].expand(-1, -1, count),
             ends[:, None, :].expand(-1, count, -1),
             start_scores[:, :, None] + end_scores[:, None, :],
@@ -49,7 +49,7 @@ class SpanHead(nn.Module):
         )
         right = _at(logits[0], batch.targets["start"]) + _at(logits[1], batch.targets["end"])
         norms = torch.stack([values.logsumexp(-1) for values in logits], dim=-1)
-        return found | {"right": _where_held(right, batch), "norms": norms}
+        return best | {"right": _where_held(right, batch), "norms": norms}
 
     def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
         # Differs from the release: padding cannot be chosen, since the loss would depend on its length.
@@ -78,7 +78,7 @@ class SpanOrNothingHead(nn.Module):
         """Mean cross-entropy of start and end, the end given the true start, plus half that of answerability."""
         starts, ends = batch.targets["start"], batch.targets["end"]
         start_logits = self._start_logits(hidden_states, batch)
-        end_logits = self._end_logits(hidden_states, starts[:, None], batch)[:, 0]
+        end_logits = self.end_logits(hidden_states, starts[:, None], batch)[:, 0]
         no_answer = self._no_answer_logits(hidden_states, start_logits)
         span_loss = (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
         return span_loss + F.binary_cross_entropy_with_logits(no_answer, batch.targets["is_impossible"]) / 2
@@ -93,20 +93,20 @@ class SpanOrNothingHead(nn.Module):
         assert self.settings.beam_size is not None
         count = min(self.settings.beam_size, hidden_states.shape[1])
         start_scores, starts = start_logits.log_softmax(-1).topk(count)
-        end_scores, ends = self._end_logits(hidden_states, starts, batch).log_softmax(-1).topk(count)
-        found = _best_spans(
+        end_scores, ends = self.end_logits(hidden_states, starts, batch).log_softmax(-1).topk(count)
+        best = _best_spans(
             starts[:, :, None].expand(-1, -1, count), ends, start_scores[:, :, None] + end_scores, batch, self.settings
         )
         no_answer = self._no_answer_logits(hidden_states, start_logits)
         true_start, true_end = batch.targets["start"], batch.targets["end"]
-        end_of_true = self._end_logits(hidden_states, true_start[:, None], batch)[:, 0]
+        end_of_true = self.end_logits(hidden_states, true_start[:, None], batch)[:, 0]
         right = _at(start_logits.log_softmax(-1), true_start) + _at(end_of_true.log_softmax(-1), true_end)
-        return found | {"right": _where_held(right + F.logsigmoid(-no_answer), batch), "no_answer": no_answer}
+        return best | {"right": _where_held(right + F.logsigmoid(-no_answer), batch), "no_answer": no_answer}
 
     def _start_logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         return self.start(hidden_states)[..., 0].float().masked_fill(~_allowed(batch), _MASKED)
 
-    def _end_logits(self, hidden_states: torch.Tensor, starts: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+    def end_logits(self, hidden_states: torch.Tensor, starts: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         """[rows, starts, sequence] for starts [rows, starts]."""
         at_start = hidden_states.gather(1, starts[:, :, None].expand(-1, -1, hidden_states.shape[-1]))
         joined = self.end_of_token(hidden_states)[:, None] + self.end_of_start(at_start)[:, :, None]

@@ -125,9 +125,9 @@ class TaskConfig(Section):
         form: Format | None = info.data.get("format")
         missing = [
             f"settings.{scale}.{key}"
-            for scale, each in settings.items()
+            for scale, of_scale in settings.items()
             for key in (form.needs if form else ())
-            if getattr(each, key) is None
+            if getattr(of_scale, key) is None
         ]
         if form and missing:
             raise ValueError(f"{', '.join(missing)} must be given if format.name is {form.name}")
@@ -150,9 +150,9 @@ class TaskConfig(Section):
 
     def beside(self, folder: Path) -> "TaskConfig":
         """The same task; its data is searched in this folder before the tasks folder."""
-        found = self.model_copy()
-        found._folder = folder
-        return found
+        task = self.model_copy()
+        task._folder = folder
+        return task
 
     def _lies_beside(self, split: str) -> bool:
         return self._folder is not None and (self._folder / self.data[split]).exists()

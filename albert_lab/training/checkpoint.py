@@ -69,8 +69,8 @@ def load_latest(
     Raises:
         ConfigError: the checkpoint belongs to another run, or its tensors do not fit the model.
     """
-    found = _checkpoints(folder)
-    for path in reversed(found):
+    checkpoints = _checkpoints(folder)
+    for path in reversed(checkpoints):
         damage = _damage(path)
         if damage is None:
             return _load(path, model, optimizer, run_name)
@@ -78,7 +78,7 @@ def load_latest(
         shutil.rmtree(aside, ignore_errors=True)
         path.rename(aside)
         say(f"checkpoint {path} is damaged and is not used: {damage}; set aside as {aside.name}")
-    if found:
+    if checkpoints:
         say(f"WARNING: no whole checkpoint is left in {folder}; training starts over")
     return None
 
@@ -105,13 +105,13 @@ def last_weights(folder: Path) -> Path:
 
 
 def _last(folder: Path) -> Path:
-    found = _checkpoints(folder)
-    if not found:
+    checkpoints = _checkpoints(folder)
+    if not checkpoints:
         raise MissingDataError(f"{folder} has no checkpoint: the run's weights are gone; {REMEDY}")
-    damage = _damage(found[-1])
+    damage = _damage(checkpoints[-1])
     if damage is not None:  # the previous checkpoint is of an earlier step, and would be another start
-        raise DamagedFileError(found[-1], f"the checkpoint is damaged: {damage}", REMEDY)
-    return found[-1]
+        raise DamagedFileError(checkpoints[-1], f"the checkpoint is damaged: {damage}", REMEDY)
+    return checkpoints[-1]
 
 
 def read_last_weights(folder: Path) -> dict[str, Tensor]:
@@ -172,18 +172,18 @@ def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers of a model by name; a tensor with several names is listed under its first name."""
     first_names: dict[int, str] = {}
-    found = {}
+    weights = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         if first_names.setdefault(id(tensor), name) == name:
-            found[name] = tensor.detach()
-    return found
+            weights[name] = tensor.detach()
+    return weights
 
 
 def _check_weights(origin: str, tensors: dict[str, Tensor], model: nn.Module) -> None:
     expected = {name: _describe(tensor) for name, tensor in _weights(model).items()}
-    found = {name: _describe(tensor) for name, tensor in tensors.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        in_model, in_file = expected.get(name, "nothing"), found.get(name, "nothing")
+    described = {name: _describe(tensor) for name, tensor in tensors.items()}
+    for name in sorted(expected.keys() | described.keys()):
+        in_model, in_file = expected.get(name, "nothing"), described.get(name, "nothing")
         if in_model != in_file:
             raise ConfigError(f"{origin} does not fit the model: {name} is {in_file} there, {in_model} in the model")
 

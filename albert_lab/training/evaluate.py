@@ -45,7 +45,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class _PairAnswers:
+class PairAnswers:
     """Answers to the pairs of one set.
 
     Attributes:
@@ -91,20 +91,20 @@ class Evaluator:
         Raises:
             DivergedError: a loss that is not a finite number.
         """
-        found: dict[str, Score] = {}
-        pairs: dict[str, _PairAnswers] = {}
+        scores: dict[str, Score] = {}
+        pairs: dict[str, PairAnswers] = {}
         with _evaluating(model):
             for measure in filter(lambda measure: measure.in_curves, catalog.measures()):
                 if isinstance(measure, TokenMeasure):
-                    found[measure.name], _ = self._of_tokens(model, measure, num_pairs)
+                    scores[measure.name], _ = self._of_tokens(model, measure, num_pairs)
                 elif isinstance(measure, PairMeasure) and self.kinds:
                     batch = self.sets.batch(measure, num_pairs)
                     margins, _ = self._read(model, batch, measure.negative)
-                    pairs[measure.name] = _PairAnswers(margins, batch.pair_labels, HEAD)
-                    found[measure.name] = _score(pairs[measure.name])
+                    pairs[measure.name] = PairAnswers(margins, batch.pair_labels, HEAD)
+                    scores[measure.name] = _score(pairs[measure.name])
                 elif isinstance(measure, Difference) and self.kinds:
-                    found[measure.name] = _difference(measure, pairs)
-        return found
+                    scores[measure.name] = _difference(measure, pairs)
+        return scores
 
     def evaluate(self, model: PretrainingModel, without: Collection[type[Measure]] = ()) -> Evaluation:
         """The scores and answers of a model in all measures, except those of some kinds.
@@ -114,7 +114,7 @@ class Evaluator:
         """
         scores: dict[str, Score] = {}
         answers: dict[str, Answers] = {}
-        pairs: dict[str, _PairAnswers] = {}
+        pairs: dict[str, PairAnswers] = {}
         floors = self.sets.floors
         with _evaluating(model):
             for measure in catalog.of_kind(TokenMeasure):
@@ -129,24 +129,33 @@ class Evaluator:
                 margins, pooled = self._read(model, batch, measure.negative)
                 labels, by_probe = batch.pair_labels, None
                 if probe is not None:
-                    by_probe = _PairAnswers(probe.decision_function(pooled), labels, LINEAR_PROBE)
-                by_head = _PairAnswers(margins, labels, HEAD) if self.kinds else None
+                    by_probe = PairAnswers(probe.decision_function(pooled), labels, LINEAR_PROBE)
+                by_head = PairAnswers(margins, labels, HEAD) if self.kinds else None
                 own = {measure.name: by_head or by_probe, measure.probe: by_probe}
-                found = {name: answer for name, answer in own.items() if name and answer}
-                scores |= {name: _score(answer, floors.get(measure.name)) for name, answer in found.items()}
-                answers |= {name: Answers(pairs=measure.name, right=pack(each.right)) for name, each in found.items()}
+                answered = {name: answer for name, answer in own.items() if name and answer}
+                scores |= {name: _score(answer, floors.get(measure.name)) for name, answer in answered.items()}
+                answers |= {
+                    name: Answers(pairs=measure.name, right=pack(difference.right))
+                    for name, difference in answered.items()
+                }
                 answers[measure.name] = self._with_set(answers[measure.name], measure)
-                pairs |= found
-        differences = [each for each in catalog.of_kind(Difference) if {each.of, each.minus} <= pairs.keys()]
-        return Evaluation(scores | {each.name: _difference(each, pairs, floors) for each in differences}, answers)
+                pairs |= answered
+        differences = [
+            difference
+            for difference in catalog.of_kind(Difference)
+            if {difference.of, difference.minus} <= pairs.keys()
+        ]
+        return Evaluation(
+            scores | {difference.name: _difference(difference, pairs, floors) for difference in differences}, answers
+        )
 
     def _with_set(self, answers: Answers, measure: PairMeasure) -> Answers:
         """The answers, with what the set of a measure has besides them."""
         floor = self.sets.floors.get(measure.name)
-        found = {} if floor is None else {"floor": pack(floor)}
+        more = {} if floor is None else {"floor": pack(floor)}
         if measure.changed is None:
-            found["source"] = pack(self.sets.sources(measure))
-        return answers.model_copy(update=found)
+            more["source"] = pack(self.sets.sources(measure))
+        return answers.model_copy(update=more)
 
     def _of_tokens(
         self, model: PretrainingModel, measure: TokenMeasure, num_pairs: int | None = None
@@ -182,14 +191,14 @@ class Evaluator:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        found = {}
+        probes = {}
         for measure in catalog.of_kind(PairMeasure):
             if measure.name in self.sets.probes:
                 batch = self.sets.probe(measure)
                 _, pooled = self._read(model, batch, measure.negative)
                 probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-                found[measure.name] = probe.fit(pooled, batch.pair_labels)
-        return found
+                probes[measure.name] = probe.fit(pooled, batch.pair_labels)
+        return probes
 
     def _read(self, model: PretrainingModel, batch: Batch, negative: str) -> tuple[np.ndarray, np.ndarray]:
         """The log-odds of a negative kind by the head [pairs], empty without a head; pooled output [pairs, hidden]."""
@@ -245,22 +254,22 @@ def _require_finite(loss: float) -> None:
         raise DivergedError(f"the loss is {loss} on held-out documents; a lower learning rate may help")
 
 
-def _score(answers: _PairAnswers, floor: np.ndarray | None = None) -> Score:
+def _score(answers: PairAnswers, floor: np.ndarray | None = None) -> Score:
     labels, right = answers.labels, answers.right
     positive = float(np.mean(labels))
     signed = np.where(labels == 1, answers.margins, -answers.margins).astype(np.float64)
     loss = float(np.mean(np.logaddexp(0, -signed)))
     _require_finite(loss)
     constant = 100 * max(positive, 1 - positive)
-    found = share(int(right.sum()), len(right), floor=constant, by=answers.by, loss=loss)
-    further: dict[str, object] = {"auc": _auc(answers)}
+    score = share(int(right.sum()), len(right), floor=constant, by=answers.by, loss=loss)
+    further: dict[str, object] = {"auc": auc_of(answers)}
     if floor is not None:
         _, *interval = paired(right, floor)
         further |= {"segments_floor": 100 * float(floor.mean()), "over_segments": tuple(interval)}
-    return found.model_copy(update=further)
+    return score.model_copy(update=further)
 
 
-def _auc(answers: _PairAnswers) -> float | None:
+def auc_of(answers: PairAnswers) -> float | None:
     """The share of pairs of a positive and a negative that the margins order correctly, in percent (ties: half)."""
     from scipy.stats import rankdata
 
@@ -270,19 +279,21 @@ def _auc(answers: _PairAnswers) -> float | None:
 
 
 def _difference(
-    measure: Difference, pairs: Mapping[str, _PairAnswers], floors: Mapping[str, np.ndarray] = MappingProxyType({})
+    measure: Difference, pairs: Mapping[str, PairAnswers], floors: Mapping[str, np.ndarray] = MappingProxyType({})
 ) -> Score:
     """The difference of two measures; its floor is that of the floors' answers."""
     names = (measure.of, measure.minus)
     first, second = (pairs[name] for name in names)
     value, low, high = paired(first.right, second.right)
     n = len(first.labels)
-    found = Score(value=value, n=n, low=low, high=high, floor=0, by=first.by)
+    difference = Score(value=value, n=n, low=low, high=high, floor=0, by=first.by)
     if measure.of not in floors:
-        return found
+        return difference
     by_segments, _, _ = paired(floors[measure.of], floors[measure.minus])
     gains = [answers.right.astype(float) - floors[name] for name, answers in zip(names, (first, second), strict=True)]
-    return found.model_copy(update={"segments_floor": by_segments, "over_segments": mean_interval(gains[0] - gains[1])})
+    return difference.model_copy(
+        update={"segments_floor": by_segments, "over_segments": mean_interval(gains[0] - gains[1])}
+    )
 
 
 @contextmanager

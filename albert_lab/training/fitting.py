@@ -38,10 +38,10 @@ def fit(step: Step, batch: Batch, size: int, say: Callable[[str], None]) -> int:
         if size == 1:
             raise RuntimeError(f"{step.device.type} has no memory for the training on a single sequence")
         size = even_size(step.share, size // 2)
-    found = step.processes.smallest(size)
-    halved = f"; {first:,} did not fit" if found < first else ""
-    say(f"machine.micro_batch_size=auto: {found:,} of {len(batch):,} sequences a forward pass{halved}")
-    return found
+    common = step.processes.smallest(size)
+    halved = f"; {first:,} did not fit" if common < first else ""
+    say(f"machine.micro_batch_size=auto: {common:,} of {len(batch):,} sequences a forward pass{halved}")
+    return common
 
 
 def _fits(step: Step, batch: Batch, size: int) -> bool:

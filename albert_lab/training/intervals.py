@@ -77,11 +77,11 @@ class Interval:
     masked: int = 0
     pairs: int = 0
 
-    def add(self, batch: Batch, found: dict[str, torch.Tensor]) -> None:
+    def add(self, batch: Batch, sums: dict[str, torch.Tensor]) -> None:
         """Add a step: its batch, and what Step.take() returned."""
-        for key, value in found.items():
+        for key, value in sums.items():
             self.sums[key] = self.sums[key] + value if key in self.sums else value
-        self.losses.append(total(found))
+        self.losses.append(total(sums))
         self.masked += len(batch.masked_labels)
         self.pairs += len(batch.pair_labels)
 

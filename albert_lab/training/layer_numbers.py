@@ -38,10 +38,10 @@ def layer_numbers(layers: Sequence[Layer], hidden_size: int) -> dict[str, float]
     last_rms_change is the L2 distance of the last layer over the root of the hidden size, which makes widths
     comparable: outputs of a LayerNorm are about as long as that root, so a rotation by one degree is about 0.0175.
     """
-    ours = sorted((each for each in layers if each.token == TOKEN), key=lambda each: each.layer)
+    ours = sorted((layer for layer in layers if layer.token == TOKEN), key=lambda layer: layer.layer)
     if not ours:
         return {}
-    distances, degrees = [each.l2_distance for each in ours], [each.degrees for each in ours]
+    distances, degrees = [layer.l2_distance for layer in ours], [layer.degrees for layer in ours]
     numbers = (_roughness(distances), _roughness(degrees), distances[-1] / math.sqrt(hidden_size), degrees[-1])
     return {name: value for name, value in zip(LAYER_NUMBERS, numbers, strict=True) if value is not None}
 

@@ -44,10 +44,10 @@ def measure_layers(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarr
                 sums.setdefault((token, layer), _Sums()).add(_changes(*rows))
     if not sums:
         raise ConfigError("no text to measure layers on")
-    for (_, layer), found in sums.items():
-        if not np.isfinite(found.means).all():
+    for (_, layer), moments in sums.items():
+        if not np.isfinite(moments.means).all():
             raise ConfigError(f"layer {layer}: a hidden state is zero or not finite, so that its angle is undefined")
-    return tuple(found.change(corpus, token, layer) for (token, layer), found in sorted(sums.items()))
+    return tuple(moments.change(corpus, token, layer) for (token, layer), moments in sorted(sums.items()))
 
 
 def _changes(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:

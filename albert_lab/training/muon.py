@@ -94,8 +94,8 @@ def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
     Args:
         matrices: [matrix, rows, columns], with at most as many rows as columns.
     """
-    found = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=_EPS)
+    whitened = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=_EPS)
     for _ in range(steps):
-        gram = found @ found.mT
-        found = torch.baddbmm(found, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), found, beta=_A)
-    return found
+        gram = whitened @ whitened.mT
+        whitened = torch.baddbmm(whitened, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), whitened, beta=_A)
+    return whitened

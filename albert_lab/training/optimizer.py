@@ -69,11 +69,11 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
         ConfigError: unknown optimizer, or own code that does not keep the groups.
     """
     groups = _groups(model, config)
-    found = OPTIMIZERS[config.name](groups, config, learning_rate)
-    if not all("ratio" in group for group in found.param_groups):
+    optimizer = OPTIMIZERS[config.name](groups, config, learning_rate)
+    if not all("ratio" in group for group in optimizer.param_groups):
         raise ConfigError(f"optimizer={config.name}: its param_groups must be the groups that it is given")
-    set_learning_rate(found, learning_rate)
-    return found
+    set_learning_rate(optimizer, learning_rate)
+    return optimizer
 
 
 def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:

@@ -286,8 +286,8 @@ class Pretrainer:
             for measure in of_kind(PairMeasure)
             if measure.has_alarm and measure.negative in self.evaluator.kinds
         ]
-        found = (alarm(name, scores[name], self.position.steps) for name in own)
-        return tuple(each for each in found if each)
+        raised = (alarm(name, scores[name], self.position.steps) for name in own)
+        return tuple(item for item in raised if item)
 
     def _peak_memory(self) -> int:
         return max(self.peak_memory_bytes, peak_memory_bytes(self.device))

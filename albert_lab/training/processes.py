@@ -69,8 +69,8 @@ class Processes:
         """Host and device name of every process, by number."""
         if self._store is None:
             return [place(self._device)]
-        found = (json.loads(self._store.get(f"place/{number}")) for number in range(self.size))
-        return [(host, device) for host, device in found]
+        places = (json.loads(self._store.get(f"place/{number}")) for number in range(self.size))
+        return [(host, device) for host, device in places]
 
     def deal(self, parts: Sequence[_Part]) -> Sequence[_Part]:
         """The parts that this process computes."""
@@ -109,9 +109,9 @@ class Processes:
     def smallest(self, number: int) -> int:
         if self.size == 1:
             return number
-        found = torch.tensor([number])
-        self._reduce(found, dist.ReduceOp.MIN)
-        return int(found)
+        smallest = torch.tensor([number])
+        self._reduce(smallest, dist.ReduceOp.MIN)
+        return int(smallest)
 
     @contextmanager
     def leader_first(self) -> Iterator[None]:

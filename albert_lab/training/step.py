@@ -34,21 +34,21 @@ def losses(
     """
     output = model(**inputs)
     mlm_logits = output.mlm_logits.float()
-    found = {
+    sums = {
         "mlm_loss": F.cross_entropy(mlm_logits, labels["masked_labels"], reduction="sum") / len(whole.masked_labels),
         "mlm_correct": (likeliest(mlm_logits) == labels["masked_labels"]).sum(),
     }
     if output.pair_logits is not None:
         pair_logits = output.pair_logits.float()
         pair_loss = F.cross_entropy(pair_logits, labels["pair_labels"], reduction="sum") / len(whole.pair_labels)
-        found["pair_loss"] = pair_loss
-        found["pair_correct"] = (likeliest(pair_logits) == labels["pair_labels"]).sum()
-    return found
+        sums["pair_loss"] = pair_loss
+        sums["pair_correct"] = (likeliest(pair_logits) == labels["pair_labels"]).sum()
+    return sums
 
 
-def total(found: dict[str, torch.Tensor]) -> torch.Tensor:
+def total(sums: dict[str, torch.Tensor]) -> torch.Tensor:
     """The loss to minimise; its terms have equal weights, as released."""
-    return found["mlm_loss"] + found["pair_loss"] if "pair_loss" in found else found["mlm_loss"]
+    return sums["mlm_loss"] + sums["pair_loss"] if "pair_loss" in sums else sums["mlm_loss"]
 
 
 @dataclass(frozen=True)
@@ -168,6 +168,6 @@ class Step:
         whole: Batch,
     ) -> dict[str, torch.Tensor]:
         with self.autocast():
-            found = losses(forward, inputs, labels, whole)
-        self.scaler.scale(total(found)).backward()
-        return found
+            sums = losses(forward, inputs, labels, whole)
+        self.scaler.scale(total(sums)).backward()
+        return sums

@@ -68,10 +68,10 @@ def test_yaml_reads_the_name_of_every_option_as_text():
 )
 def test_values_set_on_composed_options_give_the_composition_of_hydra(overrides, monkeypatch):
     with config.hydra():
-        assert config._with_values(config.parse(overrides)) is not None
-    found = config._composed(tuple(overrides))
-    monkeypatch.setattr(config, "_with_values", lambda overrides: None)
-    assert found == config._composed(tuple(overrides))
+        assert config.with_values(config.parse(overrides)) is not None
+    found = config.content_of(tuple(overrides))
+    monkeypatch.setattr(config, "with_values", lambda overrides: None)
+    assert found == config.content_of(tuple(overrides))
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_values_set_on_composed_options_give_the_composition_of_hydra(overrides,
 )
 def test_scalars_to_which_nothing_refers_are_set_in_plain_data(overrides, is_set, monkeypatch):
     with config.hydra():
-        assert (config._with_scalars(config.parse(overrides)) is not None) is is_set
-    found = config._composed(tuple(overrides))
-    monkeypatch.setattr(config, "_with_scalars", lambda overrides: None)
-    assert found == config._composed(tuple(overrides))
+        assert (config.with_scalars(config.parse(overrides)) is not None) is is_set
+    found = config.content_of(tuple(overrides))
+    monkeypatch.setattr(config, "with_scalars", lambda overrides: None)
+    assert found == config.content_of(tuple(overrides))
 
 
 def test_a_value_that_many_runs_share_is_parsed_once(monkeypatch):

@@ -26,7 +26,7 @@ def test_a_configuration_that_exceeds_memory_is_not_started(tmp_path):
 
 
 def test_a_killed_child_is_reported_and_no_child_is_left_running(tmp_path):
-    with rounds._children([toy_config(tmp_path)] * 2) as children:
+    with rounds.started_children([toy_config(tmp_path)] * 2) as children:
         children[0].process.kill()
         with pytest.raises(rounds.ChildError, match="signal 9"):
             children[0].ask({})

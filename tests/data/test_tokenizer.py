@@ -153,12 +153,12 @@ def test_a_model_file_must_exist_and_match_the_settings(toy_model, tmp_path, run
 
 @pytest.mark.parametrize("token", ["▁the", "▁", "<pad>", ",", "[", "9", "'s", "é", "日", "s9", "–", "£", "=", "▁9"])
 def test_a_token_with_a_space_punctuation_or_another_script_starts_a_word(token):
-    assert base._starts_word(token)
+    assert base.starts_word(token)
 
 
 @pytest.mark.parametrize("token", ["s", "ing", "ING", "Ing", "s.", ").", "[CLS]"])
 def test_letters_of_english_join_the_word_before_them(token):
-    assert not base._starts_word(token)
+    assert not base.starts_word(token)
 
 
 def test_word_starts_has_one_flag_per_token(toy):

@@ -54,7 +54,7 @@ def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
     config = toy_config(corpus, "evaluation.num_pairs=7", "evaluation.batch_size=3", "max_sequence_length=20")
     _, found = encoders.layers(bert, config, print)
     encoder, tokenizer = BertModel.from_pretrained(bert).eval(), BertTokenizer.from_pretrained(bert)
-    windows = encoders._windows(tokenizer, config, 20)
+    windows = encoders.cut_windows(tokenizer, config, 20)
     alone = []
     for window in windows:
         ids = torch.tensor([window])
@@ -68,7 +68,7 @@ def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
 def test_windows_cover_all_held_out_documents_and_no_others(bert, corpus):
     config = toy_config(corpus, "evaluation.num_pairs=100000")
     tokenizer = BertTokenizer.from_pretrained(bert)
-    windows = encoders._windows(tokenizer, config, 24)
+    windows = encoders.cut_windows(tokenizer, config, 24)
     assert max(map(len, windows)) == 24
     held_out = [
         "".join(document.text.split())
@@ -78,7 +78,7 @@ def test_windows_cover_all_held_out_documents_and_no_others(bert, corpus):
     read = "".join(tokenizer.decode(window, skip_special_tokens=True) for window in windows)
     read = read.replace(" ", "").replace("#", "")  # the mark of a token within a word
     assert sorted(read) == sorted("".join(held_out))
-    few = encoders._windows(tokenizer, toy_config(corpus, "evaluation.num_pairs=5"), 24)
+    few = encoders.cut_windows(tokenizer, toy_config(corpus, "evaluation.num_pairs=5"), 24)
     assert len(few) == 5
 
 

@@ -94,7 +94,7 @@ def test_different_held_out_sets_are_reported(before, tmp_path):
 def test_single_seeds_have_newcombes_interval(tmp_path):
     # Newcombe 1998, table II, case (a): 56/70 and 48/80, Wilson's intervals of both; B - A from 0.0524 to 0.3339.
     a, b = compare.Cell(60.0, 1, 49.04, 70.03), compare.Cell(80.0, 1, 69.18, 87.71)
-    found: Any = compare._newcombe(a, b)
+    found: Any = compare.newcombe(a, b)
     assert (found.value, found.low, found.high) == pytest.approx((20.0, 5.24, 33.39), abs=0.03)
     points = toy_points(seeds=(0,))
     single = folder(tmp_path, points, toy_runs(points))

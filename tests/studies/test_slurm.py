@@ -143,7 +143,7 @@ def test_a_run_waits_for_its_parent_and_is_skipped_if_that_fails(cluster, folder
     (cluster / "queue").write_text("11|PENDING||\n")  # Slurm cancels what can never begin
     (cluster / "still").unlink()
     found = {tmp_path / "parent": "11", tmp_path / "child": "12"}
-    assert slurm._wait(found, 0.01, parents, note := Ends(), received=[]) == 0
+    assert slurm.wait(found, 0.01, parents, note := Ends(), received=[]) == 0
     assert note.codes == {"parent": 1, "child": PARENT_FAILED}
 
 
@@ -183,7 +183,7 @@ def test_a_job_without_an_exit_code_is_lost_and_its_log_and_slurm_state_are_repo
     launch(found, detach=True)
     (tmp_path / "one" / "slurm-11.out").write_text("step 1\nCUDA error: an illegal memory access\n")
     (cluster / "queue").unlink()
-    assert slurm._wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[]) == 0
+    assert slurm.wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[]) == 0
     assert note.codes == {"one": LOST}
     said = job.describe_end(tmp_path / "one")
     assert said == (
@@ -199,7 +199,7 @@ def test_a_job_that_slurm_killed_before_its_run_could_save_is_no_failure_of_the_
         "slurmstepd-n2: error: *** JOB 11 ON n2 CANCELLED AT 2026-11-22 ***\n"
     )
     (cluster / "queue").unlink()
-    code = slurm._wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[])
+    code = slurm.wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[])
     assert (code, note.codes) == (STOPPED, {"one": STOPPED})
 
 
@@ -264,7 +264,7 @@ def test_runs_wait_for_the_job_that_prepares_their_text(cluster, folders, tmp_pa
     assert "albert_lab.runs.preparing" in (cluster / "11.script").read_text()
     assert "--tasks sst2" in (cluster / "11.script").read_text()
     assert "--dependency=afterok:11" in options(cluster, 12)
-    slurm._log("11").write_text("no text\n")
+    slurm.log_of("11").write_text("no text\n")
     (cluster / "queue").unlink()
     assert "the job that prepares its text: no text" in (job.describe_end(tmp_path / "one") or "")
 

@@ -127,7 +127,7 @@ def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path)
     whole = torch.nn.Linear(2 * shape.hidden_size, shape.hidden_size)
     whole.weight.data = torch.cat([head.end_of_token.weight, head.end_of_start.weight], dim=1)
     whole.bias.data = head.end_of_token.bias
-    logits = head._end_logits(hidden, starts, short)
+    logits = head.end_logits(hidden, starts, short)
     for row in range(2):
         for place, start in enumerate(starts[row]):
             joined = torch.cat([hidden[row], hidden[row, start].expand(9, -1)], dim=-1)
@@ -159,7 +159,7 @@ def test_the_threshold_with_the_best_f1_is_applied():
         SpanExample("a", "who", "the cat", (Answer("cat", 4),), False),
         SpanExample("b", "who", "the cat", (), True),
     ]
-    scores = kind._pack(np.array(["a", "b"]), [[((4, 7), -0.1)], [((4, 7), -0.1)]], np.array([-2.0, 3.0]))
+    scores = kind.pack(np.array(["a", "b"]), [[((4, 7), -0.1)], [((4, 7), -0.1)]], np.array([-2.0, 3.0]))
     outcome = judge(task, examples, kind.predict(examples, scores), print)
     assert outcome.answers == {"a": "cat", "b": ""}
     assert outcome.scores["f1"] == 100
@@ -170,8 +170,8 @@ def test_the_threshold_with_the_best_f1_is_applied():
 def test_members_with_other_windows_or_tokenizers_are_averaged_by_characters():
     _, kind = kind_of("squad2")
     ids = np.array(["a"])
-    one = kind._pack(ids, [[((0, 3), math.log(0.6)), ((4, 7), math.log(0.3))]], np.array([1.0]))
-    two = kind._pack(ids, [[((4, 7), math.log(0.8))]], np.array([3.0]))
+    one = kind.pack(ids, [[((0, 3), math.log(0.6)), ((4, 7), math.log(0.3))]], np.array([1.0]))
+    two = kind.pack(ids, [[((4, 7), math.log(0.8))]], np.array([3.0]))
     both = kind.average([one, two])
     assert list(zip(both["starts"], both["ends"], strict=True)) == [(4, 7), (0, 3)]
     assert np.exp(both["scores"]).tolist() == pytest.approx([0.55, 0.3])

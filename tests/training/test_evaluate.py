@@ -265,5 +265,5 @@ def test_the_area_under_the_curve_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=300)
     margins = np.round(rng.normal(size=300) + labels, 1)  # with ties
-    found = evaluate._auc(evaluate._PairAnswers(margins, labels, "head"))
+    found = evaluate.auc_of(evaluate.PairAnswers(margins, labels, "head"))
     assert found == pytest.approx(100 * roc_auc_score(labels, margins))

@@ -56,10 +56,10 @@ class Tokenizer(ABC):
         Source: _is_start_piece_sp in create_pretraining_data.py of the release. Each punctuation mark is a separate
         word, and so is every token with a character that is neither punctuation nor an English letter.
         """
-        return np.array([_starts_word(token) for token in self.tokens()])
+        return np.array([starts_word(token) for token in self.tokens()])
 
 
-def _starts_word(token: str) -> bool:
+def starts_word(token: str) -> bool:
     return token.startswith(("▁", "<")) or token in _PUNCTUATION or not _JOINING.issuperset(token.lower())
 
 

@@ -50,8 +50,8 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
     """
     how = config.tokenizer.digit_commas
     if config.tokenizer.model_file is not None:
-        found = digest_model(read_model(paths.expanded(config.tokenizer.model_file)))
-        return found if how == "keep" else digest([found, how])
+        model = digest_model(read_model(paths.expanded(config.tokenizer.model_file)))
+        return model if how == "keep" else digest([model, how])
     settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
     return digest([TOKENIZER_VERSION, settings, source_settings(config.corpus), fingerprint(config.corpus)])
 

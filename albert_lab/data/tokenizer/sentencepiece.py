@@ -33,24 +33,24 @@ class SentencePieceTokenizer(Tokenizer):
         self.cls_id, self.sep_id, self.mask_id = (self._special(token, origin) for token in CONTROL_SYMBOLS)
 
     def _special(self, token: str, origin: str) -> int:
-        found: int = self._processor.PieceToId(token)
-        if self._processor.IdToPiece(found) != token:
+        token_id: int = self._processor.PieceToId(token)
+        if self._processor.IdToPiece(token_id) != token:
             raise ConfigError(
                 f"{origin} has no token {token}; all of <pad>, <unk>, {', '.join(CONTROL_SYMBOLS)} must be"
             )
-        if not (self._processor.IsUnknown(found) if token == "<unk>" else self._processor.IsControl(found)):
+        if not (self._processor.IsUnknown(token_id) if token == "<unk>" else self._processor.IsControl(token_id)):
             raise ConfigError(f"{origin}: {token} is not a control symbol, so it could come from text; train it as one")
-        return found
+        return token_id
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         # Differs from the release: digit_commas=keep keeps a token such as "2,"; encode_pieces splits off its comma.
         if len(sentences) == 1:  # a call with a list starts a thread, which takes longer than a sentence
-            found = [self._processor.Encode(sentences[0], out_type=int)]
+            encoded = [self._processor.Encode(sentences[0], out_type=int)]
         else:
-            found = self._processor.Encode(list(sentences), out_type=int, num_threads=1)
+            encoded = self._processor.Encode(list(sentences), out_type=int, num_threads=1)
         if not self._split:
-            return found
-        return [[part for token in ids for part in self._split.get(token, (token,))] for ids in found]
+            return encoded
+        return [[part for token in ids for part in self._split.get(token, (token,))] for ids in encoded]
 
     def _split_tokens(self) -> dict[int, list[int]]:
         """For each token that ends in a digit and a comma, the tokens by which the release replaces it."""
@@ -69,12 +69,12 @@ class SentencePieceTokenizer(Tokenizer):
         The space before a word belongs to its first token. A range is empty if normalization makes two tokens of one
         character.
         """
-        found = self._processor.Encode(text, return_type="offset_mapping")
+        encoded = self._processor.Encode(text, return_type="offset_mapping")
         if not self._split:
-            return found["ids"], found["offsets"]
+            return encoded["ids"], encoded["offsets"]
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []
-        for token, (first, end) in zip(found["ids"], found["offsets"], strict=True):
+        for token, (first, end) in zip(encoded["ids"], encoded["offsets"], strict=True):
             parts = self._split.get(token, [token])
             # From the back, so that the first part gets the remainder, including the space before it.
             ends = [end]

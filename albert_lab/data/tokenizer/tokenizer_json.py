@@ -43,17 +43,17 @@ class JsonTokenizer(Tokenizer):
         self.cls_id, self.sep_id, self.mask_id = (self._find((token,), origin) for token in CONTROL_SYMBOLS)
 
     def _find(self, names: Sequence[str], origin: str) -> int:
-        found = [token for token in map(self._model.token_to_id, names) if token is not None]
-        if not found:
+        ids = [token for token in map(self._model.token_to_id, names) if token is not None]
+        if not ids:
             raise ConfigError(f"{origin} has no token {' or '.join(names)}")
-        return found[0]
+        return ids[0]
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        return [found.ids for found in self._model.encode_batch(list(sentences), add_special_tokens=False)]
+        return [encoding.ids for encoding in self._model.encode_batch(list(sentences), add_special_tokens=False)]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        found = self._model.encode(text, add_special_tokens=False)
-        return found.ids, found.offsets
+        encoding = self._model.encode(text, add_special_tokens=False)
+        return encoding.ids, encoding.offsets
 
     def decode(self, ids: Sequence[int]) -> str:
         return self._model.decode([int(token) for token in ids])

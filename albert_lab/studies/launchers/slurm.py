@@ -107,7 +107,7 @@ def launch(
         if detach:
             to_stderr(f"{len(numbers)} in the queue; the same command without --detach waits for them")
             return NOT_AWAITED
-        return _wait(numbers, settings.poll_seconds, parents, on_end, received)
+        return wait(numbers, settings.poll_seconds, parents, on_end, received)
 
 
 def _submit_all(
@@ -144,9 +144,9 @@ def _submit_all(
         first = _sbatch(name, jobs, [*after, *([preparation] if preparation else [])], settings)
         for place, folder in enumerate(group):
             number = f"{first}_{place}" if len(group) > 1 else first
-            job.write(folder, number, todo[folder], str(_log(preparation)) if preparation else None)
+            job.write(folder, number, todo[folder], str(log_of(preparation)) if preparation else None)
             job.log(folder, number).unlink(missing_ok=True)
-            job.log(folder, number).symlink_to(_log(number))
+            job.log(folder, number).symlink_to(log_of(number))
             numbers[folder] = number
             to_stderr(f"{folder.name}: job {number}")
     return numbers
@@ -158,10 +158,10 @@ def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLa
     if not lacking:
         return ""
     tasks = dict.fromkeys(word for folder in folders for word in _tasks(folders[folder]))
-    command = [(preparing.command(lacking, tasks), _log("prepare").with_suffix(".exit"))]
+    command = [(preparing.command(lacking, tasks), log_of("prepare").with_suffix(".exit"))]
     own = settings.model_copy(update={"words": settings.preparation_words or settings.words})
     number = _sbatch("albert-lab-prepare", command, [], own, tasks="1")
-    to_stderr(f"preparation of the text: job {number}, which writes {_log(number)}")
+    to_stderr(f"preparation of the text: job {number}, which writes {log_of(number)}")
     return number
 
 
@@ -181,7 +181,7 @@ def _joined(before: Sequence[str], words: Sequence[str]) -> list[str]:
     return list(words)
 
 
-def _log(number: str) -> Path:
+def log_of(number: str) -> Path:
     """The output of a job; a link in the folder of its run leads to it."""
     return paths.home() / "slurm" / f"{number}.out"
 
@@ -203,7 +203,7 @@ def _sbatch(
     # A second job of one name waits for the first; tasks of an array, which have one name, would wait for each other.
     dependencies = [*([] if is_array else ["singleton"]), *(f"afterok:{number}" for number in after)]
     throttle = f"%{settings.at_once}" if settings.at_once else ""
-    folder = _log("").parent
+    folder = log_of("").parent
     folder.mkdir(parents=True, exist_ok=True)
     options = [
         "--parsable",
@@ -243,7 +243,7 @@ def _is_passed_on(variable: str) -> bool:
     return variable == "PYTHONPATH" or (variable.startswith("ALBERT_LAB_") and variable not in _NOT_PASSED_ON)
 
 
-def _wait(
+def wait(
     numbers: Mapping[Path, str],
     poll_seconds: float,
     parents: Mapping[Path, Path],

@@ -68,10 +68,10 @@ class ChoicesFormat(LettersFormat):
             if flaw:
                 issues.append(Issue(row.place, flaw))
                 continue
-            given = row.text(self.label)
-            label = None if given is None else self._index(given, len(options))
+            cell = row.text(self.label)
+            label = None if cell is None else self._index(cell, len(options))
             if label is None and self.label in names:
-                issues.append(Issue(row.place, f"{self.label} is {given!r}, none of the {len(options)} options"))
+                issues.append(Issue(row.place, f"{self.label} is {cell!r}, none of the {len(options)} options"))
             if label is not None or not labelled:
                 passage, question = row.text(self.passage) or "", row.text(self.question) or ""
                 examples.append(ChoiceExample(str(row.number), passage, question, options, label))
@@ -92,8 +92,8 @@ class ChoicesFormat(LettersFormat):
 
     def _options(self, row: TaskRow) -> tuple[str, ...]:
         if isinstance(self.options, str):
-            found = row.cells.get(self.options, ())
-            return found if isinstance(found, tuple) else ()
+            options = row.cells.get(self.options, ())
+            return options if isinstance(options, tuple) else ()
         texts = [row.text(name) or "" for name in self.options]
         while texts and not texts[-1]:
             texts.pop()

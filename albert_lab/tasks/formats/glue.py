@@ -59,10 +59,10 @@ class GlueFormat(Section):
                 absent = self.text_a if text_a is None else self.text_b
                 issues.append(Issue(row.place, row.flaw or f"no text in {absent}"))
                 continue
-            given = row.text(self.label)
-            label = None if given is None else self._label(given)
+            cell = row.text(self.label)
+            label = None if cell is None else self._label(cell)
             if label is None and self.label in names:
-                issues.append(Issue(row.place, f"{self.label} is {given!r}, not {self._allowed()}"))
+                issues.append(Issue(row.place, f"{self.label} is {cell!r}, not {self._allowed()}"))
             if label is not None or not labelled:
                 examples.append(TextExample(str(row.number), text_a, text_b, label))
         return usable(file, examples, issues, "example")

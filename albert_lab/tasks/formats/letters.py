@@ -19,11 +19,11 @@ class LettersFormat(Section):
 
     def read_predictions(self, file: Path) -> dict[str, int]:
         """Indices of the chosen options by question id."""
-        found, known = read_json(file, dict[str, str]), self.letters
-        if wrong := [f"{id}: {letter}" for id, letter in found.items() if letter not in known]:
+        letters, known = read_json(file, dict[str, str]), self.letters
+        if wrong := [f"{id}: {letter}" for id, letter in letters.items() if letter not in known]:
             allowed = ", ".join(known) if len(known) < 9 else f"{known[0]} to {known[-1]}"
             raise ConfigError(f"{file}: predictions that are not one of {allowed}: {enumerate_few(wrong)}")
-        return {id: known.index(letter) for id, letter in found.items()}
+        return {id: known.index(letter) for id, letter in letters.items()}
 
     def write_predictions(self, predictions: Mapping[str, int], file: Path) -> None:
         """Writes the letters of the chosen options by question id."""

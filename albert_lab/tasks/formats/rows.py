@@ -102,7 +102,9 @@ def write_rows(file: Path, names: Sequence[str], rows: Iterable[Mapping[str, Any
     """
     if file.suffix == JSON_LINES:
         objects = ({name: row[name] for name in names if name in row} for row in rows)
-        file.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects), encoding="utf-8")
+        file.write_text(
+            "".join(json.dumps(content, ensure_ascii=False) + "\n" for content in objects), encoding="utf-8"
+        )
     else:
         cells = [[re.sub(r"[\t\r\n]+", " ", str(row.get(name, ""))) for name in names] for row in rows]
         write_cells(file, [list(names), *cells] if header else cells)

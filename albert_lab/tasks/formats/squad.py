@@ -127,8 +127,8 @@ class SquadFormat(Section):
 
 def _locate(answer: _Answer, context: str) -> Answer:
     start = answer.answer_start
-    found = answer.text and start >= 0 and context.startswith(answer.text, start)
-    return Answer(answer.text, start if found else None)
+    is_there = answer.text and start >= 0 and context.startswith(answer.text, start)
+    return Answer(answer.text, start if is_there else None)
 
 
 def _located(answers: Sequence[Answer]) -> bool:
