@@ -117,11 +117,21 @@ def register(kind: Kind, name: str, thing: Any) -> None:
             f"{_words(kind)} {name}: own code is registered by a file that a command includes (--include FILE.py), or"
             " by albert_lab.extend.include(FILE)"
         )
-    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):
-        raise ConfigError(f"{_words(kind)} {name!r}: a name has letters, digits, and ._- (it is written in settings)")
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or not _is_text(name):
+        raise ConfigError(
+            f"{_words(kind)} {name!r}: a name has letters, digits, and ._-, and is no number or truth value (it is"
+            " written in settings)"
+        )
     if taken := _own.get(kind, {}).get(name):
         raise ConfigError(f"{_words(kind)} {name} is registered twice: by {taken.source.file} too")
     _own.setdefault(kind, {})[name] = _Own(thing, _loading[-1])
+
+
+def _is_text(name: str) -> bool:
+    """Whether a setting with this value is text, and no number or truth value."""
+    from omegaconf import OmegaConf
+
+    return isinstance(OmegaConf.create(f"name: {name}").name, str)
 
 
 def own(kind: Kind) -> dict[str, Any]:

@@ -65,6 +65,8 @@ def test_what_is_included_within_a_context_is_forgotten_at_its_end(own):
             SQUARE.replace("squared-relu", "squared relu"),
             r"own.py, line 4: activation 'squared relu': a name has letters",
         ),
+        (SQUARE.replace("squared-relu", "3"), r"own.py, line 4: activation '3': a name .* is no number"),
+        (SQUARE.replace("squared-relu", "true"), r"own.py, line 4: activation 'true': a name .* is no number"),
     ],
 )
 def test_an_error_in_an_included_file_names_the_file_and_the_line_and_registers_nothing(own, text, said):
