@@ -3,6 +3,7 @@
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -21,6 +22,12 @@ def fill(template: str, **values: object) -> str:
 def fill_lines(template: str, **values: object) -> list[str]:
     """The lines of a filled template, without empty ones."""
     return [line for line in fill(template, **values).splitlines() if line]
+
+
+def call(template: str, macro: str, values: object) -> str:
+    """What a macro of a template makes of some values, on one line."""
+    module: Any = _environment().get_template(template).module
+    return str(getattr(module, macro)(values)).strip()
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +13,7 @@ from albert_lab.analysis.table_scores import AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD
 from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence
-from albert_lab.report.templates import fill
+from albert_lab.report.templates import call, fill
 from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
 from albert_lab.score import CHANCE, loss_name
 from albert_lab.studies.checks import Greater, Ratio
@@ -25,15 +25,48 @@ from albert_lab.training.layer_numbers import LAYER_NUMBERS
 MOST_NAMED = 2  # rows at a floor
 
 
+@dataclass(frozen=True)
+class Shown:
+    """The values of a verdict as they are shown; empty ones are left out. The sentences are in templates/verdict.md.j2.
+
+    Attributes:
+        number: of the claim, from 1; 0 if it is not shown.
+        floors: those above chance that the score of a supported claim is not above.
+        is_enough: how the measured effect differs from the paper's, if the seeds were enough for one of that size.
+    """
+
+    number: int
+    decision: str
+    reason: str
+    quote: str
+    floors: str
+    section: str
+    metric: str
+    check: str
+    effect: str
+    n: int
+    n_of: str
+    is_paired: bool
+    p: str
+    paper: str
+    detectable: str
+    is_enough: str
+    seeds: int | None
+    lack: str
+    chance: str
+    alarms: Sequence[str]
+    power: str = f"{100 * POWER:.0f}"
+
+
 def section(analysis: Analysis) -> str:
     columns = analysis.scores.columns
     # A companion of a claim that was not run was not run either.
     others = [verdict for verdict in analysis.companions if verdict.decision is not Decision.NOT_RUN]
     return fill(
         "verdicts.md.j2",
-        verdicts=[_line(verdict, columns) for verdict in analysis.verdicts],
+        verdicts=[call("verdict.md.j2", "line", _shown(verdict, columns)) for verdict in analysis.verdicts],
         **_notes(analysis),
-        companions=[_companion_line(verdict, analysis.experiment, columns) for verdict in others],
+        companions=[call("verdict.md.j2", "companion", _companion(verdict, analysis)) for verdict in others],
         sources=[
             f"`{source.task}`, {name(source.row.labels)}: {_sources(source.spread)}" for source in analysis.sources
         ],
@@ -54,10 +87,7 @@ def lines(analysis: Analysis) -> list[str]:
 
 def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
     """A claim that was run in one line: its verdict, its words, what was measured, and the paper's number."""
-    text = f"{_decided(verdict)}: {_quote(verdict)}. {name_column(verdict, columns)} {check(verdict)}"
-    if verdict.effect is not None:
-        text += f": {_compared(verdict)}{effect(verdict)}"
-    return text + (f"; paper {papers_effect(verdict)}." if verdict.papers_effect is not None else ".")
+    return call("verdict.md.j2", "short", _shown(verdict, columns))
 
 
 def decided_by_companions(analysis: Analysis) -> list[str]:
@@ -70,46 +100,39 @@ def decided_by_companions(analysis: Analysis) -> list[str]:
     ]
 
 
-def _quote(verdict: Verdict) -> str:
-    """The words of the paper, with a qualification if a score above chance is not above its second floor."""
+def _shown(verdict: Verdict, columns: Mapping[str, str]) -> Shown:
+    second = [alarm for alarm in verdict.alarms if _is_of_second_floor(alarm, verdict)]
     is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
-    floors = dict.fromkeys(alarm.floor for alarm in verdict.alarms if _is_of_second_floor(alarm, verdict))
-    return f"“{verdict.claim.quote}”" + (f" (not above {' or '.join(floors)})" if is_above and floors else "")
+    return Shown(
+        number=0,
+        decision=str(verdict.decision).capitalize(),
+        reason=verdict.reason,
+        quote=verdict.claim.quote,
+        floors=" or ".join(dict.fromkeys(alarm.floor for alarm in second)) if is_above else "",
+        section=verdict.claim.section or "",
+        metric=columns.get(verdict.claim.metric, verdict.claim.metric),
+        check=check(verdict),
+        effect=_compared(verdict) + effect(verdict),
+        n=verdict.n,
+        n_of=verdict.n_of,
+        is_paired=verdict.is_paired,
+        p="" if verdict.p is None else _p(verdict.p),
+        paper=papers_effect(verdict),
+        detectable=_detectable(verdict),
+        is_enough=_enough(verdict),
+        seeds=verdict.seeds,
+        lack=verdict.lack,
+        chance="" if verdict.chance is None else f"{100 * verdict.chance:.0f}",
+        # That a pair loss can be learnt from single segments concerns only its own score.
+        alarms=[sentence(alarm) for alarm in verdict.alarms if alarm.floor == CHANCE or alarm in second],
+    )
 
 
-def _line(verdict: Verdict, columns: Mapping[str, str]) -> str:
-    """A verdict in one line: its reason, the words of the paper, the check, and the measurement."""
-    section = verdict.claim.section
-    place = f" (section {section})" if section else ""
-    return f"{_decision(verdict)}: “{verdict.claim.quote}”{place}. {_finding(verdict, columns)}"
-
-
-def _companion_line(verdict: Verdict, experiment: Experiment, columns: Mapping[str, str]) -> str:
-    number = experiment.claims.index(verdict.claim.model_copy(update={"metric": AVERAGE})) + 1
-    # The alarms are those of the claim itself.
-    return f"Claim {number}. {_decision(verdict)}: {_finding(replace(verdict, alarms=()), columns)}"
-
-
-def _decision(verdict: Verdict) -> str:
-    return _decided(verdict) + (f" ({verdict.reason})" if verdict.reason else "")
-
-
-def _decided(verdict: Verdict) -> str:
-    return f"**{str(verdict.decision).capitalize()}**"
-
-
-def _finding(verdict: Verdict, columns: Mapping[str, str]) -> str:
-    text = f"{name_column(verdict, columns)} {check(verdict)}"
-    if verdict.effect is None:
-        return f"{text}."
-    text += f": {_compared(verdict)}{effect(verdict)}, {verdict.n} {verdict.n_of}{'' if verdict.n == 1 else 's'}"
-    text += " paired" if verdict.is_paired else ""
-    text += "" if verdict.p is None else f", corrected p {_p(verdict.p)}"
-    text += f"; paper {papers_effect(verdict)}" if verdict.papers_effect is not None else ""
-    # That a pair loss can be learnt from single segments concerns only its own score.
-    alarms = [alarm for alarm in verdict.alarms if alarm.floor == CHANCE or _is_of_second_floor(alarm, verdict)]
-    raised = f"Alarms: {'; '.join(map(sentence, alarms))}" if alarms else ""
-    return ". ".join(filter(None, (text, _power(verdict), raised))) + "."
+def _companion(verdict: Verdict, analysis: Analysis) -> Shown:
+    """A companion with the number of its claim, which has the alarms."""
+    claim = verdict.claim.model_copy(update={"metric": AVERAGE})
+    number = analysis.experiment.claims.index(claim) + 1
+    return replace(_shown(verdict, analysis.scores.columns), number=number, alarms=())
 
 
 def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
@@ -228,8 +251,10 @@ def papers_effect(verdict: Verdict) -> str:
 
 
 def _compared(verdict: Verdict) -> str:
-    assert verdict.comparison is not None
-    return "" if len(verdict.comparison.weights) == 1 else f"{verdict.comparison.words} = "
+    """The two sides of the effect, if there are two; empty without an effect."""
+    if verdict.effect is None or verdict.comparison is None or len(verdict.comparison.weights) == 1:
+        return ""
+    return f"{verdict.comparison.words} = "
 
 
 def _number(value: float | Decimal, verdict: Verdict) -> str:
@@ -245,33 +270,22 @@ def _p(value: float) -> str:
     return f"= {value:.3f}" if value >= 0.001 else "below 0.001"
 
 
-def _power(verdict: Verdict) -> str:
-    parts = [_detectable(verdict), _needed(verdict)]
-    if verdict.chance is not None:
-        parts.append(f"Chance that the planned seeds decide it: {100 * verdict.chance:.0f} %")
-    return ". ".join(filter(None, parts))
-
-
 def _detectable(verdict: Verdict) -> str:
     if verdict.detectable is None:
         return ""
     shown = f"{verdict.detectable:.3g}"
     if isinstance(verdict.claim, Ratio):
-        shown = f"a factor of {shown}"
-    else:
-        shown += f" {_unit_of_differences(verdict.claim.metric)}"
-    return f"Smallest effect that {verdict.n} {verdict.n_of}s would show (power {100 * POWER:.0f} %): {shown}"
+        return f"a factor of {shown}"
+    return f"{shown} {_unit_of_differences(verdict.claim.metric)}"
 
 
-def _needed(verdict: Verdict) -> str:
-    if verdict.seeds is None:
-        return verdict.lack.capitalize() if verdict.papers_effect is not None else ""
-    if verdict.n >= verdict.seeds:
-        assert verdict.comparison is not None
-        is_bound_below = verdict.comparison.is_required and math.isinf(verdict.comparison.high)
-        clear = "smaller" if is_bound_below else "less clear"
-        return f"These {verdict.n} seeds were enough for an effect of the paper's size; the measured one is {clear}"
-    return f"{verdict.seeds} seeds would decide an effect of the paper's size (power {100 * POWER:.0f} %)"
+def _enough(verdict: Verdict) -> str:
+    """How the measured effect differs from the paper's, if the seeds were enough for one of the paper's size."""
+    if verdict.seeds is None or verdict.n < verdict.seeds:
+        return ""
+    assert verdict.comparison is not None
+    is_bound_below = verdict.comparison.is_required and math.isinf(verdict.comparison.high)
+    return "smaller" if is_bound_below else "less clear"
 
 
 def _sources(components: Components) -> str:
