@@ -81,9 +81,9 @@ def test_a_run_that_is_longer_than_its_limit_is_requeued_and_ends_bit_identical(
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path_factory.mktemp("second")))
     record = results.read(whole)
     assert record
-    # A limit is of whole minutes; the signal comes so far ahead of it that all but half the training is done. The next
-    # job has as long for the other half and the evaluation.
-    seconds = math.ceil(whole_seconds - record.training.training_seconds / 2)
+    # A limit is of whole minutes; the signal comes so far ahead of it that a third of the training is done, or all of
+    # it if the machine has become three times as fast. Each further job has as long.
+    seconds = math.ceil(whole_seconds - record.training.training_seconds * 2 / 3)
     minutes = math.ceil((seconds + 10) / 60)
     limited = there(*command, "--slurm", f"--time={minutes} --signal=B:USR1@{minutes * 60 - seconds}", POLL)
     assert limited.returncode == 0, limited.stderr
