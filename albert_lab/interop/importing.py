@@ -193,7 +193,7 @@ def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
 
 def _model_name(folder: Path, name: str | None) -> str:
     try:
-        named = folder.resolve().name if name is None else check_name(name)
+        text = folder.resolve().name if name is None else check_name(name)
     except ValueError as error:
         raise ConfigError(f"--name: {error}") from error
-    return re.sub(r"[^A-Za-z0-9.]+", "-", named).strip("-.") or "imported"
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.") or "imported"

@@ -35,7 +35,7 @@ def measure(name: str, label: str, *, like: str, in_curves: bool = False) -> Cal
         known = _registry()
         other = dict(known).get(like)
         if not isinstance(other, PairMeasure):
-            pairs = [one.name for one in known.values() if isinstance(one, PairMeasure)]
+            pairs = [entry.name for entry in known.values() if isinstance(entry, PairMeasure)]
             raise ConfigError(f"measure {name}: like={like} is no measure of pairs (allowed: {', '.join(pairs)})")
         made = PairMeasure(
             name,

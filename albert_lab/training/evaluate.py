@@ -135,8 +135,7 @@ class Evaluator:
                 answered = {name: answer for name, answer in own.items() if name and answer}
                 scores |= {name: _score(answer, floors.get(measure.name)) for name, answer in answered.items()}
                 answers |= {
-                    name: Answers(pairs=measure.name, right=pack(difference.right))
-                    for name, difference in answered.items()
+                    name: Answers(pairs=measure.name, right=pack(answer.right)) for name, answer in answered.items()
                 }
                 answers[measure.name] = self._with_set(answers[measure.name], measure)
                 pairs |= answered
