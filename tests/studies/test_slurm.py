@@ -177,6 +177,27 @@ def test_a_failing_squeue_does_not_end_a_job(cluster, folders, capsys):
     assert launch(found) == (0, {"one": 0})
 
 
+def test_runs_that_ended_are_reported_while_squeue_does_not_answer(cluster, folders, tmp_path):
+    (cluster / "still").touch()
+    launch(folders(good="exit 0", bad="exit 3"), detach=True)
+    (cluster / "squeue").write_text("#!/bin/bash\nexit 1\n")
+    for place in range(2):
+        array = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "11", "SLURM_ARRAY_TASK_ID": str(place)}
+        subprocess.run(["bash", cluster / "11.script"], env=os.environ | array, check=False, capture_output=True)
+    numbers = {tmp_path / "good": "11_0", tmp_path / "bad": "11_1"}
+    assert slurm.wait(numbers, 0.01, {}, note := Ends(), received=[]) == 0
+    assert note.codes == {"good": 0, "bad": 3}
+
+
+def test_a_preempted_run_that_slurm_put_back_into_the_queue_is_awaited(cluster, folders, tmp_path):
+    (cluster / "still").touch()
+    launch(folders(one="exit 0"), detach=True)
+    (tmp_path / "one" / job.EXIT).write_text(f"{STOPPED}\n")
+    (cluster / "still").unlink()
+    assert slurm.wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[]) == 0
+    assert note.codes == {"one": 0}
+
+
 def test_a_job_without_an_exit_code_is_lost_and_its_log_and_slurm_state_are_reported(cluster, folders, tmp_path):
     (cluster / "still").touch()
     found = folders(one="exit 0")

@@ -250,7 +250,10 @@ def wait(
     on_end: Callable[[Path, int], bool],
     received: Sequence[int],
 ) -> int:
-    """Wait until no job of a study is in the queue, and report how each run ended; the code of the study."""
+    """Wait for the jobs of a study, and report how each run ended; the code of the study.
+
+    At each poll the folders of the runs say first which have ended; the queue is asked only about the others.
+    """
     to_stderr(f"waiting for {len(numbers)} in the queue; Ctrl-C ends the waiting and leaves them")
     left, said = dict(numbers), dict.fromkeys(numbers, "")
     failed: set[Path] = set()
@@ -258,15 +261,19 @@ def wait(
     study_code, is_cancelled, is_answered = 0, False, True
     while left:
         _nap(poll_seconds, received)
-        queue = squeue.jobs()
+        # A preempted job writes that it stopped, and Slurm puts it back into the queue.
+        ended = {folder: code for folder in left if (code := _exit_code(folder)) not in (None, STOPPED)}
+        queue = squeue.jobs() if len(ended) < len(left) else {}
         if received:
             _say_how_to_end(left.values())
             return signals.code_of(received[0])
         if (queue is not None) != is_answered:
             is_answered = queue is not None
             to_stderr("squeue answers again" if is_answered else "squeue does not answer: the jobs continue")
-        for folder, number in list(left.items()) if queue is not None else ():
-            if job_there := (queue or {}).get(number):
+        for folder, number in left.items() if queue is not None else ():
+            if folder in ended:
+                continue
+            if job_there := queue.get(number):
                 if said[folder] != job_there.words:
                     said[folder] = job_there.words
                     to_stderr(f"{folder.name}: {job_there.words}")
@@ -281,10 +288,12 @@ def wait(
                 if is_new or parents.get(folder) in left:  # it ends as its parent does
                     continue
                 code = _explained(folder, is_started=is_started)
-            del left[folder]
+            ended[folder] = code
+        left = {folder: number for folder, number in left.items() if folder not in ended}
+        for folder, code in ended.items():
             if code:
                 failed.add(folder)
-            if is_cancelled and not is_started:
+            if is_cancelled and not job.log(folder, numbers[folder]).exists():  # it never started
                 continue
             if code == STOPPED:
                 study_code = STOPPED
@@ -301,10 +310,15 @@ def _nap(seconds: float, received: Sequence[int]) -> None:
         time.sleep(min(_NAP_SECONDS, seconds))
 
 
-def _code_of(folder: Path) -> int | None:
-    """The exit code of a run's process, or 0 if the run is done; None if unknown."""
+def _exit_code(folder: Path) -> int | None:
+    """The exit code that the job of a run wrote at its end; None before."""
     os.listdir(folder)  # makes a network file system look again
-    code = job.exit_code(folder)
+    return job.exit_code(folder)
+
+
+def _code_of(folder: Path) -> int | None:
+    """The exit code of a run that is not in the queue, or 0 if the run is done; None if unknown."""
+    code = _exit_code(folder)
     return 0 if code is None and states.state(folder) == "done" else code
 
 
