@@ -45,12 +45,12 @@ def steps(overrides: list[str]) -> None:
         configs = [load([*overrides, f"{size}={value}"]) for value in values]
         measured = rounds.measure_speeds(configs, rounds=ROUNDS, seconds=SECONDS, say=_note)
         work = [counts.count_flops(config).training * _tokens(config) for config in configs]
-        for value, config, found, flops in zip(values, configs, measured, work, strict=True):
-            if found.failure or measured[0].failure:
-                lines.append([size, value, found.failure or "its first value was not measured"])
+        for value, config, measured_value, flops in zip(values, configs, measured, work, strict=True):
+            if measured_value.failure or measured[0].failure:
+                lines.append([size, value, measured_value.failure or "its first value was not measured"])
                 continue
-            seconds = [_tokens(config) / each.training for each in found.measurements]
-            first = [_tokens(configs[0]) / each.training for each in measured[0].measurements]
+            seconds = [_tokens(config) / measurement.training for measurement in measured_value.measurements]
+            first = [_tokens(configs[0]) / measurement.training for measurement in measured[0].measurements]
             times = median(own / other for own, other in zip(seconds, first, strict=True))
             more = flops / work[0]
             lines.append(

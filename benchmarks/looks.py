@@ -46,11 +46,11 @@ def simulate(
     ways = {name: levels(looks, name, ALPHA, len(pairs)) for name in SPENDING} | {UNPLANNED: (ALPHA,) * len(looks)}
     decided_at: dict[str, list[int | None]] = {name: [] for name in ways}
     for table in drawn:
-        found = [_p_values(table[:, :n], pairs) for n in looks]
+        by_look = [_p_values(table[:, :n], pairs) for n in looks]
         for name, needed in ways.items():
             hits = [
                 min(p) < level if any_claim else p[0] < level and effect > 0
-                for (p, effect), level in zip(found, needed, strict=True)
+                for (p, effect), level in zip(by_look, needed, strict=True)
             ]
             decided_at[name].append(hits.index(True) if any(hits) else None)
     return {name: _rates(places, looks) for name, places in decided_at.items()}
@@ -66,7 +66,7 @@ def _p_values(table: np.ndarray, pairs: Sequence[tuple[int, int]]) -> tuple[list
     """Holm's p-values, two-sided, and the effect of the first pair."""
     spread = PooledSpread([dict(enumerate(row)) for row in table])
     estimates = [spread.estimate({first: 1.0, second: -1.0}) for first, second in pairs]
-    return holm([min(1.0, 2 * min(each.above(0), each.below(0))) for each in estimates]), estimates[0].value
+    return holm([min(1.0, 2 * min(estimate.above(0), estimate.below(0))) for estimate in estimates]), estimates[0].value
 
 
 def false_decisions(noise: str, rows: int, tables: int, rng: np.random.Generator) -> dict[str, Rates]:
@@ -99,9 +99,11 @@ def as_markdown(tables: int, seed: int = 0) -> str:
     for rows in TABLES:
         for effect in (1.0, 2.0, 3.0, 4.0, 6.0, 10.0):
             looked, single = power(effect, rows, tables, rng)
-            cells = [(f"{each.first:.0f}", f"{each.ever:.0f}", f"{each.seeds:.1f}") for each in looked.values()][:2]
+            cells = [
+                (f"{columns.first:.0f}", f"{columns.ever:.0f}", f"{columns.seeds:.1f}") for columns in looked.values()
+            ][:2]
             right.append([str(rows), f"{effect:g}", *chain(*cells), *(f"{single[n].ever:.0f}" for n in LOOKS[1:])])
-    each = [f"{name}: {what}" for name in SPENDING for what in ("at 3 seeds", "in all", "seeds")]
+    columns = [f"{name}: {what}" for name in SPENDING for what in ("at 3 seeds", "in all", "seeds")]
     return "\n\n".join(
         [
             f"Looks at {', '.join(map(str, LOOKS))} seeds; levels of Holm's p-values:",
@@ -110,7 +112,7 @@ def as_markdown(tables: int, seed: int = 0) -> str:
             as_table(["noise", "rows", *SPENDING, UNPLANNED], wrong),
             "One claim true, its row better by an effect in sd: tables that support it at 3 seeds and in all, the mean"
             " number of seeds, and a single look at 5 %:",
-            as_table(["rows", "effect", *each, "5 seeds", "8 seeds"], right),
+            as_table(["rows", "effect", *columns, "5 seeds", "8 seeds"], right),
         ]
     )
 

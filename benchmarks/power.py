@@ -87,17 +87,17 @@ def power(effect: float, seeds: int, claims: int, tables: int, rng: np.random.Ge
 
 
 def _rates(drawn: np.ndarray, pairs: tuple[tuple[int, int], ...], count: Callable[[list[bool]], bool]) -> ErrorRates:
-    found = [0, 0]
+    counts = [0, 0]
     differences = np.stack([drawn[:, first] - drawn[:, second] for first, second in pairs], axis=1).round(9)
     effects_of, alone = differences.mean(axis=2), _paired_p_values(differences)
     for table, p_values, effects in zip(drawn, alone, effects_of, strict=True):
         spread = PooledSpread([dict(enumerate(row)) for row in table])
         estimates = [spread.estimate({first: 1.0, second: -1.0}) for first, second in pairs]
-        pooled = [min(1.0, 2 * min(each.above(0), each.below(0))) for each in estimates]
+        pooled = [min(1.0, 2 * min(item.above(0), item.below(0))) for item in estimates]
         for place, p in enumerate((list(p_values), pooled)):
             decided = zip(holm(p), effects, strict=True)
-            found[place] += count([adjusted < ALPHA and effect > 0 for adjusted, effect in decided])
-    paired, pooled_rate = (100 * each / len(drawn) for each in found)
+            counts[place] += count([adjusted < ALPHA and effect > 0 for adjusted, effect in decided])
+    paired, pooled_rate = (100 * item / len(drawn) for item in counts)
     return ErrorRates(paired, pooled_rate)
 
 
@@ -136,7 +136,7 @@ def false_difference(
         resamples: of the Multi-Bootstrap.
     """
     of_seeds, of_examples = EXAMPLE_NOISES[noise]
-    found = np.zeros(3)
+    counts = np.zeros(3)
     for _ in range(tables):
         logits = rng.normal(0.8, 1.5, EXAMPLES) + rng.normal(0, of_examples, (ROWS, 1, EXAMPLES))
         logits = logits + rng.normal(0, of_seeds, (ROWS, seeds, 1))
@@ -148,8 +148,8 @@ def false_difference(
             multi_bootstrap(pair, (1.0, -1.0), rng, resamples),
             estimate.with_examples(*example_variance(pair, (1.0, -1.0))).interval,
         ]
-        found += [interval is not None and not interval[0] <= 0 <= interval[1] for interval in intervals]
-    return ExampleRates(*(float(each) for each in 100 * found / tables))
+        counts += [interval is not None and not interval[0] <= 0 <= interval[1] for interval in intervals]
+    return ExampleRates(*(float(share) for share in 100 * counts / tables))
 
 
 def multi_bootstrap(
@@ -193,7 +193,7 @@ def as_markdown(tables: int, seed: int = 0) -> str:
 
     def line(of: Callable[[int, int], ErrorRates]) -> list[str]:
         cells = [of(seeds, claims) for seeds in (3, 5) for claims in FAMILIES]
-        return [f"{each.paired:.1f} / {each.pooled:.1f}" for each in cells]
+        return [f"{cell.paired:.1f} / {cell.pooled:.1f}" for cell in cells]
 
     wrong = [[name, *line(lambda s, c, name=name: false_support(name, s, c, tables, rng))] for name in NOISES]
     right = [

@@ -256,12 +256,12 @@ def _evaluated(trainer: Pretrainer, model: nn.Module, shape: EncoderShape) -> fl
 
 @contextmanager
 def _timed(device: torch.device) -> Iterator[list[float]]:
-    found: list[float] = []
+    seconds: list[float] = []
     synchronize(device)
     start = time.perf_counter()
-    yield found
+    yield seconds
     synchronize(device)
-    found.append(time.perf_counter() - start)
+    seconds.append(time.perf_counter() - start)
 
 
 if __name__ == "__main__":

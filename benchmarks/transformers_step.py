@@ -148,13 +148,13 @@ def inputs_and_labels(batch: Batch, model: nn.Module, device: torch.device) -> d
     """The arguments of a training step of a model of transformers."""
     labels = np.full(batch.input_ids.size, IGNORED_LABEL)
     labels[batch.masked_positions] = batch.masked_labels
-    found: dict[str, Any] = {"labels": torch.from_numpy(labels.reshape(batch.input_ids.shape)).to(device)}
+    inputs: dict[str, Any] = {"labels": torch.from_numpy(labels.reshape(batch.input_ids.shape)).to(device)}
     name = type(model).__name__
     if name.endswith("ForPreTraining"):
         pairs = "sentence_order_label" if name.startswith("Albert") else "next_sentence_label"
         # Labels beyond its two, as in three-way, are set to the second: the work is the same.
-        found[pairs] = torch.from_numpy(np.minimum(batch.pair_labels, 1)).to(device)
-    return _inputs(batch, device) | found
+        inputs[pairs] = torch.from_numpy(np.minimum(batch.pair_labels, 1)).to(device)
+    return _inputs(batch, device) | inputs
 
 
 if __name__ == "__main__":

@@ -126,13 +126,13 @@ def toy_run(
     changed: dict[str, object] = {
         "name": name,
         "config": base.config.model_copy(update={"seed": seed}),
-        "scores": {key: each for key, each in numbers.items() if isinstance(each, Score)},
+        "scores": {key: item for key, item in numbers.items() if isinstance(item, Score)},
         "alarms": alarms,
         "provenance": base.provenance.model_copy(update=provenance),
     }
     run = ReportedRun(record=base.model_copy(update=changed), columns=columns)
     # In place of what is computed from a whole record.
-    vars(run)["numbers"] = {key: each.value if isinstance(each, Score) else each for key, each in numbers.items()}
+    vars(run)["numbers"] = {key: item.value if isinstance(item, Score) else item for key, item in numbers.items()}
     return run
 
 

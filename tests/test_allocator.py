@@ -24,9 +24,9 @@ print(faults() - before)
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the settings are those of glibc")
 def test_a_process_reuses_the_memory_of_freed_tensors():
     environment = os.environ | allocator.environment()
-    found = subprocess.run([sys.executable, "-c", PAGES], env=environment, capture_output=True, text=True, check=True)
+    result = subprocess.run([sys.executable, "-c", PAGES], env=environment, capture_output=True, text=True, check=True)
     pages_of_one = MEGABYTES << 8  # of 4 KiB
-    assert int(found.stdout) < pages_of_one  # by default, ten times as many
+    assert int(result.stdout) < pages_of_one  # by default, ten times as many
 
 
 def test_the_users_settings_come_last_and_so_have_precedence(monkeypatch):

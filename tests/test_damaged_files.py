@@ -234,13 +234,13 @@ def test_a_damaged_record_of_a_report_is_named(reports, data, place, is_study):
     file.write_bytes(data.draw(accidents(json.loads(before))))
 
     def read() -> None:
-        found = report.read(folder)
-        report.as_json(folder.name, found)
-        report.render(found, "")
+        result = report.read(folder)
+        report.as_json(folder.name, result)
+        report.render(result, "")
 
     try:
         assert is_read_or_named(folder.name, read)
-        assert all(found.name == run for found in recorded.read(run, [folder.parent], lambda _line: None))
+        assert all(result.name == run for result in recorded.read(run, [folder.parent], lambda _line: None))
     finally:
         file.write_bytes(before)
 

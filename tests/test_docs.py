@@ -76,7 +76,7 @@ def test_the_report_in_an_example_of_plot_is_of_a_study_with_that_figure():
 
 @pytest.mark.parametrize("name", ["pretrain", "sweep", "evaluate", ONE_STUDY])
 def test_each_setting_in_the_help_composes(name):
-    (argument,) = [each for each in HELPS[name].params if each.name == "overrides"]
+    (argument,) = [param for param in HELPS[name].params if param.name == "overrides"]
     named = re.findall(r"([a-z_.]+=[\w.,-]*\w)", argument.help)
     assert len(named) >= 3
     together = {text.split("=")[0]: text for text in named}
@@ -87,10 +87,10 @@ def test_each_setting_in_the_help_composes(name):
 def test_the_help_of_a_command_starts_with_a_verb_and_ends_its_sentences(name):
     command = HELPS[name]
     assert re.match(r"[A-Z][^\n]+\.(\n|$)", command.help), command.help
-    for each in command.params:
-        assert each.help, f"{name}: {each.name} has no help"
-        assert each.help.endswith("."), each.help
-        assert each.help[0].isupper() or each.help.split()[0].islower(), each.help
+    for param in command.params:
+        assert param.help, f"{name}: {param.name} has no help"
+        assert param.help.endswith("."), param.help
+        assert param.help[0].isupper() or param.help.split()[0].islower(), param.help
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if "albert-lab" in line])
@@ -146,10 +146,10 @@ def test_the_target_of_a_link_in_the_docs_exists(page):
     text = re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
         file, _, anchor = target.partition("#")
-        found = (page.parent / file).resolve() if file else page
-        assert found.exists(), target
+        result = (page.parent / file).resolve() if file else page
+        assert result.exists(), target
         if anchor:
-            headings = re.findall(r"^#+ (.+)$", found.read_text(), re.MULTILINE)
+            headings = re.findall(r"^#+ (.+)$", result.read_text(), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w -]", "", words.lower()).replace(" ", "-") for words in headings}, target
 
 

@@ -124,7 +124,7 @@ def test_a_checkpoint_whose_removal_was_killed_is_removed_by_the_next_cleaning(o
     with monkeypatch.context() as killed:
         killed.setattr(shutil, "rmtree", lambda *_, **__: None)
         cleaning.free([left])
-    (found,) = cleaning.find_garbage(cache=False, checkpoints=False)
-    assert found.name.startswith(".checkpoint.partial-")
-    cleaning.free([found])
+    (result,) = cleaning.find_garbage(cache=False, checkpoints=False)
+    assert result.name.startswith(".checkpoint.partial-")
+    cleaning.free([result])
     assert not list((paths.runs() / "run").iterdir())

@@ -54,9 +54,9 @@ def test_variables_may_be_relative_empty_or_start_with_the_home_folder(monkeypat
 def test_a_file_in_the_place_of_a_folder_is_refused(monkeypatch, tmp_path, name):
     file = tmp_path / "file"
     file.write_text("")
-    for given in (file, file / "below"):
-        monkeypatch.setenv(VARIABLES[name], str(given))
-        with pytest.raises(ConfigError, match=f"^{VARIABLES[name]}={given}: {file} is a file; a folder is needed$"):
+    for path in (file, file / "below"):
+        monkeypatch.setenv(VARIABLES[name], str(path))
+        with pytest.raises(ConfigError, match=f"^{VARIABLES[name]}={path}: {file} is a file; a folder is needed$"):
             FOLDERS[name]()
     monkeypatch.delenv(VARIABLES[name])
     (tmp_path / "lab").write_text("")

@@ -67,14 +67,18 @@ def weights(trainer: Pretrainer) -> dict[str, torch.Tensor]:
 
 def train(processes: Processes, configs: dict[str, RunConfig], folder) -> dict[str, Any]:
     """Train each configuration to its end; its losses by step, final weights, and scores, under its name."""
-    found = {}
+    results = {}
     for name, config in configs.items():
         trainer = pretrainer(config, folder / name, processes=processes)
         done = trainer.run()
         assert done is not None
         scores = {key: score.value for key, score in done.evaluation.scores.items()}
-        found[name] = (trainer.losses.values, {key: tensor.numpy() for key, tensor in weights(trainer).items()}, scores)
-    return found
+        results[name] = (
+            trainer.losses.values,
+            {key: tensor.numpy() for key, tensor in weights(trainer).items()},
+            scores,
+        )
+    return results
 
 
 SECONDS = 240  # timeout of processes that wait for each other
@@ -102,7 +106,7 @@ def in_processes(size: int, work: Callable[..., Any], *arguments: Any) -> list[A
         context.Process(target=_work, args=(Rank(number, size, number, size), port, end, work, arguments), daemon=True)
         for number, (_, end) in enumerate(pipes)
     ]
-    found = []
+    results = []
     try:
         for child in children:
             child.start()
@@ -111,15 +115,15 @@ def in_processes(size: int, work: Callable[..., Any], *arguments: Any) -> list[A
         for child, (out, _) in zip(children, pipes, strict=True):
             assert out.poll(SECONDS), "the processes wait for each other"
             try:
-                found.append(out.recv())
+                results.append(out.recv())
             except EOFError:
                 child.join(SECONDS)
-                found.append(child.exitcode)
+                results.append(child.exitcode)
     finally:
         for child in children:
             child.kill()
             child.join()
-    return found
+    return results
 
 
 def _work(rank: Rank, port: int, end: Any, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:

@@ -27,13 +27,13 @@ def table(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> list[Row]:
     return rows
 
 
-def found(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> Agreement:
+def agreement_of(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> Agreement:
     return agreement(experiment.named("sop-vs-nsp"), TableScores(table(scores, seeds)))
 
 
 def counts(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> tuple[int, int, int, int]:
-    each = found(scores, seeds)
-    return each.pairs, each.agreeing, each.decided, each.decided_agreeing
+    result = agreement_of(scores, seeds)
+    return result.pairs, result.agreeing, result.decided, result.decided_agreeing
 
 
 def test_a_pair_counts_if_the_paper_has_a_difference_of_a_point():
@@ -56,13 +56,13 @@ def test_a_pair_within_the_noise_is_not_decided():
 
 def test_few_seeds_decide_no_pair_and_equal_means_never_agree():
     assert counts(PAPERS_ORDER, seeds=2) == (5, 5, 0, 0)
-    assert found({"race": (30.0, 30.0, 30.0)}).agreeing == 0
+    assert agreement_of({"race": (30.0, 30.0, 30.0)}).agreeing == 0
 
 
 def test_tasks_are_ranked_by_the_likelihood_of_masked_tokens_too():
-    each = found({"race": (34.0, 31.0, 30.0), "mlm_loss": (4.9, 4.8, 4.7)})
-    assert (each.agreeing, each.likely, each.likely_agreeing) == (0, 2, 2)
-    own = found({"sop_accuracy": (52.0, 51.0, 60.0), "sop_loss": (0.6, 0.5, 0.7)})
+    result = agreement_of({"race": (34.0, 31.0, 30.0), "mlm_loss": (4.9, 4.8, 4.7)})
+    assert (result.agreeing, result.likely, result.likely_agreeing) == (0, 2, 2)
+    own = agreement_of({"sop_accuracy": (52.0, 51.0, 60.0), "sop_loss": (0.6, 0.5, 0.7)})
     assert (own.likely, own.likely_agreeing) == (3, 0)
 
 
@@ -95,7 +95,7 @@ def test_the_noise_of_the_paper_is_that_of_the_scores_that_it_prints_twice():
 
 
 def test_the_average_repeats_its_tasks_and_is_left_out():
-    assert found({"average": (30.0, 31.0, 34.0)}) == Agreement()
+    assert agreement_of({"average": (30.0, 31.0, 34.0)}) == Agreement()
 
 
 def test_a_row_at_the_floor_is_in_no_pair():

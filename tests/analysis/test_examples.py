@@ -21,8 +21,8 @@ def scores(drawn: np.ndarray, seeds=SEEDS, examples: str = "dev") -> ExampleScor
 
 def crossed(rng, seeds: int = 4, examples: int = 300, of_seed=0.0, of_example=0.0, rest=0.0) -> np.ndarray:
     """Scores with these standard deviations. [seeds, examples]"""
-    found = rng.normal(0, of_seed, (seeds, 1)) + rng.normal(0, of_example, (1, examples))
-    return found + rng.normal(0, rest, (seeds, examples))
+    result = rng.normal(0, of_seed, (seeds, 1)) + rng.normal(0, of_example, (1, examples))
+    return result + rng.normal(0, rest, (seeds, examples))
 
 
 def test_variance_of_examples_is_separated_from_that_of_single_answers():
@@ -63,11 +63,11 @@ def example_table(shift: float, seeds: int = 5, n: int = 200, *, known: Callable
             name = f"{label}-{seed}"
             right = [np.where(rng.random(n) < 0.02, ~own, own).astype(float) for _ in range(2)]
             tuned = [
-                toy_finetuning(name, "sst2", 100 * each.mean(), seed=number, n=n, floor=0, examples=each.tolist())
-                for number, each in enumerate(right)
+                toy_finetuning(name, "sst2", 100 * item.mean(), seed=number, n=n, floor=0, examples=item.tolist())
+                for number, item in enumerate(right)
             ]
             if not known(name):
-                tuned = [each.model_copy(update={"example_scores": None}) for each in tuned]
+                tuned = [item.model_copy(update={"example_scores": None}) for item in tuned]
             numbers = {"sst2": float(100 * np.mean(right))}
             runs.append(toy_run(name, seed, numbers, (toy_column("sst2", *tuned),)))
         rows.append(Row(row(label), row(label), runs, {}))
@@ -96,8 +96,8 @@ def test_rows_with_different_examples_are_not_compared():
     for run in rows[0].runs[:1]:
         column = run.columns[0]
         dev = column.finetunings[0].dev.model_copy(update={"fingerprint": "others"})
-        others = tuple(each.model_copy(update={"dev": dev}) for each in column.finetunings)
+        others = tuple(finetuning.model_copy(update={"dev": dev}) for finetuning in column.finetunings)
         rows[0].runs[0] = toy_run(run.name, run.seed, run.numbers, (replace(column, finetunings=others),))
-    found = decide(experiment(GREATER | {"metric": "sst2"}), rows)[0]
-    assert (found.decision, found.effect) == (Decision.UNDECIDED, None)
-    assert found.reason == "its rows are scored on different sets in sst2"
+    verdict = decide(experiment(GREATER | {"metric": "sst2"}), rows)[0]
+    assert (verdict.decision, verdict.effect) == (Decision.UNDECIDED, None)
+    assert verdict.reason == "its rows are scored on different sets in sst2"

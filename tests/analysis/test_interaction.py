@@ -35,7 +35,7 @@ def verdict(effect_elsewhere: float, effect_under: float, seeds: int = 4, conten
             labels = {"sharing": sharing, "dropout": dropout}
             values = level + value + np.roll(noise, len(rows))
             name = "-".join(labels.values())
-            runs = [toy_run(f"{name}-{seed}", seed, {"average": float(each)}) for seed, each in enumerate(values)]
+            runs = [toy_run(f"{name}-{seed}", seed, {"average": float(item)}) for seed, item in enumerate(values)]
             rows.append(Row(labels, labels, runs, {}))
     return decide(study(content), rows)[0]
 
@@ -45,15 +45,15 @@ def verdict(effect_elsewhere: float, effect_under: float, seeds: int = 4, conten
     [(4, 2, "supported"), (2, 4, "not supported"), (3, 3, "undecided"), (2, -2, "supported")],
 )
 def test_an_interaction_is_the_difference_of_two_effects(elsewhere, under, decision):
-    found = verdict(elsewhere, under)
-    assert found.decision == decision
-    assert found.effect == pytest.approx(elsewhere - under, abs=1e-9)
+    result = verdict(elsewhere, under)
+    assert result.decision == decision
+    assert result.effect == pytest.approx(elsewhere - under, abs=1e-9)
 
 
 def test_what_a_seed_has_in_all_rows_does_not_hide_an_interaction():
-    found = verdict(4, 3.5, of_seed=5)
-    assert found.decision == "supported"
-    assert found.is_paired
+    result = verdict(4, 3.5, of_seed=5)
+    assert result.decision == "supported"
+    assert result.is_paired
 
 
 def test_one_seed_does_not_decide_an_interaction():
@@ -61,8 +61,8 @@ def test_one_seed_does_not_decide_an_interaction():
 
 
 def test_an_interaction_in_words():
-    found = study(LESS).claims[0]
-    assert found.words("points") == "not-shared above all-shared by less at dropout=0.1 than at dropout=0"
+    result = study(LESS).claims[0]
+    assert result.words("points") == "not-shared above all-shared by less at dropout=0.1 than at dropout=0"
     assert verdict(4, 2).comparison.words == "effect at dropout=0 − effect at dropout=0.1"  # pyright: ignore[reportOptionalMemberAccess]
 
 

@@ -8,25 +8,25 @@ PARTLY = SHARED | {"sharing": "shared-ffn"}
 
 
 def test_an_effect_is_the_later_row_against_the_first_in_likelihood():
-    (found,) = [each for each in analyse(toy_ladder(growing)).trends if each.measure.key == "mlm_accuracy"]
-    assert (found.contrast.first, found.contrast.second) == (NOT_SHARED, SHARED)
-    assert [effect.value for effect in found.effects] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5], abs=0.002)
-    assert found.trend is not None
-    assert found.trend.slope.value == pytest.approx(0.1, abs=0.001)
-    assert found.direction == "grows"
+    (trend,) = [item for item in analyse(toy_ladder(growing)).trends if item.measure.key == "mlm_accuracy"]
+    assert (trend.contrast.first, trend.contrast.second) == (NOT_SHARED, SHARED)
+    assert [effect.value for effect in trend.effects] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5], abs=0.002)
+    assert trend.trend is not None
+    assert trend.trend.slope.value == pytest.approx(0.1, abs=0.001)
+    assert trend.direction == "grows"
 
 
 def test_effects_are_paired_by_seed_so_noise_that_both_rows_share_has_no_part_in_them():
     def loss(rung, row, seed):
         return growing(rung, row, 0) + 0.5 * seed
 
-    found = analyse(toy_ladder(loss)).trends[0]
-    assert found.effects[0].error == pytest.approx(0.0, abs=1e-12)
+    trend = analyse(toy_ladder(loss)).trends[0]
+    assert trend.effects[0].error == pytest.approx(0.0, abs=1e-12)
 
 
 def test_rows_that_are_scored_by_different_methods_are_not_compared():
     def measures(by):
-        return {each.measure.key for each in analyse(toy_ladder(growing, by=by)).trends}
+        return {trend.measure.key for trend in analyse(toy_ladder(growing, by=by)).trends}
 
     assert measures(None) == {"mlm_accuracy", "sop_accuracy"}
     assert measures({"not-shared": "linear probe"}) == {"mlm_accuracy"}
@@ -35,33 +35,33 @@ def test_rows_that_are_scored_by_different_methods_are_not_compared():
 def test_rows_that_the_first_one_is_not_comparable_with_are_compared_with_the_next():
     by = {"not-shared": "linear probe"}
     trends = analyse(toy_ladder(growing, rows=(NOT_SHARED, SHARED, PARTLY), by=by)).trends
-    seconds = {each.measure.key: each.contrast.second for each in trends}
+    seconds = {trend.measure.key: trend.contrast.second for trend in trends}
     assert seconds == {"mlm_accuracy": NOT_SHARED, "sop_accuracy": SHARED}
 
 
 def test_an_accuracy_that_no_row_has_learnt_at_any_rung_is_left_out():
-    assert {each.measure.key for each in analyse(toy_ladder(growing, sop=51.0)).trends} == {"mlm_accuracy"}
+    assert {trend.measure.key for trend in analyse(toy_ladder(growing, sop=51.0)).trends} == {"mlm_accuracy"}
 
 
 def test_scores_that_are_no_columns_of_the_experiment_are_left_out():
     results = toy_ladder(growing)
     asked = results.file.experiment.model_copy(update={"columns": ("mlm_accuracy",)})
     file = results.file.model_copy(update={"experiment": asked})
-    assert {each.measure.key for each in analyse(LadderResults(file, results.runs)).trends} == {"mlm_accuracy"}
+    assert {trend.measure.key for trend in analyse(LadderResults(file, results.runs)).trends} == {"mlm_accuracy"}
 
 
 def test_a_contrast_names_the_other_axes_in_which_rows_of_the_ladder_differ():
     assert analyse(toy_ladder(growing)).trends[0].contrast.words == "not-shared − all-shared"
     small = [row | {"embedding_size": "H/4"} for row in (SHARED, NOT_SHARED)]
-    words = {each.contrast.words for each in analyse(toy_ladder(growing, rows=(SHARED, NOT_SHARED, *small))).trends}
+    words = {trend.contrast.words for trend in analyse(toy_ladder(growing, rows=(SHARED, NOT_SHARED, *small))).trends}
     assert "not-shared − all-shared (embedding_size=H/4)" in words
 
 
 def test_trends_are_against_the_first_row_and_decisions_are_of_all_pairs():
-    found = analyse(toy_ladder(growing, rows=(SHARED, PARTLY, NOT_SHARED)))
-    (measure,) = [measure for measure in found.measures if measure.key == "mlm_accuracy"]
-    assert [each.contrast.second for each in found.of(measure)] == [SHARED, SHARED]
-    assert found.accuracies[measure].ladder.of == 3
+    analysis = analyse(toy_ladder(growing, rows=(SHARED, PARTLY, NOT_SHARED)))
+    (measure,) = [measure for measure in analysis.measures if measure.key == "mlm_accuracy"]
+    assert [item.contrast.second for item in analysis.of(measure)] == [SHARED, SHARED]
+    assert analysis.accuracies[measure].ladder.of == 3
 
 
 def test_p_values_of_several_contrasts_are_corrected_together():
@@ -73,8 +73,8 @@ def test_p_values_of_several_contrasts_are_corrected_together():
 
 
 def test_the_papers_own_difference_is_found_by_its_labels():
-    found = analyse(toy_ladder(growing)).trends[0]
-    assert found.paper["Avg"] == pytest.approx(82.3 - 79.8)
+    trend = analyse(toy_ladder(growing)).trends[0]
+    assert trend.paper["Avg"] == pytest.approx(82.3 - 79.8)
     small = {row["sharing"]: row | {"embedding_size": "H/4"} for row in (SHARED, NOT_SHARED)}
     assert not analyse(toy_ladder(growing, rows=list(small.values()))).trends[0].paper
 
@@ -82,9 +82,9 @@ def test_the_papers_own_difference_is_found_by_its_labels():
 def test_a_rung_where_a_row_has_no_run_is_no_part_of_its_trend():
     results = toy_ladder(growing)
     kept = {name: run for name, run in results.runs.items() if not name.startswith("h96-H-not-shared")}
-    found = analyse(LadderResults(results.file, kept))
-    assert found.trends[0].rungs == ("h24", "h36", "h48", "h72")
-    assert len(found.results.missing) == 3
+    analysis = analyse(LadderResults(results.file, kept))
+    assert analysis.trends[0].rungs == ("h24", "h36", "h48", "h72")
+    assert len(analysis.results.missing) == 3
 
 
 def test_the_spread_over_seeds_is_that_of_one_difference():

@@ -18,8 +18,8 @@ def generator(key: int = 0) -> np.random.Generator:
 def test_bounds_are_those_of_the_literature():
     # Of z at five equal looks, as R's package ldbounds prints them for Lan and DeMets' function.
     printed = (2.4380, 2.4268, 2.4101, 2.3966, 2.3859)
-    found = [norm.isf(level / 2) for level in levels((1, 2, 3, 4, 5), "pocock", 0.05)]
-    assert found == pytest.approx(printed, abs=2e-3)
+    results = [norm.isf(level / 2) for level in levels((1, 2, 3, 4, 5), "pocock", 0.05)]
+    assert results == pytest.approx(printed, abs=2e-3)
 
 
 def test_obrien_and_flemings_function_leaves_little_for_the_first_look_and_most_for_the_last():

@@ -22,7 +22,7 @@ FLOORS: dict[str, float] = dict(zip(AVERAGED, (3.0, 50.0, 37.0, 50.0, 25.0), str
 
 def rows(*of_rows: dict[str, float], n: int = 1_000) -> list[Row]:
     """Rows of three seeds whose tasks are so far above their floor, in points."""
-    found = []
+    results = []
     for place, above in enumerate(of_rows):
         runs = []
         for seed in range(3):
@@ -34,8 +34,8 @@ def rows(*of_rows: dict[str, float], n: int = 1_000) -> list[Row]:
                     f"{task}_loss": 0.5 + place,
                 }
             runs.append(toy_run(f"{place}-{seed}", seed, numbers | {AVERAGE: sum(values.values()) / 5}))
-        found.append(Row({"row": str(place)}, {}, runs, {}))
-    return found
+        results.append(Row({"row": str(place)}, {}, runs, {}))
+    return results
 
 
 def without(run: ReportedRun, name: str) -> ReportedRun:
@@ -131,9 +131,9 @@ def test_a_difference_of_rows_on_held_out_pairs_carries_the_noise_of_the_pairs()
     # Every seed of a row answers alike, so that seeds alone show no error at all.
     one, other = rng.random(400) < 0.7, rng.random(400) < 0.6
     rows = [held_out_row(label, np.stack([right] * 3), one) for label, right in (("a", one), ("b", other))]
-    found = TableScores(rows).estimate([(1.0, rows[0]), (-1.0, rows[1])], "sop_accuracy")
-    assert found.interval is not None
-    half = (found.interval[1] - found.interval[0]) / 2
+    estimate = TableScores(rows).estimate([(1.0, rows[0]), (-1.0, rows[1])], "sop_accuracy")
+    assert estimate.interval is not None
+    half = (estimate.interval[1] - estimate.interval[0]) / 2
     error = 100 * np.std(one.astype(float) - other, ddof=1) / 20
     assert half == pytest.approx(1.96 * error, rel=0.1)
 
@@ -143,10 +143,10 @@ def test_the_gain_over_each_segment_by_itself_is_paired_pair_by_pair():
     better = floor.copy()
     better[np.flatnonzero(~floor)[:30]] = True  # right in 30 further pairs, wrong in none
     row = held_out_row("a", np.stack([better] * 3), floor)
-    found = TableScores([row]).estimate([(1.0, row)], f"sop_accuracy{OVER_SEGMENTS}")
-    assert found.value == pytest.approx(100 * 30 / 900)
-    assert found.interval is not None
-    assert found.interval[0] > 2, "unpaired, it would reach below 0"
+    estimate = TableScores([row]).estimate([(1.0, row)], f"sop_accuracy{OVER_SEGMENTS}")
+    assert estimate.value == pytest.approx(100 * 30 / 900)
+    assert estimate.interval is not None
+    assert estimate.interval[0] > 2, "unpaired, it would reach below 0"
 
 
 def test_the_coherence_of_a_row_is_compared_with_that_of_each_segment_by_itself_pair_by_pair():
@@ -158,7 +158,7 @@ def test_the_coherence_of_a_row_is_compared_with_that_of_each_segment_by_itself_
         score = Score(value=value, n=900, low=-1, high=1, floor=0, by="head", segments_floor=value)
         record = toy_run(f"a_seed{seed}", seed, {"coherence": score}).record
         # The floor answers as the row does: it has the same coherence, and the difference no error.
-        answers = {name: Answers(pairs=name, right=pack(each), floor=pack(each)) for name, each in right.items()}
+        answers = {name: Answers(pairs=name, right=pack(item), floor=pack(item)) for name, item in right.items()}
         runs.append(ReportedRun(record=record.model_copy(update={"answers": answers})))
     row = Row({"loss": "a"}, {"loss": "a"}, runs, {})
     scores = TableScores([row])

@@ -21,23 +21,23 @@ def ladder(*values: float, error: float = 0.1, seeds: int = 3) -> list[Effect]:
 
 
 def fitted(*values: float, error: float = 0.1) -> trend.Trend:
-    found = trend.fit(ladder(*values, error=error))
-    assert found is not None
-    return found
+    result = trend.fit(ladder(*values, error=error))
+    assert result is not None
+    return result
 
 
 def test_the_line_and_the_scatter_are_those_of_a_published_meta_regression():
     trials = zip(LATITUDES, RISKS, VARIANCES, strict=True)
-    found = trend.fit([Effect(x, y, 1, variance**0.5, 12) for x, y, variance in trials])
-    assert found is not None
-    assert found.tau**2 == pytest.approx(0.0764, abs=5e-5)
-    assert found.slope.value == pytest.approx(-0.0291, abs=5e-5)
-    assert found.level.value - found.slope.value * found.centre == pytest.approx(0.2515, abs=1e-4)
+    result = trend.fit([Effect(x, y, 1, variance**0.5, 12) for x, y, variance in trials])
+    assert result is not None
+    assert result.tau**2 == pytest.approx(0.0764, abs=5e-5)
+    assert result.slope.value == pytest.approx(-0.0291, abs=5e-5)
+    assert result.level.value - result.slope.value * result.centre == pytest.approx(0.2515, abs=1e-4)
 
 
 def test_the_scatter_without_a_slope_is_that_of_a_published_meta_analysis():
-    found = trend.restricted_maximum(np.ones((13, 1)), np.array(RISKS), np.array(VARIANCES))
-    assert found == pytest.approx(0.3132, abs=1e-4)
+    result = trend.restricted_maximum(np.ones((13, 1)), np.array(RISKS), np.array(VARIANCES))
+    assert result == pytest.approx(0.3132, abs=1e-4)
 
 
 def test_with_equal_errors_intervals_are_those_of_a_plain_regression_whatever_the_errors():
@@ -45,9 +45,9 @@ def test_with_equal_errors_intervals_are_those_of_a_plain_regression_whatever_th
     plain: Any = linregress(x, y)
     reach = student.ppf(0.975, 3) * plain.stderr
     for error in (0.01, 0.3, 5.0):
-        found = fitted(*y, error=error)
-        assert (found.slope.low, found.slope.high) == pytest.approx((plain.slope - reach, plain.slope + reach))
-        assert found.p == pytest.approx(plain.pvalue)
+        result = fitted(*y, error=error)
+        assert (result.slope.low, result.slope.high) == pytest.approx((plain.slope - reach, plain.slope + reach))
+        assert result.p == pytest.approx(plain.pvalue)
 
 
 def test_rungs_on_a_line_have_no_scatter():
@@ -67,10 +67,10 @@ def test_the_spread_over_seeds_is_pooled_over_the_rungs():
 
 def test_without_a_second_seed_the_scatter_around_the_line_has_the_noise_as_well():
     single = trend.effects([{0: value} for value in (0.1, 0.5, 0.2, 0.9)], [1e12, 1e13, 1e14, 1e15])
-    found = trend.fit(single)
-    assert found is not None
+    result = trend.fit(single)
+    assert result is not None
     assert [effect.error for effect in single] == [0.0] * 4
-    assert found.slope.high == pytest.approx(fitted(0.1, 0.5, 0.2, 0.9).slope.high)
+    assert result.slope.high == pytest.approx(fitted(0.1, 0.5, 0.2, 0.9).slope.high)
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_a_direction_is_that_of_the_size_of_the_effect(values, direction):
 
 
 def test_a_correction_for_several_tests_can_take_a_direction_back():
-    found = fitted(0.1, 0.2, 0.31, 0.4)
-    assert found.direction(p=0.06) is None
+    result = fitted(0.1, 0.2, 0.31, 0.4)
+    assert result.direction(p=0.06) is None
 
 
 def test_a_prediction_is_wider_the_farther_it_reaches_and_wider_than_the_line():
-    found = fitted(0.1, 0.3, 0.25, 0.45)
-    near, far = (found.predict(log_flops) for log_flops in (16.0, 20.0))
-    assert far.high - far.low > near.high - near.low > found.line(16.0).high - found.line(16.0).low
+    result = fitted(0.1, 0.3, 0.25, 0.45)
+    near, far = (result.predict(log_flops) for log_flops in (16.0, 20.0))
+    assert far.high - far.low > near.high - near.low > result.line(16.0).high - result.line(16.0).low
     assert far.sign == 0
 
 
@@ -119,11 +119,11 @@ def test_a_ladder_of_three_rungs_cannot_be_validated():
 
 def test_decision_accuracy_compares_signs_at_the_top():
     right, turning, wrong = (0.1, 0.2, 0.3, 0.4), (-0.1, 0.0, 0.1, 0.2), (0.1, 0.1, 0.1, -0.1)
-    found = trend.decision_accuracy([ladder(*values) for values in (right, turning, wrong)] + [ladder(1.0, 1.0)])
-    assert found is not None
-    assert (found.ladder.right, found.ladder.of) == (2, 3)
-    assert (found.lowest.right, found.lowest.of) == (1, 3)
-    assert found.ladder.interval.covers(2 / 3)
+    result = trend.decision_accuracy([ladder(*values) for values in (right, turning, wrong)] + [ladder(1.0, 1.0)])
+    assert result is not None
+    assert (result.ladder.right, result.ladder.of) == (2, 3)
+    assert (result.lowest.right, result.lowest.of) == (1, 3)
+    assert result.ladder.interval.covers(2 / 3)
     assert trend.decision_accuracy([ladder(1.0, 1.0)]) is None
 
 

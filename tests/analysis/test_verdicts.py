@@ -79,75 +79,75 @@ def test_each_check_on_planted_means(content, means, decision):
 )
 def test_a_ratio_is_decided_and_shown_as_a_factor(bounds, decision):
     content = claim("ratio", row=row("128"), to=row("64"), **bounds) | {"metric": "tokens_per_second"}
-    found = verdict(content, {"64": [1000, 1010, 990], "128": [1700, 1720, 1690]})
-    assert found.decision == decision
-    assert found.effect == pytest.approx(1.703, abs=0.001)
-    assert found.interval is not None
-    assert found.interval[0] < 1.703 < found.interval[1]
+    result = verdict(content, {"64": [1000, 1010, 990], "128": [1700, 1720, 1690]})
+    assert result.decision == decision
+    assert result.effect == pytest.approx(1.703, abs=0.001)
+    assert result.interval is not None
+    assert result.interval[0] < 1.703 < result.interval[1]
 
 
 def test_a_claim_on_throughput_is_decided_over_rounds_side_by_side_if_all_its_rows_have_them():
     content = claim("ratio", row=row("128"), to=row("64"), low=1) | {"metric": "tokens_per_second"}
     runs = table({"64": [1000, 1010, 990], "128": [1000, 1720, 600]}, "tokens_per_second")
     sides = {"64": (100.0, 101.0, 99.0, 100.0), "128": (110.0, 110.5, 109.0, 109.5)}
-    measured = [replace(each, rounds={"tokens_per_second": sides[each.labels["embedding_size"]]}) for each in runs]
-    found = decide(experiment(content), measured)[0]
-    assert (found.decision, found.n, found.n_of) == (Decision.SUPPORTED, 4, "round")
-    assert found.effect == pytest.approx(1.0975, abs=0.001)
+    measured = [replace(run, rounds={"tokens_per_second": sides[run.labels["embedding_size"]]}) for run in runs]
+    result = decide(experiment(content), measured)[0]
+    assert (result.decision, result.n, result.n_of) == (Decision.SUPPORTED, 4, "round")
+    assert result.effect == pytest.approx(1.0975, abs=0.001)
     of_runs = decide(experiment(content), runs)[0]
     assert (of_runs.decision, of_runs.n, of_runs.n_of) == (Decision.UNDECIDED, 3, "seed")
 
 
 @pytest.mark.parametrize(("best", "decision"), [(51, "not learnt"), (55.2, "not learnt"), (57, "supported")])
 def test_being_at_chance_is_no_evidence_if_no_row_is_above_chance(best, decision):
-    found = verdict(CHANCE, around(50, 49, best))
-    assert found.decision == decision
+    result = verdict(CHANCE, around(50, 49, best))
+    assert result.decision == decision
     nothing = f"no row is clearly above 55 %: the best, embedding_size=256, is at {best + 0.5:.1f} %"
-    assert found.reason == ("" if decision == "supported" else nothing)
-    assert not found.lack
+    assert result.reason == ("" if decision == "supported" else nothing)
+    assert not result.lack
 
 
 @pytest.mark.parametrize(("own", "decision"), [(50, "not learnt"), (70, "supported")])
 def test_being_at_chance_is_no_evidence_for_a_row_that_has_not_learnt_its_task(own, decision):
     rows = table(around(50, 80), "sop_accuracy")
-    for each in rows:
-        each.runs[:] = [with_numbers(run, {"nsp_accuracy": scored(own + run.seed)}) for run in each.runs]
-    found = decide(experiment(CHANCE | {"trained_for": "nsp_accuracy"}), rows)[0]
-    assert found.decision == decision
-    assert ("nsp_accuracy" in found.reason) == (decision == "not learnt")
+    for item in rows:
+        item.runs[:] = [with_numbers(run, {"nsp_accuracy": scored(own + run.seed)}) for run in item.runs]
+    result = decide(experiment(CHANCE | {"trained_for": "nsp_accuracy"}), rows)[0]
+    assert result.decision == decision
+    assert ("nsp_accuracy" in result.reason) == (decision == "not learnt")
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_nothing_is_decided_with_fewer_than_three_seeds(n):
-    found = verdict(GREATER, {"64": [50.0, 50.1][:n], "128": [90.0, 90.1][:n]})
-    assert found.decision is Decision.UNDECIDED
-    assert f"{n} of at least 3 seeds" in found.reason
+    result = verdict(GREATER, {"64": [50.0, 50.1][:n], "128": [90.0, 90.1][:n]})
+    assert result.decision is Decision.UNDECIDED
+    assert f"{n} of at least 3 seeds" in result.reason
 
 
 def test_a_row_without_runs_or_without_the_score_is_not_run():
     assert verdict(GREATER, {"64": [80, 81, 82]}).decision is Decision.NOT_RUN
-    found = decide(experiment(GREATER), table(around(80, 82), "mnli"))[0]
-    assert found.decision is Decision.NOT_RUN
-    assert "average" in found.reason
-    assert "embedding_size=128" in found.reason
+    result = decide(experiment(GREATER), table(around(80, 82), "mnli"))[0]
+    assert result.decision is Decision.NOT_RUN
+    assert "average" in result.reason
+    assert "embedding_size=128" in result.reason
 
 
 def test_rows_with_the_same_runs_at_a_small_scale_are_undecided():
     rows = table({"64": [80, 81, 82]})
     same = [rows[0], Row(row("128"), row("64"), rows[0].runs, {})]
-    found = decide(experiment(GREATER), same)[0]
-    assert found.decision is Decision.UNDECIDED
-    assert "the same runs" in found.reason
+    result = decide(experiment(GREATER), same)[0]
+    assert result.decision is Decision.UNDECIDED
+    assert "the same runs" in result.reason
 
 
 def test_an_axis_that_the_claim_leaves_open_makes_it_undecided():
     rows = table(around(80, 82))
-    for each in [*rows]:
-        each.labels["batch_size"] = "8"
-        rows.append(Row(each.labels | {"batch_size": "16"}, each.values, each.runs, {}))
-    found = decide(experiment(GREATER), rows)[0]
-    assert found.decision is Decision.UNDECIDED
-    assert "batch_size" in found.reason
+    for item in [*rows]:
+        item.labels["batch_size"] = "8"
+        rows.append(Row(item.labels | {"batch_size": "16"}, item.values, item.runs, {}))
+    result = decide(experiment(GREATER), rows)[0]
+    assert result.decision is Decision.UNDECIDED
+    assert "batch_size" in result.reason
 
 
 def test_shared_seeds_are_paired_and_others_are_not():
@@ -190,9 +190,9 @@ def test_identical_accuracies_over_few_answers_are_undecided():
 
 def test_an_undecided_claim_has_the_number_of_seeds_for_an_effect_of_the_papers_size():
     values = {"64": [80.0, 80.0, 80.0], "128": [79.0, 81.0, 80.0]}
-    found = decide(experiment(GREATER, paper={"64": "79.0", "128": "80.0"}), table(values))[0]
+    result = decide(experiment(GREATER, paper={"64": "79.0", "128": "80.0"}), table(values))[0]
     # Differences -1, 1, 0: sd 1, so the paper's one point is an effect of d = 1.
-    assert (found.decision, found.papers_effect, found.seeds) == ("undecided", 1, 10)
+    assert (result.decision, result.papers_effect, result.seeds) == ("undecided", 1, 10)
     two_claims = experiment(GREATER, WITHIN, paper={"64": "79.0", "128": "80.0"})
     first, second = decide(two_claims, table(values))
     assert first.seeds == 13  # at half the level
@@ -202,13 +202,13 @@ def test_an_undecided_claim_has_the_number_of_seeds_for_an_effect_of_the_papers_
 
 @pytest.mark.parametrize("name", ["sop-vs-nsp", "embedding-size", "sharing"])
 def test_runs_with_the_papers_scores_support_all_its_claims(name):
-    found = experiments.named(name)
-    assert found.paper is not None
+    table_experiment = experiments.named(name)
+    assert table_experiment.paper is not None
     rng = np.random.default_rng(0)
     rows = []
-    for cells in found.paper.rows:
-        labels = {axis: cells[axis] for axis in found.axes}
-        means = {column: printed(cells[column]) for column in set(found.paper.columns) - {"parameters"}}
+    for cells in table_experiment.paper.rows:
+        labels = {axis: cells[axis] for axis in table_experiment.axes}
+        means = {column: printed(cells[column]) for column in set(table_experiment.paper.columns) - {"parameters"}}
         runs = [
             toy_run(
                 f"{labels}-{seed}",
@@ -218,9 +218,9 @@ def test_runs_with_the_papers_scores_support_all_its_claims(name):
             for seed in range(5)
         ]
         rows.append(Row(labels, labels, runs, {}))
-    for each in decide(found, rows):
-        is_printed = not each.claim.metric.endswith("tokens_per_second")
-        assert each.decision == ("supported" if is_printed else "not run"), each
+    for item in decide(table_experiment, rows):
+        is_printed = not item.claim.metric.endswith("tokens_per_second")
+        assert item.decision == ("supported" if is_printed else "not run"), item
 
 
 # Every claim is false, most of them by nothing at all: rows are equal, or differ by just the margin, or the wrong way.
@@ -242,7 +242,7 @@ def test_at_most_one_table_in_twenty_supports_a_claim_that_is_false(n):
     rng = np.random.default_rng(n)
     tables = 400
     wrong = sum(
-        any(found.decision is Decision.SUPPORTED for found in decide(FALSE, table(noisy(rng, FALSE_MEANS, n))))
+        any(result.decision is Decision.SUPPORTED for result in decide(FALSE, table(noisy(rng, FALSE_MEANS, n))))
         for _ in range(tables)
     )
     assert 0 < wrong <= 0.05 * tables
@@ -254,13 +254,13 @@ def test_real_effects_are_found_with_the_stated_power_and_never_denied(n, effect
     means = {"64": 60.0, "128": 60.0 + effect, "256": 60.0, "768": 60.0 + effect}
     rng = np.random.default_rng(n)
     tables = 200
-    found = Counter(str(each.decision) for _ in range(tables) for each in decide(true, table(noisy(rng, means, n))))
+    decisions = Counter(str(item.decision) for _ in range(tables) for item in decide(true, table(noisy(rng, means, n))))
     # Noise of sd 1 in four rows; what a seed does to all rows alike falls out of the pairs.
     stated = power((2 / n) ** 0.5, 3 * (n - 1), [effect], 0.05 / 2)
     assert 0.6 < stated < 0.95
     # A row that spreads more by chance widens its comparisons.
-    assert found["supported"] / (2 * tables) > stated - 0.12
-    assert found["not supported"] == 0
+    assert decisions["supported"] / (2 * tables) > stated - 0.12
+    assert decisions["not supported"] == 0
 
 
 def learnt(values, column: str = "average", floor: float = 50.0, n: int = 2_000):
@@ -279,29 +279,29 @@ COMPARING_MORE = [claim("ordered", order=[row("768"), row("256"), row("64")]), R
 @pytest.mark.parametrize("content", COMPARING_TWO)
 @pytest.mark.parametrize("low", [49.0, 50.5])
 def test_a_check_of_two_rows_is_not_decided_if_one_is_at_the_floor(content, low):
-    found = decide(experiment(content), learnt(around(low, 60, 70, 80)))[0]
-    assert found.decision is Decision.NOT_LEARNT
-    assert "embedding_size=64" in found.reason
-    assert (found.p, found.seeds, found.lack) == (None, None, "")
+    result = decide(experiment(content), learnt(around(low, 60, 70, 80)))[0]
+    assert result.decision is Decision.NOT_LEARNT
+    assert "embedding_size=64" in result.reason
+    assert (result.p, result.seeds, result.lack) == (None, None, "")
     assert decide(experiment(content), learnt(around(54, 60, 70, 80)))[0].decision is Decision.SUPPORTED
 
 
 @pytest.mark.parametrize("content", COMPARING_MORE)
 def test_rows_that_learnt_support_a_claim_without_those_at_the_floor(content):
-    found = decide(experiment(content), learnt(around(49, 60, 70, 80)))[0]
-    assert found.decision is Decision.SUPPORTED
-    assert found.reason == "without rows at the floor: embedding_size=64"
-    assert found.comparison is not None
-    assert all(labels != row("64") for _, labels in found.comparison.weights)
+    result = decide(experiment(content), learnt(around(49, 60, 70, 80)))[0]
+    assert result.decision is Decision.SUPPORTED
+    assert result.reason == "without rows at the floor: embedding_size=64"
+    assert result.comparison is not None
+    assert all(labels != row("64") for _, labels in result.comparison.weights)
     assert decide(experiment(content), learnt(around(49, 50, 50, 80)))[0].decision is Decision.NOT_LEARNT
 
 
 @pytest.mark.parametrize("content", [PEAK, claim("ordered", order=[row("128"), row("256"), row("64")])])
 def test_rows_that_learnt_deny_a_claim_without_those_at_the_floor(content):
-    found = decide(experiment(content), learnt(around(49, 60, 70, 80)))[0]
-    assert found.decision is Decision.NOT_SUPPORTED
-    assert found.comparison is not None
-    assert all(labels != row("64") for _, labels in found.comparison.weights)
+    result = decide(experiment(content), learnt(around(49, 60, 70, 80)))[0]
+    assert result.decision is Decision.NOT_SUPPORTED
+    assert result.comparison is not None
+    assert all(labels != row("64") for _, labels in result.comparison.weights)
     undecided = decide(experiment(content), learnt(around(49, 60, 60, 60)))[0]
     assert undecided.decision is Decision.UNDECIDED
     assert undecided.reason == "without rows at the floor: embedding_size=64"
@@ -309,34 +309,36 @@ def test_rows_that_learnt_deny_a_claim_without_those_at_the_floor(content):
 
 def test_an_effect_that_is_shown_to_be_below_the_papers_is_smaller_and_no_failure():
     papers = {"64": "60", "128": "70"}
-    found = decide(experiment(GREATER, paper=papers), table(around(60, 60.2, 70, 80)))[0]
-    assert found.decision is Decision.SMALLER
-    assert found.interval is not None
-    assert found.interval[0] < 0 < found.interval[1] < 10
+    result = decide(experiment(GREATER, paper=papers), table(around(60, 60.2, 70, 80)))[0]
+    assert result.decision is Decision.SMALLER
+    assert result.interval is not None
+    assert result.interval[0] < 0 < result.interval[1] < 10
     close = {"64": "60", "128": "60.1"}
     assert decide(experiment(GREATER, paper=close), table(around(60, 60.2, 70, 80)))[0].decision is Decision.UNDECIDED
     assert decide(experiment(GREATER, paper=papers), table(around(60, 65, 70, 80)))[0].decision is Decision.SUPPORTED
 
 
 def test_an_undecided_claim_says_what_its_seeds_would_show():
-    found = decide(experiment(GREATER), table(around(60, 60.2, 70, 80)))[0]
-    assert found.detectable is not None
-    shown = decide(experiment(GREATER), table(around(60, 60 + 1.5 * found.detectable, 70, 80)))[0]
+    result = decide(experiment(GREATER), table(around(60, 60.2, 70, 80)))[0]
+    assert result.detectable is not None
+    shown = decide(experiment(GREATER), table(around(60, 60 + 1.5 * result.detectable, 70, 80)))[0]
     assert shown.decision is Decision.SUPPORTED
     assert shown.detectable is None
 
 
 def test_a_level_whose_interval_contains_the_bound_is_said_to_straddle_it():
     content = claim("greater", row=row("64"), than=55)
-    found = decide(experiment(content), learnt(around(55.1, 60, 70, 80)))[0]
-    assert found.decision is Decision.UNDECIDED
-    assert found.reason == "the interval straddles 55 %"
+    result = decide(experiment(content), learnt(around(55.1, 60, 70, 80)))[0]
+    assert result.decision is Decision.UNDECIDED
+    assert result.reason == "the interval straddles 55 %"
 
 
 def test_a_verdict_at_an_early_look_needs_more_and_tells_its_chance_at_the_last_one():
     plan = SeedPlan(seeds=tuple(range(8)), looks=(3, 8))
     rows = table(around(60, 60.3, 60.1, 60.2))
-    alone, looked = (verdicts.decide(experiment(GREATER), TableScores(rows), each)[0] for each in (None, plan))
+    alone, looked = (
+        verdicts.decide(experiment(GREATER), TableScores(rows), look_plan)[0] for look_plan in (None, plan)
+    )
     assert looked.level < alone.level == 0.05
     assert looked.p == alone.p
     assert alone.chance is None
@@ -356,24 +358,24 @@ def test_a_level_is_decided_if_some_row_has_learnt_the_metric(means, decision):
 def with_losses(losses: dict[str, float], means=(80, 82, 83, 84)):
     """Rows with averages, and with losses that lie closely around these."""
     rows = table(around(*means))
-    for each in rows:
-        for place, run in enumerate(each.runs):
-            loss = losses[each.labels["embedding_size"]] + 0.01 * SPREAD[run.seed] * (1 + len(each.labels))
-            each.runs[place] = with_numbers(run, {"mlm_loss": loss} | {f"{task}_loss": loss / 4 for task in AVERAGED})
+    for item in rows:
+        for place, run in enumerate(item.runs):
+            loss = losses[item.labels["embedding_size"]] + 0.01 * SPREAD[run.seed] * (1 + len(item.labels))
+            item.runs[place] = with_numbers(run, {"mlm_loss": loss} | {f"{task}_loss": loss / 4 for task in AVERAGED})
     return rows
 
 
 def test_each_claim_on_the_average_has_companions_with_lower_losses_better():
     rows = with_losses({"64": 4.0, "128": 3.5, "256": 3.6, "768": 3.3})
     claims = [GREATER, PEAK, WITHIN, CHANCE, claim("greater", row=row("64"), than=55)]
-    found = companions(experiment(*claims), rows)
-    assert [(each.claim.check, each.claim.metric, str(each.decision)) for each in found] == [
+    result = companions(experiment(*claims), rows)
+    assert [(item.claim.check, item.claim.metric, str(item.decision)) for item in result] == [
         ("greater", "mlm_log_likelihood", "supported"),
         ("greater", "average_log_likelihood", "supported"),
         ("peak-at", "mlm_log_likelihood", "not supported"),
         ("peak-at", "average_log_likelihood", "not supported"),
     ]
-    assert found[0].effect == pytest.approx(0.5, abs=0.01)
+    assert result[0].effect == pytest.approx(0.5, abs=0.01)
 
 
 def test_companions_are_a_separate_family():
@@ -389,5 +391,5 @@ def test_companions_are_a_separate_family():
 def test_the_loss_of_a_row_at_the_floor_of_its_accuracy_decides_nothing(mlm, decision):
     rows = with_losses({"64": 4.0, "128": 3.5, "256": 3.6, "768": 3.3})
     rows[0].runs[:] = [with_numbers(run, {"mlm_accuracy": scored(mlm + SPREAD[run.seed], 5.0)}) for run in rows[0].runs]
-    found = companions(experiment(GREATER), rows)
-    assert [str(each.decision) for each in found] == [decision, "supported"]
+    result = companions(experiment(GREATER), rows)
+    assert [str(item.decision) for item in result] == [decision, "supported"]

@@ -24,10 +24,10 @@ def chromium(playwright: Playwright) -> str:
     if named:
         return named
     own = playwright.chromium.executable_path  # where `playwright install` puts it
-    found = own if Path(own).exists() else next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
+    result = own if Path(own).exists() else next(filter(None, map(shutil.which, NAMES)), None)
+    if result is None:
         pytest.exit(f"no Chromium here: {HOW}", returncode=1)
-    return found
+    return result
 
 
 @pytest.fixture(scope="session")
@@ -74,8 +74,8 @@ class Visit:
 @pytest.fixture(params=SIZES)
 def visit(request, browser, folder):
     """The report's page on a phone and on a desktop, which asks for nothing and complains of nothing all along."""
-    found = Visit(browser, folder / report.PAGE, request.param)
-    yield found
-    assert found.complaints == []
-    assert [url for url in found.requests if not url.startswith("data:")] == [(folder / report.PAGE).as_uri()]
-    found.context.close()
+    result = Visit(browser, folder / report.PAGE, request.param)
+    yield result
+    assert result.complaints == []
+    assert [url for url in result.requests if not url.startswith("data:")] == [(folder / report.PAGE).as_uri()]
+    result.context.close()

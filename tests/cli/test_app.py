@@ -240,13 +240,13 @@ def test_speed_prints_tables_or_json_and_exits_with_3_if_some_are_not_measured(o
         rounds.Measured("cpu", "cpu", "fp32", 1, peak_memory_bytes=5 << 20, measurements=measurements),
         rounds.Measured(failure="no memory"),
     ]
-    monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **given: measured)
+    monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **arguments: measured)
     shown = here("speed", "scale=smoke", "sharing=all-shared,not-shared")
     assert shown.returncode == 3
     assert "sharing=not-shared was not measured: no memory" in shown.stdout
     assert "100 [100, 100]" in shown.stdout
-    found = here("speed", "scale=smoke", "sharing=all-shared,not-shared", "--json")
-    shared, own = json.loads(found.stdout)["rows"]
+    result = here("speed", "scale=smoke", "sharing=all-shared,not-shared", "--json")
+    shared, own = json.loads(result.stdout)["rows"]
     assert shared["parameters"] < own["parameters"]
     assert shared["inference_flops_per_token"] == own["inference_flops_per_token"]
     assert list(own_home.iterdir()) == []
@@ -255,7 +255,7 @@ def test_speed_prints_tables_or_json_and_exits_with_3_if_some_are_not_measured(o
 def test_speed_measures_the_rows_of_a_report_and_rebuilds_it(tmp_path, monkeypatch, empty_figures):
     report = toy_report(tmp_path / "sharing", experiment.named("sharing"), seeds=1)
     measurements = tuple(
-        rounds.Measurement(training=100.0 + each, inference=300.0, matrix_products=1e9) for each in range(3)
+        rounds.Measurement(training=100.0 + index, inference=300.0, matrix_products=1e9) for index in range(3)
     )
     one = rounds.Measured("cpu", "cpu", "fp32", 1, measurements=measurements)
     monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **_: [one] * len(configs))

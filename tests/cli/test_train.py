@@ -19,24 +19,24 @@ PLAN = SeedPlan(seeds=tuple(range(8)), looks=(3, 5, 8))
 @pytest.fixture
 def seen(monkeypatch, corpus, own_home):
     """The looks that a command trains, and how many claims are open after each."""
-    found = SimpleNamespace(looks=[], open=[], start=1, code=0, is_done=True)
-    found.plan = replace(toy_plan(corpus), seed_plan=PLAN)
+    state = SimpleNamespace(looks=[], open=[], start=1, code=0, is_done=True)
+    state.plan = replace(toy_plan(corpus), seed_plan=PLAN)
 
     def train_look(plan, look, _options):
-        found.looks.append(PLAN.looks[look - 1])
-        verdicts = [SimpleNamespace(is_open=True)] * found.open.pop(0)
-        return found.code, plan, SimpleNamespace(verdicts=verdicts) if found.is_done else None
+        state.looks.append(PLAN.looks[look - 1])
+        verdicts = [SimpleNamespace(is_open=True)] * state.open.pop(0)
+        return state.code, plan, SimpleNamespace(verdicts=verdicts) if state.is_done else None
 
     monkeypatch.setattr(train, "_train_look", train_look)
-    monkeypatch.setattr("albert_lab.studies.study.announce", lambda _folder, _points, plan: (plan, found.start))
-    return found
+    monkeypatch.setattr("albert_lab.studies.study.announce", lambda _folder, _points, plan: (plan, state.start))
+    return state
 
 
 def test_a_study_ends_at_the_look_where_no_claim_is_open(seen):
     seen.open = [2, 0]
-    code, found = train.train_study(seen.plan, Options())
+    code, result = train.train_study(seen.plan, Options())
     assert code == 0
-    assert found is not None
+    assert result is not None
     assert seen.looks == [3, 5]
 
 
@@ -87,5 +87,5 @@ def test_a_command_adds_seeds_while_they_can_decide_a_claim_and_says_at_which_lo
     both = here(*command)
     assert "look 2 of 2, 5 seeds: more seeds can decide 1 claim" in both.stderr
     assert "Look 2 of 2" in both.stdout
-    given = here(*command, "seed=0,1,2,3")
-    assert "**Without a plan**: its runs were judged before, at 3 seeds." in given.stdout
+    result = here(*command, "seed=0,1,2,3")
+    assert "**Without a plan**: its runs were judged before, at 3 seeds." in result.stdout

@@ -69,9 +69,9 @@ def test_yaml_reads_the_name_of_every_option_as_text():
 def test_values_set_on_composed_options_give_the_composition_of_hydra(overrides, monkeypatch):
     with config.hydra():
         assert config.with_values(config.parse(overrides)) is not None
-    found = config.content_of(tuple(overrides))
+    content = config.content_of(tuple(overrides))
     monkeypatch.setattr(config, "with_values", lambda overrides: None)
-    assert found == config.content_of(tuple(overrides))
+    assert content == config.content_of(tuple(overrides))
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_values_set_on_composed_options_give_the_composition_of_hydra(overrides,
 def test_scalars_to_which_nothing_refers_are_set_in_plain_data(overrides, is_set, monkeypatch):
     with config.hydra():
         assert (config.with_scalars(config.parse(overrides)) is not None) is is_set
-    found = config.content_of(tuple(overrides))
+    content = config.content_of(tuple(overrides))
     monkeypatch.setattr(config, "with_scalars", lambda overrides: None)
-    assert found == config.content_of(tuple(overrides))
+    assert content == config.content_of(tuple(overrides))
 
 
 def test_a_value_that_many_runs_share_is_parsed_once(monkeypatch):
@@ -371,5 +371,5 @@ def test_too_many_values_are_refused_with_the_limit():
 
 def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     file = toy_tokenizer_file(tmp_path, vocab_size=52)
-    found = config.load(["tokenizer=model-file", f"tokenizer.model_file={file}"])
-    assert found.tokenizer.vocab_size == 52
+    result = config.load(["tokenizer=model-file", f"tokenizer.model_file={file}"])
+    assert result.tokenizer.vocab_size == 52

@@ -6,12 +6,12 @@ from albert_lab.errors import ConfigError
 
 def test_the_launcher_is_taken_from_the_overrides_of_a_run():
     assert take(["scale=smoke"]) == (LOCAL, ["scale=smoke"])
-    found, rest = take(["scale=smoke", "launcher=slurm", "launcher.poll_seconds=3"])
-    assert (found.name, rest) == ("slurm", ["scale=smoke"])
+    result, rest = take(["scale=smoke", "launcher=slurm", "launcher.poll_seconds=3"])
+    assert (result.name, rest) == ("slurm", ["scale=smoke"])
     words = "--partition=gpu --comment='it''s, ours' --time=4:00:00"
-    found, _ = take(["launcher.poll_seconds=3"], words, detach=True)
-    assert isinstance(found, SlurmLauncher)
-    assert (found.words, found.poll_seconds) == (words, 3)
+    result, _ = take(["launcher.poll_seconds=3"], words, detach=True)
+    assert isinstance(result, SlurmLauncher)
+    assert (result.words, result.poll_seconds) == (words, 3)
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ def run(monkeypatch, *measured: Measured, overrides=SMOKE) -> benchmark.Benchmar
 
 def test_medians_have_quartiles_and_ratios_are_taken_within_rounds(monkeypatch):
     # The machine is half as fast in the last round: the medians see it, the ratios do not.
-    found = run(monkeypatch, toy_measured(100, 100, 100, 50), toy_measured(300, 300, 300, 150))
-    first, second = found.as_dict()["rows"]
+    result = run(monkeypatch, toy_measured(100, 100, 100, 50), toy_measured(300, 300, 300, 150))
+    first, second = result.as_dict()["rows"]
     assert (second["tokens_per_second"]["median"], second["tokens_per_second"]["low"]) == (300, 262.5)
     assert second["speedup"]["values"] == (3, 3, 3, 3)
     assert (second["inference_speedup"]["low"], second["inference_speedup"]["high"]) == (3, 3)
@@ -34,13 +34,13 @@ def test_medians_have_quartiles_and_ratios_are_taken_within_rounds(monkeypatch):
 
 
 def test_a_configuration_that_was_not_measured_has_its_counts_and_a_reason(monkeypatch):
-    found = run(monkeypatch, toy_measured(100), Measured(failure="its process ended with signal 9"))
-    assert found.num_failed == 1
-    row = found.as_dict()["rows"][1]
+    result = run(monkeypatch, toy_measured(100), Measured(failure="its process ended with signal 9"))
+    assert result.num_failed == 1
+    row = result.as_dict()["rows"][1]
     assert row["parameters"] > 0
     assert row["estimated_memory_bytes"] > 0
     assert (row["tokens_per_second"], row["speedup"], row["measured_memory_bytes"]) == (None, None, None)
-    assert "ALBERT-base was not measured: its process ended with signal 9." in found.as_text()
+    assert "ALBERT-base was not measured: its process ended with signal 9." in result.as_text()
 
 
 def test_nothing_is_compared_with_a_first_line_that_was_not_measured(monkeypatch):
@@ -61,10 +61,10 @@ def test_the_estimate_is_for_the_measured_device_and_precision(monkeypatch):
 
 def test_by_default_bert_and_albert_are_compared_and_others_by_name():
     assert list(compared.configurations(["scale=gpu"])) == ["BERT-base", "ALBERT-base"]
-    found = compared.configurations(["scale=paper", "model=ALBERT-xxlarge,BERT-xlarge", "batch_size=8"])
-    assert list(found) == ["ALBERT-xxlarge", "BERT-xlarge"]
-    assert found["BERT-xlarge"].model.hidden_size == found["BERT-xlarge"].embedding_size == 2048
-    assert found["ALBERT-xxlarge"].batch_size == 8
+    result = compared.configurations(["scale=paper", "model=ALBERT-xxlarge,BERT-xlarge", "batch_size=8"])
+    assert list(result) == ["ALBERT-xxlarge", "BERT-xlarge"]
+    assert result["BERT-xlarge"].model.hidden_size == result["BERT-xlarge"].embedding_size == 2048
+    assert result["ALBERT-xxlarge"].batch_size == 8
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ SMALL = ["scale=smoke", "model.num_layers=4", "batch_size=4", "machine.precision
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.label)
 def test_a_row_of_the_paper_is_counted_exactly(row):
-    found = counts.count_parameters(config.load(row.overrides))
-    assert (found.encoder, found.with_pooler, found.total) == (row.encoder, row.with_pooler, row.total)
+    result = counts.count_parameters(config.load(row.overrides))
+    assert (result.encoder, result.with_pooler, result.total) == (row.encoder, row.with_pooler, row.total)
 
 
 def test_the_footnote_explains_how_the_paper_counted():
@@ -57,17 +57,17 @@ def test_the_formula_counts_the_encoder_that_is_built(sharing, embedding_size):
 
 def assert_counts_what_is_built(run):
     model = PretrainingModel.from_config(run)
-    found = counts.count_parameters(run)
+    result = counts.count_parameters(run)
 
     def count(module):
         return sum(parameter.numel() for parameter in module.parameters()) if module is not None else 0
 
-    assert found.embeddings == count(model.encoder.embeddings)
-    assert found.encoder == count(model.encoder)
-    assert found.pooler == count(model.pooler)
-    assert found.mlm_head == count(model.mlm_head)
-    assert found.pair_head == count(model.pair_head)
-    assert found.total == count(model)
+    assert result.embeddings == count(model.encoder.embeddings)
+    assert result.encoder == count(model.encoder)
+    assert result.pooler == count(model.pooler)
+    assert result.mlm_head == count(model.mlm_head)
+    assert result.pair_head == count(model.pair_head)
+    assert result.total == count(model)
 
 
 def test_sharing_saves_parameters_but_no_flops():
@@ -186,11 +186,11 @@ def test_micro_batches_bound_only_the_activations():
 
 @pytest.mark.parametrize(("device", "precision"), [("auto", "bf16"), ("cuda", "bf16"), ("cpu", "fp32")])
 def test_an_automatic_precision_counts_as_bf16_except_on_a_cpu(device, precision):
-    left, given = (
+    left, fixed = (
         config.load([*SMALL, f"machine.device={device}", f"machine.precision={p}"]) for p in ("auto", precision)
     )
     for estimate in (counts.estimate_training_memory, counts.estimate_inference_memory):
-        assert estimate(left) == estimate(given)
+        assert estimate(left) == estimate(fixed)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -223,10 +223,10 @@ def test_the_largest_batch_fits_and_one_more_does_not(overrides):
 
 
 def test_a_micro_batch_does_not_change_the_largest_batch():
-    found = {
+    result = {
         counts.largest_batch(config.load([*SMALL, f"machine.micro_batch_size={size}"]), 1 << 26) for size in (1, 4)
     }
-    assert len(found) == 1
+    assert len(result) == 1
 
 
 def test_counting_does_not_import_torch():

@@ -25,11 +25,11 @@ def test_a_rate_is_that_of_the_fastest_run_of_similar_size_with_padding(own_home
     record = toy_record()
     for name, speed in (("busy", 10.0), ("idle", 30.0), ("busy-again", 20.0)):
         keep(record, name, speed)
-    found = choose_rates("cpu", record.config)
+    result = choose_rates("cpu", record.config)
     padding = record.data.padding_share
-    assert found.of(record.config) == pytest.approx(30.0 * record.train_flops_per_token / (1 - padding))
-    assert found.fill(record.config) == 1 - padding
-    assert "from 3 runs" in found.source([record.config])
+    assert result.of(record.config) == pytest.approx(30.0 * record.train_flops_per_token / (1 - padding))
+    assert result.fill(record.config) == 1 - padding
+    assert "from 3 runs" in result.source([record.config])
 
 
 def test_a_rate_between_two_hidden_sizes_lies_between_theirs_and_nearer_to_the_nearer_one():
@@ -57,9 +57,9 @@ def test_without_a_record_a_rate_comes_from_the_fastest_product_not_from_the_mea
     monkeypatch.setattr(rates.time, "perf_counter", lambda: next(times))
     monkeypatch.setattr(np, "matmul", lambda *_, **__: None)
     config = load(["scale=smoke"])
-    found = choose_rates("cpu", config)
-    assert found.of(config) == pytest.approx(2 * rates.MATRIX_SIZE**3 / 1e-5 * rates.MEASURED_UTILISATION)
-    assert "no run was trained here yet" in found.source([config])
+    result = choose_rates("cpu", config)
+    assert result.of(config) == pytest.approx(2 * rates.MATRIX_SIZE**3 / 1e-5 * rates.MEASURED_UTILISATION)
+    assert "no run was trained here yet" in result.source([config])
 
 
 def test_a_gpu_is_priced_by_its_peak_until_a_run_on_one_is_recorded(own_home):
@@ -82,9 +82,9 @@ def test_a_measured_share_of_the_peak_replaces_the_assumed_one(own_home, monkeyp
     text = with_share(rates.DEVICES.read_text(), "h100", "bf16", 0.2109)
     changed = rates._Devices.model_validate(OmegaConf.to_container(OmegaConf.create(text)))
     monkeypatch.setattr(rates, "devices", lambda: changed)
-    found = choose_rates("h100", config)
-    assert found.of(config) == pytest.approx(0.211 * 989e12)
-    assert "21% of its peak of 989 TFLOP/s in bf16, measured at scale=gpu" in found.source([config])
+    result = choose_rates("h100", config)
+    assert result.of(config) == pytest.approx(0.211 * 989e12)
+    assert "21% of its peak of 989 TFLOP/s in bf16, measured at scale=gpu" in result.source([config])
     again = OmegaConf.create(with_share(text, "h100", "fp32", 0.5))
     assert again.devices.h100.measured == {"bf16": 0.211, "fp32": 0.5}
 
@@ -98,9 +98,9 @@ def test_gpus_without_bf16_are_priced_in_fp16(own_home):
 def test_cuda_without_a_gpu_here_is_priced_on_a_stated_one(own_home, monkeypatch):
     monkeypatch.setattr(rates.machine, "gpu_model", lambda: None)
     config = load(["scale=gpu", "machine.device=cuda"])
-    found = choose_rates(None, config)
-    assert found.device == rates.devices().default
-    assert "no GPU is here; --on names another one" in found.source([config])
+    result = choose_rates(None, config)
+    assert result.device == rates.devices().default
+    assert "no GPU is here; --on names another one" in result.source([config])
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,15 @@ def test_every_configuration_is_measured_each_round_or_has_a_reason(tmp_path):
     config = toy_config(tmp_path)
     other = config.model_copy(update={"optimizer": config.optimizer.model_copy(update={"name": "shampoo"})})
     said: list[str] = []
-    found, failed = rounds.measure_speeds([config, other], rounds=2, seconds=0.01, say=said.append)
-    assert (found.device, found.precision, found.threads) == ("cpu", "fp32", 1)
-    assert len(found.measurements) == 2
-    assert all(min(each.training, each.inference, each.matrix_products) > 0 for each in found.measurements)
-    assert found.peak_memory_bytes is not None
-    assert found.peak_memory_bytes > 0
+    result, failed = rounds.measure_speeds([config, other], rounds=2, seconds=0.01, say=said.append)
+    assert (result.device, result.precision, result.threads) == ("cpu", "fp32", 1)
+    assert len(result.measurements) == 2
+    assert all(
+        min(measurement.training, measurement.inference, measurement.matrix_products) > 0
+        for measurement in result.measurements
+    )
+    assert result.peak_memory_bytes is not None
+    assert result.peak_memory_bytes > 0
     assert "optimizer=shampoo is unknown" in failed.failure
     assert not failed.measurements
     assert said[-1] == "round 2 of 2"

@@ -72,8 +72,8 @@ def test_each_speech_of_the_embedded_corpus_is_a_document_in_the_order_of_the_fi
 def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("\n" + TWO_DOCUMENTS + "   \n\n")
-    found = list(texts.iterate(corpus(file)))
-    assert found == [
+    result = list(texts.iterate(corpus(file)))
+    assert result == [
         texts.Document("a.txt:2", ("One line.\nAnother, naïve one.",)),
         texts.Document("a.txt:5", ("A second document.",)),
     ]
@@ -152,8 +152,8 @@ def test_wikiextractor_sections_are_documents_including_blank_lines(tmp_path, do
 def test_a_record_is_an_unchanged_document(tmp_path):
     records = [{"text": "One.\n\nStill one.", "id": 1}, {"text": "", "id": 2}]
     (tmp_path / "a.jsonl").write_text("\n\n".join(json.dumps(record) for record in records))
-    found = list(texts.iterate(corpus(tmp_path)))
-    assert found == [texts.Document("a.jsonl:1", ("One.\n\nStill one.",)), texts.Document("a.jsonl:3", ("",))]
+    result = list(texts.iterate(corpus(tmp_path)))
+    assert result == [texts.Document("a.jsonl:1", ("One.\n\nStill one.",)), texts.Document("a.jsonl:3", ("",))]
 
 
 def test_byte_order_marks_and_carriage_returns_are_removed(tmp_path):
@@ -239,9 +239,9 @@ def test_missing_data_is_named(tmp_path):
 
 
 def test_a_row_of_a_data_set_is_a_document(folder):
-    found = list(texts.iterate(hub(folder)))
-    assert found[1] == texts.Document(f"{folder}:1", ("Row 1.\n\nIts second paragraph.",))
-    assert len(found) == 2
+    result = list(texts.iterate(hub(folder)))
+    assert result[1] == texts.Document(f"{folder}:1", ("Row 1.\n\nIts second paragraph.",))
+    assert len(result) == 2
 
 
 def test_a_data_set_that_does_not_fit_is_explained(folder):
@@ -274,8 +274,8 @@ def test_the_split_of_a_document_never_changes():
 def test_the_dev_split_has_its_share_and_a_larger_share_only_adds_documents():
     documents = [f"document {number}" for number in range(20_000)]
     held_out = {share: {text for text in documents if texts.split_of(text, share) == "dev"} for share in (0.02, 0.2)}
-    for share, found in held_out.items():
-        assert abs(len(found) / len(documents) - share) < 4 * (share / len(documents)) ** 0.5
+    for share, chosen in held_out.items():
+        assert abs(len(chosen) / len(documents) - share) < 4 * (share / len(documents)) ** 0.5
     assert held_out[0.02] < held_out[0.2]
 
 
@@ -318,6 +318,6 @@ def test_capital_letters_decide_where_a_line_is_split_into_sentences():
 
 @given(st.text(alphabet=st.sampled_from("aB. \n\u00a8\u0301é")))
 def test_no_sentence_is_empty_and_no_letter_is_lost(text):
-    found = list(sentences(text, corpus()))
-    assert all(sentence.strip() for sentence in found)
-    assert "".join("".join(found).split()) == "".join(clean(text, corpus()).split())
+    result = list(sentences(text, corpus()))
+    assert all(sentence.strip() for sentence in result)
+    assert "".join("".join(result).split()) == "".join(clean(text, corpus()).split())

@@ -106,7 +106,7 @@ def test_fingerprints_taken_once_walk_a_folder_once_and_see_changes_afterwards(t
     walk = text_files.walk
     monkeypatch.setattr(text_files, "walk", lambda root: walks.append(root) or walk(root))
     with fingerprints_taken_once():
-        found = {fingerprint(folder) for _ in range(5)}
-    assert (len(found), len(walks)) == (1, 1)
+        result = {fingerprint(folder) for _ in range(5)}
+    assert (len(result), len(walks)) == (1, 1)
     (tmp_path / "b.txt").write_text("two\n")
-    assert fingerprint(folder) not in found
+    assert fingerprint(folder) not in result

@@ -79,13 +79,13 @@ def even() -> Shards:
 
 
 def literal_chunks(lengths: list[int], target: int) -> list[tuple[int, int]]:
-    found, first, tokens = [], 0, 0
+    result, first, tokens = [], 0, 0
     for sentence, length in enumerate(lengths):
         tokens += length
         if tokens >= target or sentence == len(lengths) - 1:
-            found.append((first, sentence + 1))
+            result.append((first, sentence + 1))
             first, tokens = sentence + 1, 0
-    return found
+    return result
 
 
 def balance(pairs: Pairs) -> list[float]:
@@ -126,8 +126,8 @@ def test_truncated_lengths_are_those_of_cutting_the_longer_segment_token_by_toke
             a -= 1
         else:
             b -= 1
-    found = truncated_lengths(np.array([a_length]), np.array([b_length]), limit)
-    assert (found[0].item(), found[1].item()) == (a, b)
+    result = truncated_lengths(np.array([a_length]), np.array([b_length]), limit)
+    assert (result[0].item(), result[1].item()) == (a, b)
 
 
 def test_segments_are_cut_at_the_front_as_often_as_at_the_back():
@@ -227,9 +227,9 @@ def test_every_label_has_its_share(prose):
 def test_an_epoch_visits_each_token_once_except_the_counted_ones(even, option, block_sentences, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_SENTENCES", block_sentences)
     pairs = plan(even, load_spec(option), length=63)
-    found = spans(pairs)
-    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(found))
-    visited = sum(end - start for start, end in found) / even.num_tokens
+    result = spans(pairs)
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(result))
+    visited = sum(end - start for start, end in result) / even.num_tokens
     most = 1 - pairs.stats["dropped_text_share"] - pairs.stats["truncated_text_share"]
     assert most - 60 * pairs.stats["unmatched_pairs"] / even.num_tokens <= visited + 1e-9 <= most + 2e-9
     assert visited > 0.95
@@ -248,9 +248,9 @@ def test_without_a_pair_loss_the_pairs_are_those_of_sop_unswapped(even):
 def score(features: list[np.ndarray], labels: np.ndarray) -> tuple[float, float]:
     """Held-out balanced accuracy of a classifier minus chance, and its standard error at chance."""
     classifier = HistGradientBoostingClassifier(max_iter=40, class_weight="balanced", random_state=0)
-    found = cross_val_score(classifier, np.stack(features, axis=1), labels, cv=3, scoring="balanced_accuracy").mean()
+    result = cross_val_score(classifier, np.stack(features, axis=1), labels, cv=3, scoring="balanced_accuracy").mean()
     chance = 1 / len(np.unique(labels))
-    return found - chance, float(np.sqrt(chance * (1 - chance) / len(labels)))
+    return result - chance, float(np.sqrt(chance * (1 - chance) / len(labels)))
 
 
 def features_of(shards: Shards, pairs: Pairs) -> list[np.ndarray]:

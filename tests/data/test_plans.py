@@ -32,8 +32,8 @@ def test_batches_of_plans_on_disk_are_those_of_plans_in_memory(shards, tmp_path,
     expected, in_memory = all_of(shards, config)
     assert not (tmp_path / "plans").exists(), "little text leaves no files"
     monkeypatch.setattr(plans, "LARGE_TOKENS", 0)
-    for found, batches in (all_of(shards, config), all_of(shards, config)):
-        assert all(same(one, other) for one, other in zip(found, expected, strict=True))
+    for batch_list, batches in (all_of(shards, config), all_of(shards, config)):
+        assert all(same(one, other) for one, other in zip(batch_list, expected, strict=True))
         assert batches.stats() == in_memory.stats()
 
 

@@ -57,8 +57,8 @@ def run(tmp_path, monkeypatch, model):
 
 
 def built():
-    found = (paths.cache() / "shards").glob("*")
-    return [folder for folder in found if folder.suffix != ".lease" and not in_use.is_mark(folder)]
+    result = (paths.cache() / "shards").glob("*")
+    return [folder for folder in result if folder.suffix != ".lease" and not in_use.is_mark(folder)]
 
 
 def contents(folder):
@@ -69,29 +69,29 @@ def test_the_shards_contain_every_sentence_of_every_document_of_their_split(run,
     config = run()
     folder, tokenizer = prepare(config, silent), load_model(model)
     for split in ("train", "dev"):
-        found = open_shards(folder, split, tokenizer)
+        result = open_shards(folder, split, tokenizer)
         expected = [
             tokenizer.encode(list(sentences(document, config.corpus)))
             for document in toy_documents()
             if texts.split_of(document, 0.2) == split
         ]
-        assert found.num_documents == len(expected) > 3
-        assert len(found.sentence_offsets) - 1 == sum(map(len, expected))
-        encoded = np.split(found.tokens, found.sentence_offsets[1:-1])
-        for document, first, end in zip(expected, found.document_offsets, found.document_offsets[1:], strict=False):
+        assert result.num_documents == len(expected) > 3
+        assert len(result.sentence_offsets) - 1 == sum(map(len, expected))
+        encoded = np.split(result.tokens, result.sentence_offsets[1:-1])
+        for document, first, end in zip(expected, result.document_offsets, result.document_offsets[1:], strict=False):
             assert [sentence.tolist() for sentence in encoded[first:end]] == document
-        assert found.tokens.dtype == np.uint16
-        assert found.sentence_offsets.dtype == found.document_offsets.dtype == np.int64
-        assert len(found.tokens) == found.num_tokens == found.sentence_offsets[-1] == found.meta[split]["tokens"]
-        assert not found.tokens.flags.writeable
+        assert result.tokens.dtype == np.uint16
+        assert result.sentence_offsets.dtype == result.document_offsets.dtype == np.int64
+        assert len(result.tokens) == result.num_tokens == result.sentence_offsets[-1] == result.meta[split]["tokens"]
+        assert not result.tokens.flags.writeable
 
 
-def paragraphs_of(found, model):
+def paragraphs_of(opened, model):
     """The texts of the documents of a split, by source document."""
     tokenizer = load_model(model)
-    bounds = found.sentence_offsets[found.document_offsets]
-    documents = [tokenizer.decode(found.tokens[first:end].tolist()) for first, end in itertools.pairwise(bounds)]
-    return [documents[first:end] for first, end in itertools.pairwise(found.source_offsets)]
+    bounds = opened.sentence_offsets[opened.document_offsets]
+    documents = [tokenizer.decode(opened.tokens[first:end].tolist()) for first, end in itertools.pairwise(bounds)]
+    return [documents[first:end] for first, end in itertools.pairwise(opened.source_offsets)]
 
 
 @pytest.mark.parametrize("form", ["blank-line", "files", "records", "hub"])
@@ -146,7 +146,7 @@ def sentence_lengths(shards, document):
 @pytest.mark.parametrize("most", [1, 12, 1000])
 def test_a_document_is_cut_to_the_first_sentences_that_fit_but_at_least_two(run, most):
     whole, cut = (
-        open_shards(prepare(run(*given), silent), "train") for given in ([], [f"corpus.document_tokens={most}"])
+        open_shards(prepare(run(*overrides), silent), "train") for overrides in ([], [f"corpus.document_tokens={most}"])
     )
     assert cut.num_documents == whole.num_documents
     for document in range(whole.num_documents):
@@ -242,10 +242,10 @@ def test_describing_writes_nothing_and_becomes_exact(run, tmp_path):
 
 def test_describing_names_missing_data(run, tmp_path):
     (tmp_path / "text.txt").unlink()
-    found = describe(run())
-    assert "there is no" in found["missing"]
-    assert found["raw_bytes"] is None
-    assert not found["is_prepared"]
+    result = describe(run())
+    assert "there is no" in result["missing"]
+    assert result["raw_bytes"] is None
+    assert not result["is_prepared"]
     far = describe(load(["corpus=wikipedia-books"]))
     assert "cannot be reached" in far["missing"]
 

@@ -41,24 +41,24 @@ def test_tokens_written_in_batches_are_read_back_completely(tmp_path_factory, ba
     folder = tmp_path_factory.mktemp("shards")
     written = write(folder, batches)
     for split, documents in written.items():
-        found = open_shards(folder, split)
-        assert found.num_documents == len(documents)
+        result = open_shards(folder, split)
+        assert result.num_documents == len(documents)
         sizes = [len(batch) for batch in batches if batch]
-        assert np.diff(found.source_offsets).tolist() == sizes
-        assert found.source_of(np.arange(len(documents))).tolist() == np.repeat(np.arange(len(sizes)), sizes).tolist()
-        assert len(found.sentence_offsets) - 1 == sum(map(len, documents))
-        assert found.num_tokens == sum(len(sentence) for document in documents for sentence in document)
-        sentences = np.split(found.tokens, found.sentence_offsets[1:-1])
-        for document, first, end in zip(documents, found.document_offsets, found.document_offsets[1:], strict=False):
-            assert [sentence.tolist() for sentence in sentences[first:end]] == [each.tolist() for each in document]
+        assert np.diff(result.source_offsets).tolist() == sizes
+        assert result.source_of(np.arange(len(documents))).tolist() == np.repeat(np.arange(len(sizes)), sizes).tolist()
+        assert len(result.sentence_offsets) - 1 == sum(map(len, documents))
+        assert result.num_tokens == sum(len(sentence) for document in documents for sentence in document)
+        sentences = np.split(result.tokens, result.sentence_offsets[1:-1])
+        for document, first, end in zip(documents, result.document_offsets, result.document_offsets[1:], strict=False):
+            assert [sentence.tolist() for sentence in sentences[first:end]] == [item.tolist() for item in document]
 
 
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(60, np.uint16), (2**16, np.uint16), (2**16 + 1, np.uint32)])
 def test_large_vocabularies_use_four_bytes_per_token(tmp_path, vocab_size, dtype):
     written = write(tmp_path, [[[1000]]], vocab_size)
-    found = open_shards(tmp_path, "train")
-    assert found.tokens.dtype == dtype
-    assert found.tokens.tolist() == written["train"][0][0].tolist()
+    result = open_shards(tmp_path, "train")
+    assert result.tokens.dtype == dtype
+    assert result.tokens.tolist() == written["train"][0][0].tolist()
     assert (tmp_path / "train.tokens").stat().st_size == 1000 * np.dtype(dtype).itemsize
 
 

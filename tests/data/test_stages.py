@@ -23,13 +23,13 @@ def shards():
 def read(batches: StagedBatches, config: RunConfig, first: int, end: int) -> list[Batch]:
     """The batches of these steps of a budget in steps, as the training loop reads them."""
     step = first
-    found = []
+    results = []
     stream = batches.prefetch(first, lambda: step / config.budget.value)
     for batch in itertools.islice(stream, end - first):
-        found.append(batch)
+        results.append(batch)
         step += 1
     stream.close()
-    return found
+    return results
 
 
 def test_a_constant_length_gives_the_batches_of_one_stage(shards):
@@ -58,14 +58,14 @@ def test_a_restored_state_continues_with_the_same_batches(shards, stopped_at):
     config = configure(STAGES, "budget=tokens", "budget.value=8000")
 
     def through(batches: StagedBatches, step: int, tokens: int, end: int) -> tuple[list[Batch], int]:
-        found = []
+        results = []
         used = tokens
         stream = batches.prefetch(step, lambda: used / config.budget.value)
         for batch in itertools.islice(stream, end - step):
-            found.append(batch)
+            results.append(batch)
             used += batch.num_tokens
         stream.close()
-        return found, used
+        return results, used
 
     whole, _ = through(StagedBatches(shards, VOCABULARY, config), 0, 0, 20)
     assert len({batch.input_ids.shape for batch in whole}) == 3

@@ -58,8 +58,8 @@ def places(line):
 
 
 def line_of(panel, label):
-    (found,) = [line for line in panel.lines if str(line.get_label()).startswith(label)]
-    return found
+    (result,) = [line for line in panel.lines if str(line.get_label()).startswith(label)]
+    return result
 
 
 def test_a_report_shows_its_figures_and_a_rebuilt_copy_has_the_same_bytes(tmp_path):
@@ -78,8 +78,8 @@ def test_a_report_shows_its_figures_and_a_rebuilt_copy_has_the_same_bytes(tmp_pa
 
 def test_a_figure_without_data_is_named_and_not_drawn(tmp_path):
     folder = toy_report(tmp_path / "one", experiment.named("layer-similarity"), seeds=1)
-    found = study.read(folder)
-    study.write(folder, replace(found, runs=[replace(run, layers=()) for run in found.runs]))
+    result = study.read(folder)
+    study.write(folder, replace(result, runs=[replace(run, layers=()) for run in result.runs]))
     text = report.rebuild(folder).read_text()
     assert "*layer-similarity.* Not drawn: it needs layers measured at the end of a run" in text
     assert not (folder / "layer-similarity.svg").exists()
@@ -111,8 +111,8 @@ def test_labels_are_not_cut_off_if_the_layout_changes_the_ticks(tmp_path):
 
 
 def test_a_learning_curve_is_the_mean_over_seeds_with_a_band_of_one_standard_deviation(tmp_path):
-    found = study_of("sop-vs-nsp", tmp_path, seeds=2)
-    panel = drawn(figures.learning_curves(found)).axes[0]
+    result = study_of("sop-vs-nsp", tmp_path, seeds=2)
+    panel = drawn(figures.learning_curves(result)).axes[0]
     # Seeds of the first row end at 20 and 21 %, so the mean is 20.5 and the deviation 1 / sqrt(2).
     line = line_of(panel, "none (n = 2 seeds)")
     assert places(line) == [100, 200, 300, 400]
@@ -130,8 +130,8 @@ def test_a_single_seed_has_no_band_and_says_so(tmp_path):
 
 
 def test_two_axes_use_colour_and_line_style_and_many_lines_have_no_bands(tmp_path):
-    found = study_of("sharing", tmp_path, seeds=2)
-    panel = drawn(figures.learning_curves(found)).axes[0]
+    result = study_of("sharing", tmp_path, seeds=2)
+    panel = drawn(figures.learning_curves(result)).axes[0]
     looks = [(line.get_color(), str(line.get_marker())) for line in panel.lines]
     assert len({colour for colour, _ in looks[:4]}) == 4  # sharing strategies, at one E
     assert [colour for colour, _ in looks[:4]] == [colour for colour, _ in looks[4:8]]
@@ -147,8 +147,8 @@ def test_a_report_states_the_number_of_answers_of_its_curves(tmp_path):
 
 
 def test_with_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
-    found = study_of("same-wall-clock", tmp_path)
-    panel = drawn(figures.learning_curves(found)).axes[0]
+    result = study_of("same-wall-clock", tmp_path)
+    panel = drawn(figures.learning_curves(result)).axes[0]
     assert panel.get_xlabel() == "training time (seconds)"
     assert all(places(line) == [2, 4, 6, 8] for line in panel.lines)
 
@@ -205,7 +205,7 @@ def test_the_sharing_tradeoff_has_a_marker_for_each_strategy_at_its_parameters(t
 
 
 def test_rows_beyond_the_paper_have_separate_markers(tmp_path):
-    found = study.read(toy_report(tmp_path / "report", experiment.named("sharing"), seeds=1))
+    result = study.read(toy_report(tmp_path / "report", experiment.named("sharing"), seeds=1))
     beyond = {"shared-attention": "2-groups", "shared-ffn": "3-groups"}
     points = [
         point.model_copy(
@@ -216,9 +216,9 @@ def test_rows_beyond_the_paper_have_separate_markers(tmp_path):
         )
         if point.labels["sharing"] in beyond
         else point
-        for point in found.points
+        for point in result.points
     ]
-    figure = drawn(figures.sharing_tradeoff(figure_data(analyse(replace(found, points=points)))))
+    figure = drawn(figures.sharing_tradeoff(figure_data(analyse(replace(result, points=points)))))
     kinds = [text.get_text() for text in figure.legends[0].get_texts()]
     assert kinds == ["all-shared", "2-groups", "3-groups", "not-shared"]
     markers = {str(line.get_marker()) for line in figure.axes[0].lines if len(places(line)) == 1}
@@ -269,15 +269,15 @@ def test_a_measurement_side_by_side_is_drawn_in_place_of_the_speed_of_the_runs(t
 
 
 def test_speed_is_drawn_for_any_report_next_to_the_papers_speedup(tmp_path):
-    found = study_of("sop-vs-nsp", tmp_path)
-    (panel,) = drawn(figures.speed(found)).axes
+    result = study_of("sop-vs-nsp", tmp_path)
+    (panel,) = drawn(figures.speed(result)).axes
     assert [text.get_text() for text in panel.get_yticklabels()] == ["none (n = 2)", "nsp (n = 2)", "sop (n = 2)"]
     assert [container[0].get_xdata()[0] for container in panel.containers] == pytest.approx([3025, 3525, 4025])
-    assert found.experiment.paper
-    for cells, speedup in zip(found.experiment.paper.rows, ("4.7x", "1.0", "0.3x"), strict=True):
+    assert result.experiment.paper
+    for cells, speedup in zip(result.experiment.paper.rows, ("4.7x", "1.0", "0.3x"), strict=True):
         cells["speedup"] = speedup
-    found.experiment.paper.columns["speedup"] = "Speedup"
-    _, ratios = drawn(figures.speed(found)).axes
+    result.experiment.paper.columns["speedup"] = "Speedup"
+    _, ratios = drawn(figures.speed(result)).axes
     values = [float(container[0].get_xdata()[0]) for container in ratios.containers]
     assert values == pytest.approx([3025 / 3525, 1, 4025 / 3525, 4.7, 1.0, 0.3])
 
@@ -346,8 +346,8 @@ def test_the_last_bits_of_coordinates_do_not_change_an_svg(tmp_path):
         _, svg = drawing.write(lambda: draw(last_bits), tmp_path, "figure")
         return svg.read_text()
 
-    found = text(0.0)
-    assert text(1e-15) == found == text(-1e-15)
-    names = set(re.findall('id="([^"]+)"', found))
-    assert set(re.findall(r'(?:href="|url\()#([\w-]+)', found)) <= names
+    result = text(0.0)
+    assert text(1e-15) == result == text(-1e-15)
+    names = set(re.findall('id="([^"]+)"', result))
+    assert set(re.findall(r'(?:href="|url\()#([\w-]+)', result)) <= names
     assert not [name for name in names if re.search("[0-9a-f]{10}", name)]

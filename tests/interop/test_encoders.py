@@ -41,18 +41,18 @@ def albert(tmp_path):
 def test_every_layer_of_bert_and_albert_is_measured(bert, albert, corpus):
     config = toy_config(corpus, "evaluation.num_pairs=10", "evaluation.batch_size=4")
     for folder in (bert, albert):
-        name, found = encoders.layers(folder, config, print)
-        assert [each.layer for each in found] == [1, 2, 3, 1, 2, 3]
-        assert all(each.degrees > 0 for each in found)
-        assert [each.n for each in found][:3] == [10] * 3
-        assert {each.corpus for each in found} == {"files"}
+        name, result = encoders.layers(folder, config, print)
+        assert [item.layer for item in result] == [1, 2, 3, 1, 2, 3]
+        assert all(item.degrees > 0 for item in result)
+        assert [item.n for item in result][:3] == [10] * 3
+        assert {item.corpus for item in result} == {"files"}
     assert name == f"{albert.parent.name}/albert (albert, 3 layers, H = 16)"
 
 
 def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
     """Neither the batches nor their padding change the result."""
     config = toy_config(corpus, "evaluation.num_pairs=7", "evaluation.batch_size=3", "max_sequence_length=20")
-    _, found = encoders.layers(bert, config, print)
+    _, result = encoders.layers(bert, config, print)
     encoder, tokenizer = BertModel.from_pretrained(bert).eval(), BertTokenizer.from_pretrained(bert)
     windows = encoders.cut_windows(tokenizer, config, 20)
     alone = []
@@ -61,8 +61,8 @@ def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
         with torch.inference_mode():
             alone.append((encoder(input_ids=ids, output_hidden_states=True).hidden_states, torch.ones_like(ids)))
     expected = measure_layers(alone, "files")
-    assert [each.degrees for each in found] == pytest.approx([change.degrees for change in expected], abs=1e-3)
-    assert [each.l2_distance for each in found] == pytest.approx([change.l2_distance for change in expected], abs=1e-5)
+    assert [item.degrees for item in result] == pytest.approx([change.degrees for change in expected], abs=1e-3)
+    assert [item.l2_distance for item in result] == pytest.approx([change.l2_distance for change in expected], abs=1e-5)
 
 
 def test_windows_cover_all_held_out_documents_and_no_others(bert, corpus):
@@ -83,8 +83,8 @@ def test_windows_cover_all_held_out_documents_and_no_others(bert, corpus):
 
 
 def test_windows_are_not_longer_than_the_positions_of_the_encoder(bert, corpus):
-    _, found = encoders.layers(bert, toy_config(corpus, "max_sequence_length=64", "evaluation.num_pairs=4"), print)
-    assert max(each.n for each in found) <= 4 * 24
+    _, result = encoders.layers(bert, toy_config(corpus, "max_sequence_length=64", "evaluation.num_pairs=4"), print)
+    assert max(item.n for item in result) <= 4 * 24
 
 
 def test_without_transformers_the_package_is_named(bert, corpus, monkeypatch):
@@ -117,5 +117,5 @@ def test_an_encoder_without_a_pooler_is_measured(bert, corpus):
     kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("pooler")}
     assert len(kept) < len(tensors)
     save_file(kept, bert / "model.safetensors")
-    _, found = encoders.layers(bert, toy_config(corpus, "evaluation.num_pairs=2"), print)
-    assert len(found) == 6
+    _, result = encoders.layers(bert, toy_config(corpus, "evaluation.num_pairs=2"), print)
+    assert len(result) == 6

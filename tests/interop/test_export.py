@@ -156,7 +156,7 @@ def test_the_card_has_scores_provenance_and_the_reports_with_the_run(spiece, own
     assert "smoke-toy/other" not in card
     data: Any = ModelCard(card).data
     assert (data.license, data.pipeline_tag, data.language, data.datasets) == ("unknown", "fill-mask", "en", ["sotu"])
-    (sop,) = [found for found in data.eval_results if found.metric_type == "sop_accuracy"]
+    (sop,) = [entry for entry in data.eval_results if entry.metric_type == "sop_accuracy"]
     assert (sop.metric_value, sop.dataset_name) == (60.0, "held-out documents of sotu")
 
 

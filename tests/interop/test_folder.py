@@ -41,11 +41,11 @@ def test_an_albert_of_transformers_computes_the_same_here(tmp_path_factory, shap
     folder = save(theirs, tmp_path_factory.mktemp("theirs"))
     if is_pickle:
         as_pickle(folder)
-    found = read_model(folder)
-    assert found.architecture.shape == shape
-    assert (found.missing, found.unused) == ((), ())
-    assert found.architecture.pair_labels == ("consecutive", "swapped")
-    assert_equal_outputs_and_gradients(found.model, theirs, to_albert, shape, sequence, seed)
+    result = read_model(folder)
+    assert result.architecture.shape == shape
+    assert (result.missing, result.unused) == ((), ())
+    assert result.architecture.pair_labels == ("consecutive", "swapped")
+    assert_equal_outputs_and_gradients(result.model, theirs, to_albert, shape, sequence, seed)
 
 
 @pytest.mark.parametrize("hidden_act", ["gelu", "gelu_new"])
@@ -53,17 +53,17 @@ def test_an_albert_of_transformers_computes_the_same_here(tmp_path_factory, shap
 def test_a_bert_of_transformers_computes_the_same_here(tmp_path, hidden_act, layer_norm_eps):
     shape = dataclasses.replace(BERT, hidden_act=hidden_act, layer_norm_eps=layer_norm_eps)
     theirs = make_bert(shape)
-    found = read_model(save(theirs, tmp_path))
-    assert found.architecture.shape == shape
-    assert found.architecture.pair_labels == ("consecutive", "other-document")
-    assert_equal_outputs_and_gradients(found.model, theirs, to_bert, shape)
+    result = read_model(save(theirs, tmp_path))
+    assert result.architecture.shape == shape
+    assert result.architecture.pair_labels == ("consecutive", "other-document")
+    assert_equal_outputs_and_gradients(result.model, theirs, to_bert, shape)
 
 
 def test_the_missing_heads_of_a_bare_encoder_are_reported(tmp_path):
-    found = read_model(save(make_albert(ALBERT).base_model, tmp_path))
-    assert found.missing == ("mlm_head", "pair_head")
-    assert found.architecture.pair_labels == ()
-    assert found.model.pair_head is None
+    result = read_model(save(make_albert(ALBERT).base_model, tmp_path))
+    assert result.missing == ("mlm_head", "pair_head")
+    assert result.architecture.pair_labels == ()
+    assert result.model.pair_head is None
 
 
 def test_old_names_half_precision_and_position_ids_are_read_and_named(tmp_path):
@@ -75,15 +75,15 @@ def test_old_names_half_precision_and_position_ids_are_read_and_named(tmp_path):
     }
     old["bert.embeddings.position_ids"] = torch.arange(16)[None]
     safetensors.torch.save_file(old, folder / "model.safetensors")
-    found = read_model(folder)
-    assert found.unused == ()
-    assert [next(word for word in ("gamma", "float16", "position_ids") if word in note) for note in found.notes] == [
+    result = read_model(folder)
+    assert result.unused == ()
+    assert [next(word for word in ("gamma", "float16", "position_ids") if word in note) for note in result.notes] == [
         "gamma",
         "float16",
         "position_ids",
     ]
     expected = theirs.bert.embeddings.LayerNorm.weight.detach().half().float()
-    assert torch.equal(found.model.encoder.embeddings.layer_norm.weight, expected)
+    assert torch.equal(result.model.encoder.embeddings.layer_norm.weight, expected)
 
 
 @pytest.mark.parametrize("index", [False, True])

@@ -43,12 +43,12 @@ class Handler(BaseHTTPRequestHandler):
     def body(self):
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        found = b""
+        result = b""
         while size := int(self.rfile.readline(), 16):
-            found += self.rfile.read(size)
+            result += self.rfile.read(size)
             self.rfile.readline()
         self.rfile.readline()
-        return found
+        return result
 
     def do_GET(self):
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer({"errors": [], "warnings": []})
         if re.fullmatch(r"/(me/.+)\.git/info/lfs/objects/batch", self.path):
             return self.answer(
-                {"transfer": "basic", "objects": [self.upload(each) for each in json.loads(content)["objects"]]}
+                {"transfer": "basic", "objects": [self.upload(item) for item in json.loads(content)["objects"]]}
             )
         name, what = re.findall(r"/api/models/(me/[^/]+)/(preupload|commit)/main", self.path)[0]
         if what == "preupload":

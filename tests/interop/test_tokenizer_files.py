@@ -41,9 +41,9 @@ def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pa
     ours, theirs = load_model(model), transformers.AutoTokenizer.from_pretrained(folder)
     cleaned = [clean(text, load(["scale=smoke"]).corpus) for text in (TEXT, "red cats")]
     first, second = ours.encode(cleaned)
-    found = theirs(TEXT, "red cats")
-    assert found["input_ids"] == [ours.cls_id, *first, ours.sep_id, *second, ours.sep_id]
-    assert found["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    result = theirs(TEXT, "red cats")
+    assert result["input_ids"] == [ours.cls_id, *first, ours.sep_id, *second, ours.sep_id]
+    assert result["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
     ids = (theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id, theirs.mask_token_id)
     assert ids == (ours.pad_id, ours.unk_id, ours.cls_id, ours.sep_id, ours.mask_id)
     assert theirs.model_max_length == 32

@@ -165,7 +165,7 @@ def kill_reports(kills: int, home: Path, random_: random.Random, tally: Tally) -
             kill_while(child, lambda child=child: is_writing_in(folder, child), random_.uniform(0, 0.001))
             left = [file for file in folder.iterdir() if file.name.startswith(".")]
             tally.fell("report", "while a file was written" if left else "between")
-            whole = {name: found for name, found in digest(folder).items() if not name.startswith(".")}
+            whole = {name: hashed for name, hashed in digest(folder).items() if not name.startswith(".")}
             tally.check(whole == expected, "report: a file is not whole")
             for file in left:
                 file.unlink()
@@ -260,7 +260,7 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
             usable.append((words, calls))
             print(f"{' '.join(words[:2])}: {calls:,} calls", flush=True)
     reports = home / "signals" / "reports"
-    expected = {name: found for name, found in digest(reports).items() if name.endswith(".csv")}
+    expected = {name: hashed for name, hashed in digest(reports).items() if name.endswith(".csv")}
     for _ in range(number):
         words, calls = random_.choice(usable)
         which = random_.choice(list(CODES))
@@ -271,8 +271,10 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
             name = "a dry run"
         tally.fell("signals at calls", f"{name}: {code}")
         tally.check(code == CODES[which], f"signals: {words[:2]} call {at} of {calls}: {code}, not {CODES[which]}")
-        found = {name: found for name, found in digest(reports).items() if name.endswith(".csv") and "/." not in name}
-        tally.check(found == expected, f"signals: a table differs after {words[:2]}")
+        hashed = {
+            name: hashed for name, hashed in digest(reports).items() if name.endswith(".csv") and "/." not in name
+        }
+        tally.check(hashed == expected, f"signals: a table differs after {words[:2]}")
 
 
 def signals_at_start(number: int, home: Path, random_: random.Random, tally: Tally) -> None:
@@ -304,21 +306,21 @@ def main() -> int:
     parser.add_argument("--signals", type=int, default=160, help="at random function calls")
     parser.add_argument("--starts", type=int, default=40, help="at random moments of a process of its own")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     torch.set_num_threads(1)  # threads do not survive a fork
-    random_, tally = random.Random(given.seed), Tally()
+    random_, tally = random.Random(arguments.seed), Tally()
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
         os.environ["ALBERT_LAB_CACHE"] = str(home / "cache")
         write_corpus(home / "text")
-        third = given.kills // 3
+        third = arguments.kills // 3
         for series, number in (
             (kill_reports, third),
             (kill_caches, third),
-            (signals_at_calls, given.signals),
-            (signals_at_start, given.starts),
-            (kill_checkpoints, given.kills - 2 * third),
+            (signals_at_calls, arguments.signals),
+            (signals_at_start, arguments.starts),
+            (kill_checkpoints, arguments.kills - 2 * third),
         ):
             started = time.monotonic()
             series(number, home, random_, tally) if number else None

@@ -27,9 +27,9 @@ def test_features_count_tokens_edges_and_neighbours_of_each_segment(tmp_path):
     shards = make_shards([[3, 4, 2], [5, 6]])
     pairs = sop.MEASURE.pairs(shards, toy_config(tmp_path), 9)
     width = (1 + 2 * EDGE) * vocab_size + BIGRAMS
-    found = features(shards, pairs, vocab_size).toarray()
-    assert found.shape == (len(pairs), 2 * width)
-    for row, line in enumerate(found):
+    result = features(shards, pairs, vocab_size).toarray()
+    assert result.shape == (len(pairs), 2 * width)
+    for row, line in enumerate(result):
         starts = [(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]
         for side, (start, length) in enumerate(starts):
             tokens = shards.tokens[start[row] : start[row] + length[row]]
@@ -74,15 +74,15 @@ def test_a_label_that_only_the_relation_of_both_segments_determines_is_not_learn
 
 def test_the_floor_is_fitted_once_per_text_for_all_seeds_and_objectives(text, monkeypatch):
     config, train, dev = text
-    found = find_or_fit(config, train, dev, silent)
+    result = find_or_fit(config, train, dev, silent)
     sizes = {
         measure.name: len(measure.pairs(dev, config, config.evaluation.num_pairs)) for measure in of_kind(PairMeasure)
     }
-    assert {name: len(right) for name, right in found.items()} == sizes
+    assert {name: len(right) for name, right in result.items()} == sizes
     monkeypatch.setattr(segments_floor, "fit", None)
     for change in ({"seed": 7}, {"batch_size": 4}):
         again = find_or_fit(config.model_copy(update=change), train, dev, silent)
-        assert all(np.array_equal(again[name], found[name]) for name in found)
+        assert all(np.array_equal(again[name], result[name]) for name in result)
     with pytest.raises(TypeError):
         find_or_fit(config.model_copy(update={"max_sequence_length": 24}), train, dev, silent)
 

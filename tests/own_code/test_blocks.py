@@ -65,7 +65,7 @@ def test_rotary_positions_depend_on_distances_alone():
     registry.include(EXAMPLES / "rope.py")
     rope = encoder("position_encoding=rope").positions
     query, key = torch.randn(1, 2, 1, 24), torch.randn(1, 2, 1, 24)
-    turned = [each.expand(1, 2, 8, 24) for each in (query, key)]
+    turned = [part.expand(1, 2, 8, 24) for part in (query, key)]
     query, key = rope.rotate(*turned)
     scores = (query @ key.mT)[0, 0]
     torch.testing.assert_close(scores[:-1, :-1], scores[1:, 1:])  # equal along diagonals
@@ -99,8 +99,8 @@ def test_an_attention_block_replaces_what_is_computed(tmp_path):
     registry.include(file)
     attention = block_of(encoder("attention_block=mean").attention_blocks)
     states = torch.randn(2, 8, 48)
-    found = attention.compute(states, None, encoder().positions)
-    torch.testing.assert_close(found[:, 0], found[:, 5])
+    result = attention.compute(states, None, encoder().positions)
+    torch.testing.assert_close(result[:, 0], result[:, 5])
 
 
 def test_a_bias_of_the_scores_is_added_and_padding_stays_hidden(tmp_path):
@@ -129,8 +129,8 @@ def test_a_bias_of_the_scores_is_added_and_padding_stays_hidden(tmp_path):
 @pytest.mark.parametrize("overrides", [["sharing=not-shared"], ["embedding_size=48"], ["sharing=groups"]])
 def test_counts_of_a_built_encoder_are_those_of_the_formulas(overrides):
     config = load(["scale=smoke", *overrides])
-    found = count_built(EncoderShape.from_config(config), config.max_sequence_length)
+    result = count_built(EncoderShape.from_config(config), config.max_sequence_length)
     expected = count_parameters(config)
     pooler = 2 * config.model.hidden_size**2
-    assert (found.embeddings, found.layers) == (expected.embeddings, expected.layers)
-    assert found.flops + pooler == count_flops(config).inference * config.max_sequence_length
+    assert (result.embeddings, result.layers) == (expected.embeddings, expected.layers)
+    assert result.flops + pooler == count_flops(config).inference * config.max_sequence_length

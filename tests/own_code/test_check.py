@@ -37,9 +37,9 @@ def test_an_own_check_decides_a_claim(tmp_path, value, decision):
     (tmp_path / "own.py").write_text(HALVED)
     registry.include(tmp_path / "own.py")
     values = {label: [80.0, 81.0, 79.0] for label in EMBEDDING_SIZES} | {"64": [value - 1.0, value, value + 1.0]}
-    (found,) = decide(experiment(ASKED), table(values))
-    assert found.decision == decision
-    assert found.claim.words("points") == f"{row('64')} below half of {row('128')}"
+    (verdict,) = decide(experiment(ASKED), table(values))
+    assert verdict.decision == decision
+    assert verdict.claim.words("points") == f"{row('64')} below half of {row('128')}"
 
 
 def test_a_check_that_is_not_included_is_named():

@@ -77,14 +77,14 @@ def test_a_kind_of_pair_that_is_not_included_is_unknown():
 
 def test_an_own_measure_is_taken_in_every_run_and_its_code_is_part_of_each(own, tmp_path):
     before = load(["scale=smoke"])
-    found = own(HALVES)
+    result = own(HALVES)
     measures = {measure.name: measure for measure in catalog.of_kind(PairMeasure)}
     shards, config = make_prose(40), toy_config(tmp_path)
     halves, whole = (measures[name].pairs(shards, config, 100) for name in ("sop_of_halves", "sop_accuracy"))
     np.testing.assert_array_equal(halves.a_length, (whole.a_length + 1) // 2)
     assert catalog.labels()["sop_of_halves"] == "SOP of halves"
     with_measure = load(["scale=smoke"])
-    assert with_measure.own_code == [found]
+    assert with_measure.own_code == [result]
     assert with_measure.identity() != before.identity()
 
 

@@ -13,11 +13,11 @@ MLM_ALARM = SOP_ALARM.model_copy(update={"metric": "mlm_accuracy"})
 
 
 def rows(*of_rows: list[tuple[Alarm, ...]]) -> list[Row]:
-    found = []
+    results = []
     for number, runs in enumerate(of_rows):
         made = [toy_run(f"{number}-{seed}", seed, {}, alarms=raised) for seed, raised in enumerate(runs)]
-        found.append(Row({"embedding_size": str(number)}, {"embedding_size": "1"}, made, {}))
-    return found
+        results.append(Row({"embedding_size": str(number)}, {"embedding_size": "1"}, made, {}))
+    return results
 
 
 def section(table: list[Row]) -> str:

@@ -33,18 +33,18 @@ def before(tmp_path):
 
 
 def line(sides, row, metric) -> Any:
-    return next(each for each in sides.lines if (each.row, each.metric) == (f"inter_sentence={row}", metric))
+    return next(item for item in sides.lines if (item.row, item.metric) == (f"inter_sentence={row}", metric))
 
 
 def test_a_change_is_shown_with_the_interval_of_its_paired_difference(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2))
     runs = [shifted(run, change) for run, change in zip(toy_runs(points), [1.0, 2.0, 3.0] * 3, strict=True)]
-    found = line(compare.compare(before, folder(tmp_path / "after", points, runs)), "sop", "sop_accuracy")
-    assert found.is_paired
+    result = line(compare.compare(before, folder(tmp_path / "after", points, runs)), "sop", "sop_accuracy")
+    assert result.is_paired
     # Differences 1, 2 and 3 points: 2 with t(2) = 4.303 times 1 / sqrt(3).
-    assert found.difference.value == pytest.approx(2.0)
-    assert (found.difference.low, found.difference.high) == pytest.approx((-0.484, 4.484), abs=0.001)
-    assert (found.a.value, found.b.value) == (pytest.approx(72.0), pytest.approx(74.0))
+    assert result.difference.value == pytest.approx(2.0)
+    assert (result.difference.low, result.difference.high) == pytest.approx((-0.484, 4.484), abs=0.001)
+    assert (result.a.value, result.b.value) == (pytest.approx(72.0), pytest.approx(74.0))
 
 
 def test_rounds_of_two_sessions_are_not_paired_and_never_compared_with_runs(before, tmp_path):
@@ -71,7 +71,7 @@ def test_a_report_compared_with_itself_has_no_differences(before):
     sides = compare.compare(before, before)
     assert sides.has_one_set
     assert not sides.differing
-    assert all(each.difference and each.difference.value == 0 for each in sides.lines)
+    assert all(item.difference and item.difference.value == 0 for item in sides.lines)
     assert "They differ" not in compare.as_text(sides)
 
 
@@ -94,8 +94,8 @@ def test_different_held_out_sets_are_reported(before, tmp_path):
 def test_single_seeds_have_newcombes_interval(tmp_path):
     # Newcombe 1998, table II, case (a): 56/70 and 48/80, Wilson's intervals of both; B - A from 0.0524 to 0.3339.
     a, b = compare.Cell(60.0, 1, 49.04, 70.03), compare.Cell(80.0, 1, 69.18, 87.71)
-    found: Any = compare.newcombe(a, b)
-    assert (found.value, found.low, found.high) == pytest.approx((20.0, 5.24, 33.39), abs=0.03)
+    result: Any = compare.newcombe(a, b)
+    assert (result.value, result.low, result.high) == pytest.approx((20.0, 5.24, 33.39), abs=0.03)
     points = toy_points(seeds=(0,))
     single = folder(tmp_path, points, toy_runs(points))
     shown = line(compare.compare(single, single), "sop", "sop_accuracy").difference
@@ -104,17 +104,17 @@ def test_single_seeds_have_newcombes_interval(tmp_path):
 
 def test_one_seed_against_several_has_a_difference_without_interval(before, tmp_path):
     points = toy_points(seeds=(0,))
-    found = line(compare.compare(before, folder(tmp_path / "one", points, toy_runs(points))), "sop", "sop_accuracy")
-    assert found.difference == compare.Cell(-2.0, 1)
+    result = line(compare.compare(before, folder(tmp_path / "one", points, toy_runs(points))), "sop", "sop_accuracy")
+    assert result.difference == compare.Cell(-2.0, 1)
 
 
 def test_a_row_of_only_one_side_is_shown_without_a_difference(before, tmp_path):
     points = toy_points(seeds=(0, 1, 2), losses=("none", "sop"))
     sides = compare.compare(before, folder(tmp_path / "after", points, toy_runs(points)))
-    found = line(sides, "nsp", "sop_accuracy")
-    assert found.b is None
-    assert found.difference is None
-    shown = next(each for each in compare.as_text(sides).splitlines() if "=nsp" in each and "SOP" in each)
+    result = line(sides, "nsp", "sop_accuracy")
+    assert result.b is None
+    assert result.difference is None
+    shown = next(item for item in compare.as_text(sides).splitlines() if "=nsp" in item and "SOP" in item)
     assert shown.count("—") == 3
 
 
@@ -138,10 +138,10 @@ def test_a_report_of_one_row_without_labels_is_named_so_if_no_row_is_in_common(b
 def test_rows_are_compared_regardless_of_the_order_of_axes(tmp_path):
     tables = [toy_report(tmp_path / name, experiment.named(name), seeds=1) for name in ("embedding-size", "sharing")]
     sides = compare.compare(*tables)
-    shared = {each.row for each in sides.lines if each.a and each.b}
+    shared = {item.row for item in sides.lines if item.a and item.b}
     assert len(shared) == 4  # E = 128 and 768, all and none shared
     assert "sharing=all-shared embedding_size=128" in shared
-    assert len({each.row for each in sides.lines}) == 8 + 8 - 4
+    assert len({item.row for item in sides.lines}) == 8 + 8 - 4
 
 
 def test_averages_of_different_tasks_are_not_subtracted(tmp_path):
@@ -156,10 +156,10 @@ def test_averages_of_different_tasks_are_not_subtracted(tmp_path):
 
     official, instead = report_with("race"), report_with("next-paragraph")
     sides = compare.compare(official, instead)
-    found = line(sides, "sop", AVERAGE)
-    assert found.a
-    assert found.b
-    assert found.difference is None
+    result = line(sides, "sop", AVERAGE)
+    assert result.a
+    assert result.b
+    assert result.difference is None
     assert sides.differing["tasks"] == tuple(
         ", ".join(sorted({*AVERAGED} - {"race"} | {task})) for task in ("race", "next-paragraph")
     )

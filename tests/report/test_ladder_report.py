@@ -72,9 +72,9 @@ def test_missing_runs_are_named_with_their_reason(tmp_path, empty_figures):
 
 
 def test_the_analysis_as_json_has_each_contrast():
-    found = json.loads(report.as_json(analyse(toy_ladder(growing))))
-    assert found["contrasts"][0]["direction"] == "grows"
-    assert found["contrasts"][0]["trend"]["slope"]["value"] == pytest.approx(0.1, abs=0.001)
+    result = json.loads(report.as_json(analyse(toy_ladder(growing))))
+    assert result["contrasts"][0]["direction"] == "grows"
+    assert result["contrasts"][0]["trend"]["slope"]["value"] == pytest.approx(0.1, abs=0.001)
 
 
 def test_the_figure_of_trends_has_a_panel_for_the_rungs_the_prediction_and_the_paper():
@@ -97,17 +97,17 @@ def test_the_figure_of_trends_has_a_panel_for_the_rungs_the_prediction_and_the_p
     ],
 )
 def test_the_paper_is_shown_in_the_same_score_and_only_a_likelihood_falls_back_to_the_average(label, unit, column):
-    found = analyse(toy_ladder(growing))
-    lines = [replace(each, paper={"SOP": 33.2, "Avg": 1.1}) for each in found.trends]
+    analysis = analyse(toy_ladder(growing))
+    lines = [replace(trend, paper={"SOP": 33.2, "Avg": 1.1}) for trend in analysis.trends]
     assert figures.paper_column(lines, Measure(label, label, unit)) == column
 
 
 def test_no_line_is_drawn_beyond_the_rungs():
-    found = analyse(toy_ladder(growing))
-    figure = figures.draw_trends(found)
+    analysis = analyse(toy_ladder(growing))
+    figure = figures.draw_trends(analysis)
     assert figure is not None
     x = [value for line in figure.axes[0].lines[:-1] for value in np.asarray(line.get_xdata())]
-    assert max(x) == pytest.approx(10 ** found.trends[0].effects[-1].log_flops)
+    assert max(x) == pytest.approx(10 ** analysis.trends[0].effects[-1].log_flops)
 
 
 def test_the_figure_of_the_top_rung_needs_three_rungs_below_it():

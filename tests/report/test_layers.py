@@ -30,9 +30,9 @@ def toy_layers(*distances: float, factor: float = 1.0) -> list[Layer]:
 
 def test_roughness_is_the_mean_change_between_layers_over_their_mean():
     # Changes of 2, 4 and 1 over a mean of 4.25; a hidden size of 4 has the root 2.
-    found = layer_numbers(toy_layers(4, 2, 6, 5), 4)
-    assert found["degrees_roughness"] == pytest.approx((2 + 4 + 1) / 3 / 4.25)
-    assert (found["last_degrees"], found["last_rms_change"]) == (5, 2.5)
+    result = layer_numbers(toy_layers(4, 2, 6, 5), 4)
+    assert result["degrees_roughness"] == pytest.approx((2 + 4 + 1) / 3 / 4.25)
+    assert (result["last_degrees"], result["last_rms_change"]) == (5, 2.5)
 
 
 def test_a_rotation_by_one_degree_is_the_same_change_at_every_width():
@@ -47,17 +47,17 @@ def test_a_rotation_by_one_degree_is_the_same_change_at_every_width():
     values=st.lists(st.floats(0.1, 90), min_size=2, max_size=30), factor=st.floats(0.01, 100), height=st.floats(0.1, 9)
 )
 def test_roughness_has_no_unit_and_is_zero_for_equal_layers(values, factor, height):
-    found = layer_numbers(toy_layers(*values, factor=factor), 1)
-    assert found["l2_roughness"] == pytest.approx(found["degrees_roughness"], rel=1e-9)
-    assert found["degrees_roughness"] == pytest.approx(np.abs(np.diff(values)).mean() / np.mean(values))
+    result = layer_numbers(toy_layers(*values, factor=factor), 1)
+    assert result["l2_roughness"] == pytest.approx(result["degrees_roughness"], rel=1e-9)
+    assert result["degrees_roughness"] == pytest.approx(np.abs(np.diff(values)).mean() / np.mean(values))
     level = layer_numbers(toy_layers(*[height] * len(values)), 1)
     assert level["l2_roughness"] == 0
 
 
 def test_a_single_layer_has_no_roughness():
-    found = layer_numbers(toy_layers(3.0), 1)
-    assert "l2_roughness" not in found
-    assert found["last_degrees"] == 3
+    result = layer_numbers(toy_layers(3.0), 1)
+    assert "l2_roughness" not in result
+    assert result["last_degrees"] == 3
 
 
 def test_claims_on_layers_are_decided_from_the_records_of_a_report(tmp_path):
@@ -77,9 +77,13 @@ def test_a_model_that_has_not_learnt_mlm_is_no_evidence_of_what_layers_do(mlm, d
         Row({"model": label}, {}, [layers_of_run(label, seed, degrees, mlm) for seed in range(3)], {})
         for label, degrees in (("ALBERT-large", 10.0), ("BERT-large", 20.0))
     ]
-    found = [each for each in decide(experiment.named("layer-similarity"), rows) if each.claim.metric == "last_degrees"]
-    assert [each.decision for each in found] == 2 * decisions
-    reasons = {each.reason.partition(":")[0] for each in found}
+    verdicts = [
+        verdict
+        for verdict in decide(experiment.named("layer-similarity"), rows)
+        if verdict.claim.metric == "last_degrees"
+    ]
+    assert [verdict.decision for verdict in verdicts] == 2 * decisions
+    reasons = {verdict.reason.partition(":")[0] for verdict in verdicts}
     assert reasons == {"at the floor of mlm_accuracy" if mlm == 5.0 else ""}
 
 
@@ -88,9 +92,9 @@ def test_a_claim_on_layers_is_not_qualified_by_scores_on_pairs():
         Row({"model": label}, {}, [layers_of_run(label, seed, degrees, 20.0, alarms) for seed in range(3)], {})
         for label, degrees, alarms in (("ALBERT-large", 10.0, ()), ("BERT-large", 20.0, (BAGS_ALARM,)))
     ]
-    found = [line for line in lines(analysed(experiment.named("layer-similarity"), rows)) if "Supported" in line]
-    assert len(found) == 2
-    assert not any("bags of tokens" in line for line in found)
+    claim_lines = [line for line in lines(analysed(experiment.named("layer-similarity"), rows)) if "Supported" in line]
+    assert len(claim_lines) == 2
+    assert not any("bags of tokens" in line for line in claim_lines)
 
 
 def layers_of_run(label: str, seed: int, degrees: float, mlm: float, alarms: tuple[Alarm, ...] = ()) -> ReportedRun:

@@ -11,8 +11,8 @@ def sentence(*sop: float) -> str:
     """What is said of a row whose seeds have these SOP accuracies, over 1,000 pairs each."""
     runs = [ReportedRun(record=toy_record(name=f"sop-{seed}", sop=value, seed=seed)) for seed, value in enumerate(sop)]
     row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
-    (found,) = sentences(analysed(experiment.named("sop-vs-nsp"), [row]))
-    return found.split("; ")[1]
+    (result,) = sentences(analysed(experiment.named("sop-vs-nsp"), [row]))
+    return result.split("; ")[1]
 
 
 def test_seeds_that_agree_do_not_narrow_the_interval_of_their_answers():

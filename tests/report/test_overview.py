@@ -27,8 +27,8 @@ def page_of(root: Path, place: str = "smoke-sotu") -> str:
 def test_the_page_has_a_line_for_each_claim_that_was_run(tmp_path):
     put(tmp_path, "smoke-sotu")
     text = overview.write(tmp_path).read_text()
-    (found,) = collection.read(tmp_path)
-    run = [each for entry in found.entries for each in entry.analysis.verdicts if each.decision != Decision.NOT_RUN]
+    (result,) = collection.read(tmp_path)
+    run = [item for entry in result.entries for item in entry.analysis.verdicts if item.decision != Decision.NOT_RUN]
     lines = [line for line in text.splitlines() if line.startswith("- **")]
     assert len(lines) == len(run) > 0
     assert all(f"“{verdict.claim.quote}”" in line for verdict, line in zip(run, lines, strict=True))
@@ -38,7 +38,7 @@ def test_the_page_has_a_line_for_each_claim_that_was_run(tmp_path):
 def test_the_page_of_a_scale_names_every_table_and_what_is_missing(tmp_path):
     put(tmp_path, "smoke-sotu")
     before, missing = page_of(tmp_path).split("## What is missing")
-    others = [each.name for each in paper.experiments() if each.name != "sop-vs-nsp"]
+    others = [experiment.name for experiment in paper.experiments() if experiment.name != "sop-vs-nsp"]
     assert all(f"| {name} " in before and f"`{name}`" in missing for name in others)
     assert not any(f"`{name}`" in before for name in others)
 
@@ -52,14 +52,14 @@ def test_the_page_has_alarms_below_their_scores(tmp_path):
 
 def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     put(tmp_path, "smoke-sotu")
-    (found,) = collection.read(tmp_path)
-    (entry,) = (each for each in found.entries if each.folder)
-    assert [str(each.decision) for each in entry.analysis.verdicts] == [
+    (result,) = collection.read(tmp_path)
+    (entry,) = (element for element in result.entries if element.folder)
+    assert [str(element.decision) for element in entry.analysis.verdicts] == [
         item["verdict"] for item in entry.as_dict()["verdicts"]
     ]
-    claims = sum(len(each.claims) for each in paper.experiments())
-    assert found.decisions.total() == claims
-    assert found.decisions[Decision.NOT_RUN] >= claims - len(entry.analysis.verdicts)
+    claims = sum(len(element.claims) for element in paper.experiments())
+    assert result.decisions.total() == claims
+    assert result.decisions[Decision.NOT_RUN] >= claims - len(entry.analysis.verdicts)
     text = overview.write(tmp_path).read_text()
     line = next(line for line in text.splitlines() if "brings no discriminative power" in line)
     # The NSP row on SOP: 51 and 53 %, two seeds.
@@ -81,7 +81,7 @@ def test_each_scale_and_corpus_is_a_section(tmp_path):
     put(tmp_path, "smoke-sotu")
     put(tmp_path, "laptop-files", scale="laptop", corpus="files")
     sections = collection.read(tmp_path)
-    assert {(found.scale, found.corpus) for found in sections} == {("smoke", "sotu"), ("laptop", "files")}
+    assert {(result.scale, result.corpus) for result in sections} == {("smoke", "sotu"), ("laptop", "files")}
     assert all(sum(entry.folder is not None for entry in section.entries) == 1 for section in sections)
 
 
@@ -111,22 +111,22 @@ def extra_data(root: Path, place: str, corpus: str) -> None:
 
 def test_a_table_with_a_different_corpus_is_in_the_section_of_the_default(tmp_path):
     extra_data(tmp_path, "smoke-sotu-before-1900", "sotu-before-1900")
-    (found,) = collection.read(tmp_path)
-    assert (found.scale, found.corpus) == ("smoke", "sotu")
+    (result,) = collection.read(tmp_path)
+    assert (result.scale, result.corpus) == ("smoke", "sotu")
 
 
 def test_two_reports_of_a_table_on_different_text_are_both_on_the_page(tmp_path):
     extra_data(tmp_path, "smoke-sotu-before-1900", "sotu-before-1900")
     extra_data(tmp_path, "smoke-sotu", "sotu")
-    assert {found.corpus for found in collection.read(tmp_path)} == {"sotu", "sotu-before-1900"}
+    assert {item.corpus for item in collection.read(tmp_path)} == {"sotu", "sotu-before-1900"}
 
 
 def test_tables_on_the_corpus_of_one_of_them_are_one_section(tmp_path):
     extra_data(tmp_path, "smoke-sotu-before-1900", "sotu-before-1900")
     put(tmp_path, "smoke-sotu-before-1900", corpus="sotu-before-1900")
-    (found,) = collection.read(tmp_path)
-    assert found.corpus == "sotu-before-1900"
-    assert sum(entry.folder is not None for entry in found.entries) == 2
+    (result,) = collection.read(tmp_path)
+    assert result.corpus == "sotu-before-1900"
+    assert sum(entry.folder is not None for entry in result.entries) == 2
 
 
 def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
@@ -134,11 +134,11 @@ def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
     first = overview.write(tmp_path).read_text()
     (tmp_path / overview.PAGE).unlink()
     assert overview.write(tmp_path).read_text() == first
-    (found,) = collection.read(tmp_path)
-    assert found.cost.runs == 6
-    assert found.cost.tokens == 36_000
-    assert found.cost.finetunings == 12
-    assert found.as_dict()["cost"]["total_seconds"] == 21.0
+    (result,) = collection.read(tmp_path)
+    assert result.cost.runs == 6
+    assert result.cost.tokens == 36_000
+    assert result.cost.finetunings == 12
+    assert result.as_dict()["cost"]["total_seconds"] == 21.0
 
 
 def test_missing_items_are_named_with_their_reasons(tmp_path):

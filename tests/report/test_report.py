@@ -120,10 +120,10 @@ def test_scores_of_rows_on_different_sets_are_shown_but_not_compared(tmp_path):
         replace(run, record=run.record.model_copy(update={"evaluation_set": run.name[:3]})) for run in toy_runs(points)
     ]
     folder = report_of(tmp_path / "sop-vs-nsp", points, runs)
-    text, found = (folder / report.REPORT).read_text(), report.read(folder)
+    text, result = (folder / report.REPORT).read_text(), report.read(folder)
     assert "MLM % ‡" in text
     assert "compare a score with the floors of its row" in text
-    assert found.agreement.pairs == 0
+    assert result.agreement.pairs == 0
 
 
 def test_a_value_that_replaces_the_papers_shows_both(tmp_path):

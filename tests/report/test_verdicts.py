@@ -39,9 +39,9 @@ BEST = {"64": [60.0, 61.0, 62.0], "128": [65.0, 66.0, 67.5]}
 def full_table(tunings: Mapping[str, Sequence[int]] = {"64": range(3), "128": range(3)}) -> list[Row]:
     """A table of claims on scores, speed and a task that stands for RACE, fine-tuned with these seeds."""
     rows = table(VALUES)
-    for each in rows:
-        label = each.labels["embedding_size"]
-        for seed, run in enumerate(each.runs):
+    for item in rows:
+        label = item.labels["embedding_size"]
+        for seed, run in enumerate(item.runs):
             columns = ()
             numbers: dict[str, float | Score] = {"average": run.numbers["average"]}
             numbers["sop_accuracy"] = scored(80.0 if label == "768" else 51.0, 0.0, 4000)
@@ -54,7 +54,7 @@ def full_table(tunings: Mapping[str, Sequence[int]] = {"64": range(3), "128": ra
                 ]
                 columns = (toy_column("race", *tuned),)
                 numbers["next-paragraph"] = best + 0.4
-            each.runs[seed] = toy_run(run.name, run.seed, numbers, columns)
+            item.runs[seed] = toy_run(run.name, run.seed, numbers, columns)
     return rows
 
 
@@ -63,8 +63,8 @@ def section(asked: Experiment, rows: Sequence[Row]) -> str:
 
 
 def as_data(asked: Experiment, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    found = analysed(asked, rows)
-    return verdicts.as_data(found.verdicts, found.scores.columns)
+    result = analysed(asked, rows)
+    return verdicts.as_data(result.verdicts, result.scores.columns)
 
 
 def test_the_verdicts_of_a_report_are_the_golden_ones():
@@ -72,13 +72,13 @@ def test_the_verdicts_of_a_report_are_the_golden_ones():
 
 
 def test_verdicts_can_be_plain_values():
-    found = as_data(experiment(*CLAIMS, paper=PAPER), full_table())
-    assert [item["verdict"] for item in found][:3] == ["supported", "not supported", "supported"]
-    assert found[0]["effect"] == pytest.approx(2.067, abs=0.001)
-    assert found[0]["low"] < found[0]["effect"] < found[0]["high"]
-    assert (found[0]["n"], found[0]["paired"], found[0]["unit"]) == (3, True, "points")
-    assert found[0]["paper"] == pytest.approx(1.1)
-    assert found[-1]["metric"] == "next-paragraph"
+    result = as_data(experiment(*CLAIMS, paper=PAPER), full_table())
+    assert [item["verdict"] for item in result][:3] == ["supported", "not supported", "supported"]
+    assert result[0]["effect"] == pytest.approx(2.067, abs=0.001)
+    assert result[0]["low"] < result[0]["effect"] < result[0]["high"]
+    assert (result[0]["n"], result[0]["paired"], result[0]["unit"]) == (3, True, "points")
+    assert result[0]["paper"] == pytest.approx(1.1)
+    assert result[-1]["metric"] == "next-paragraph"
 
 
 def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_shown():
@@ -138,25 +138,25 @@ def test_an_effect_beyond_a_margin_is_not_called_smaller_than_the_papers():
 
 def test_companions_are_separate_lines_that_name_their_claim():
     rows = table(VALUES)
-    for each in rows:
-        each.runs[:] = [with_numbers(run, {"mlm_loss": 5.0 - run.numbers["average"] / 100}) for run in each.runs]
+    for item in rows:
+        item.runs[:] = [with_numbers(run, {"mlm_loss": 5.0 - run.numbers["average"] / 100}) for run in item.runs]
     text = section(experiment(CLAIMS[7], CLAIMS[0]), rows)
-    found = [line for line in text.splitlines() if line.startswith("- Claim ")]
-    assert len(found) == 1
+    claim_lines = [line for line in text.splitlines() if line.startswith("- Claim ")]
+    assert len(claim_lines) == 1
     sides = "embedding_size=128 above embedding_size=64: embedding_size=128 − embedding_size=64"
-    assert found[0].startswith(f"- Claim 2. **Supported**: `mlm_log_likelihood` {sides} = +0.0207 [")
-    assert "nats per token, 3 seeds paired" in found[0]
+    assert claim_lines[0].startswith(f"- Claim 2. **Supported**: `mlm_log_likelihood` {sides} = +0.0207 [")
+    assert "nats per token, 3 seeds paired" in claim_lines[0]
     assert "by other measures, which do not count above" in text
     assert len(analysed(experiment(CLAIMS[0]), rows).companions) == 1
 
 
 def test_tasks_of_the_average_at_their_floor_are_named_and_rows_are_counted():
     rows = table(VALUES)
-    for each in rows:
-        high = 80.0 if each is rows[0] else 50.0
-        each.runs[:] = [
+    for item in rows:
+        high = 80.0 if item is rows[0] else 50.0
+        item.runs[:] = [
             with_numbers(run, {"race": scored(25.0, 25.0), "sst2": scored(high + 0.1 * run.seed - 0.1, 50.0, 10**6)})
-            for run in each.runs
+            for run in item.runs
         ]
     text = section(experiment(CLAIMS[0]), rows)
     assert "of constant answers: `sst2` in 3 of 4 rows; `race` in every row." in text
@@ -166,8 +166,8 @@ def test_tasks_of_the_average_at_their_floor_are_named_and_rows_are_counted():
 
 def test_rows_without_a_task_are_not_counted_at_its_floor():
     rows = table(VALUES)
-    for each in rows[:2]:
-        each.runs[:] = [with_numbers(run, {"race": scored(25.0 + 0.1 * run.seed, 25.1, 10**6)}) for run in each.runs]
+    for item in rows[:2]:
+        item.runs[:] = [with_numbers(run, {"race": scored(25.0 + 0.1 * run.seed, 25.1, 10**6)}) for run in item.runs]
     text = section(experiment(CLAIMS[0]), rows)
     assert "of constant answers: `race` in all 2 rows that have it." in text
 
@@ -175,13 +175,13 @@ def test_rows_without_a_task_are_not_counted_at_its_floor():
 def test_speeds_of_different_machines_are_not_compared():
     def decision(*machines):
         rows = table({"64": [120.0, 130.0, 126.0], "128": [100.0, 110.0, 104.0]}, column="tokens_per_second")
-        for place, each in enumerate(rows):
-            each.runs[:] = [
+        for place, item in enumerate(rows):
+            item.runs[:] = [
                 toy_run(run.name, run.seed, run.numbers, processor=machines[(place + run.seed) % len(machines)])
-                for run in each.runs
+                for run in item.runs
             ]
-        (found,) = as_data(experiment(CLAIMS[8]), rows)
-        return found["verdict"], found["reason"]
+        (result,) = as_data(experiment(CLAIMS[8]), rows)
+        return result["verdict"], result["reason"]
 
     assert decision("slow, 2 cores")[0] == "supported"
     assert decision("slow, 2 cores", "fast, 2 cores") == (

@@ -59,10 +59,10 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         for step in range(1, CURVE_POINTS + 1):
             share = step / CURVE_POINTS
             ours = 20.0 + seed if step <= trunk_points else mlm
-            found = {"share": share, "mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
-            found |= {"mlm_accuracy": ours * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
-            found |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
-            curve.append(toy_curve_point(100 * step, **found))
+            content = {"share": share, "mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
+            content |= {"mlm_accuracy": ours * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
+            content |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
+            curve.append(toy_curve_point(100 * step, **content))
         columns = tuple(
             toy_column(name, _finetuning(point.run, task, 7 * row + 3 * number, row + 2 * seed + number))
             for number, (name, task) in enumerate(made.items())

@@ -39,13 +39,13 @@ def test_the_file_of_an_own_task_fills_its_column_and_needs_its_data(tmp_path, m
     study = "{title: t, source: s, grid: {dropout: [0, 0.1]}, columns: [mlm_accuracy, mine.yaml], claims: [{quote: q,"
     study += " metric: mine, check: greater, row: {dropout: 0}, than: {dropout: 0.1}}]}"
     (tmp_path / "study.yaml").write_text(study)
-    found = experiment.read(tmp_path / "study.yaml")
-    assert found.columns == ("mlm_accuracy", "mine")
-    assert found.tasks == {"mine": str(tmp_path / "mine.yaml")}
+    result = experiment.read(tmp_path / "study.yaml")
+    assert result.columns == ("mlm_accuracy", "mine")
+    assert result.tasks == {"mine": str(tmp_path / "mine.yaml")}
     with pytest.raises(MissingDataError, match=r"mine: no train data at .*a\.tsv"):
-        columns.choose_tasks(found.columns, load(["scale=smoke"]), own=found.own_tasks)
+        columns.choose_tasks(result.columns, load(["scale=smoke"]), own=result.own_tasks)
     (tmp_path / "a.tsv").write_text("text\tlabel\nb\tn\nc\ty\n")
-    assert columns.choose_tasks(found.columns, load(["scale=smoke"]), own=found.own_tasks) == found.tasks
+    assert columns.choose_tasks(result.columns, load(["scale=smoke"]), own=result.own_tasks) == result.tasks
 
 
 def test_a_corpus_without_years_has_no_era(corpus):
@@ -76,9 +76,9 @@ def test_tasks_that_the_corpus_cannot_provide_are_known_once_it_is_prepared(tmp_
     chosen = columns.choose_tasks(AVERAGED, config)
     assert columns.find_tasks(chosen, config) == chosen, "nothing is known before"
     assert not (own_home / "cache").exists()
-    found = columns.prepare_tasks(chosen, config, lambda _line: None)
+    result = columns.prepare_tasks(chosen, config, lambda _line: None)
     before = sorted((own_home / "cache").rglob("*"))
-    assert columns.find_tasks(chosen, config) == found != chosen
+    assert columns.find_tasks(chosen, config) == result != chosen
     assert sorted((own_home / "cache").rglob("*")) == before
 
 

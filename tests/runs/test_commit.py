@@ -44,9 +44,9 @@ def test_in_a_hook_of_another_repository_the_commit_is_that_of_the_package(packa
 )
 def test_a_commit_is_marked_if_code_or_settings_changed(package, tmp_path, name, is_marked):
     (tmp_path / name).write_text("changed")
-    found = commit.of(package, tmp_path / "conf")
-    assert found is not None
-    assert found.endswith(commit.DIRTY) == is_marked
+    result = commit.of(package, tmp_path / "conf")
+    assert result is not None
+    assert result.endswith(commit.DIRTY) == is_marked
 
 
 def test_a_package_that_is_only_installed_below_a_checkout_has_no_commit(package, tmp_path):

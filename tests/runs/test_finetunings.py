@@ -64,9 +64,9 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert {column.task for column in run.columns} == {"mnli", "squad1"}
     assert AVERAGE not in row
 
-    found = single_run.finetune_run(item.run.name, wanted(["mnli"], seeds=[0, 1]), print)
-    assert [record.seed for record in found] == [0, 1]
-    assert found[0] == read_record(item.run.folder, "mnli", 0)
+    result = single_run.finetune_run(item.run.name, wanted(["mnli"], seeds=[0, 1]), print)
+    assert [record.seed for record in result] == [0, 1]
+    assert result[0] == read_record(item.run.folder, "mnli", 0)
     (random,) = single_run.finetune_run(item.run.name, wanted(["mnli"], is_random=True), print)
     assert random.weights == "random"
     (other,) = single_run.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.smoke.steps=2"]), print)

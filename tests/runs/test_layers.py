@@ -25,7 +25,7 @@ def finished(corpus, own_home):
 
 
 def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(finished):
-    found = layers.find_or_measure(finished, silent)
+    result = layers.find_or_measure(finished, silent)
     config = runs.read(finished).config
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(prepare(config, silent), split, tokenizer) for split in ("train", "dev"))
@@ -35,10 +35,10 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
     expected = measure_layers(
         hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")), "files"
     )
-    assert [each.degrees for each in found] == pytest.approx([change.degrees for change in expected], abs=1e-4)
-    assert [each.n for each in found] == [change.n for change in expected]
-    assert max(each.n for each in found) == batch.num_tokens
-    assert {each.corpus for each in found} == {"files"}
+    assert [item.degrees for item in result] == pytest.approx([change.degrees for change in expected], abs=1e-4)
+    assert [item.n for item in result] == [change.n for change in expected]
+    assert max(item.n for item in result) == batch.num_tokens
+    assert {item.corpus for item in result} == {"files"}
 
 
 def test_a_run_is_measured_once(finished):

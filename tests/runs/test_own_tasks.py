@@ -172,10 +172,10 @@ def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_and_work(tasks_of_
     ended = here("pretrain", *toy_overrides(corpus, "budget.value=1"), "--tasks", tasks)
     assert ended.returncode == 0, ended.stderr
     (file,) = paths.reports().glob("*/*/finetuning.csv")
-    found = pd.read_csv(file).set_index("task")
-    assert list(found.index) == names
+    result = pd.read_csv(file).set_index("task")
+    assert list(result.index) == names
     # Scores of a constant answer: each of three, four and two options is right equally often.
-    assert found["constant_answers"].round(1).to_list()[:3] == [33.3, 50.0, 50.0]
+    assert result["constant_answers"].round(1).to_list()[:3] == [33.3, 50.0, 50.0]
 
 
 def test_all_errors_of_a_file_are_reported_at_once(tmp_path):

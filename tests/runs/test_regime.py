@@ -7,14 +7,14 @@ from albert_lab.runs.regime import Quantity
 
 
 def by_name(quantities):
-    return {each.name: each for each in quantities}
+    return {quantity.name: quantity for quantity in quantities}
 
 
 def test_the_papers_own_setting_is_in_the_papers_regime():
     for overrides in (["embedding_size=128"], ["embedding_size=768", "sharing=not-shared"]):
-        found = regime.of_config(load(["scale=paper", *overrides]))
-        assert regime.notes(found) == []
-        assert by_name(found)["tokens per parameter"].times_off == pytest.approx(1, abs=0.05)
+        result = regime.of_config(load(["scale=paper", *overrides]))
+        assert regime.notes(result) == []
+        assert by_name(result)["tokens per parameter"].times_off == pytest.approx(1, abs=0.05)
 
 
 def here(quantity: Quantity) -> tuple[float, float]:
@@ -23,19 +23,19 @@ def here(quantity: Quantity) -> tuple[float, float]:
 
 
 def test_a_laptop_run_is_noted_for_too_few_tokens():
-    found = regime.of_config(load(["scale=laptop"]))
-    (note,) = [note for note in regime.notes(found) if note.startswith("tokens per parameter")]
+    result = regime.of_config(load(["scale=laptop"]))
+    (note,) = [note for note in regime.notes(result) if note.startswith("tokens per parameter")]
     assert "below the paper's" in note
     assert "Tables 3 and 4" in note
 
 
 def test_a_record_gives_the_tokens_read_and_the_documents_as_cut():
     record = toy_record()
-    found = by_name(regime.of_record(record))
+    result = by_name(regime.of_record(record))
     parameters = record.parameters["total"]
-    assert here(found["tokens per parameter"])[0] == pytest.approx(record.training.tokens / parameters, rel=0.5)
-    assert here(found["passes over the text"])[0] == record.data.epochs
-    assert here(found["median document in sequences"])[0] == record.data.median_document_sequences
+    assert here(result["tokens per parameter"])[0] == pytest.approx(record.training.tokens / parameters, rel=0.5)
+    assert here(result["passes over the text"])[0] == record.data.epochs
+    assert here(result["median document in sequences"])[0] == record.data.median_document_sequences
 
 
 @pytest.mark.parametrize(("value", "times"), [(5.0, 2.0), (10.0, 1.0), (15.0, 1.0), (60.0, 3.0)])

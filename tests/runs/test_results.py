@@ -42,18 +42,18 @@ def test_a_record_without_timed_inference_can_be_read(tmp_path):
     content = json.loads(record.model_dump_json())
     del content["training"]["inference_tokens_per_second"]
     (tmp_path / results.RECORD).write_text(json.dumps(content))
-    found = results.read(tmp_path)
-    assert found is not None
-    assert found.training.inference_tokens_per_second is None
-    assert "inference_tokens_per_second" not in ReportedRun(record=found).numbers
+    result = results.read(tmp_path)
+    assert result is not None
+    assert result.training.inference_tokens_per_second is None
+    assert "inference_tokens_per_second" not in ReportedRun(record=result).numbers
 
 
 def test_a_record_without_a_commit_can_be_read(tmp_path):
     content = json.loads(toy_record().model_dump_json())
     del content["provenance"]["commit"]
     (tmp_path / results.RECORD).write_text(json.dumps(content))
-    found = results.read(tmp_path)
-    assert found == toy_record()
+    result = results.read(tmp_path)
+    assert result == toy_record()
 
 
 def test_a_folder_without_a_record_is_not_finished(tmp_path):
@@ -69,7 +69,7 @@ def test_curves_contain_the_evaluations_during_training(tmp_path):
     point = {"step": 2, "training_seconds": 1.5, "mlm_accuracy": 0.5}
     lines = ['{"event": "training", "step": 1}', json.dumps({"event": "evaluation"} | point)]
     (tmp_path / results.METRICS).write_text("\n".join(lines))
-    assert [each.model_dump() for each in reported.curve(tmp_path)] == [point]
+    assert [item.model_dump() for item in reported.curve(tmp_path)] == [point]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,6 @@ def test_curves_contain_the_evaluations_during_training(tmp_path):
 def test_an_alarm_of_an_older_record_is_read_from_its_sentence(tmp_path, sentence, floor, bound):
     content = json.loads(toy_record(sop=57).model_dump_json()) | {"alarms": [sentence]}
     (tmp_path / results.RECORD).write_text(json.dumps(content))
-    found = results.read(tmp_path)
-    assert found is not None
-    assert found.alarms == (Alarm(metric="sop_accuracy", floor=floor, bound=bound, value=57.0, n=1000, steps=12),)
+    result = results.read(tmp_path)
+    assert result is not None
+    assert result.alarms == (Alarm(metric="sop_accuracy", floor=floor, bound=bound, value=57.0, n=1000, steps=12),)

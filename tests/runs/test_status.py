@@ -28,9 +28,9 @@ def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
 def test_the_runs_of_a_study_are_those_named_and_those_that_train_now(corpus, own_home):
     named, other, training = (started(corpus, seed) for seed in range(3))
     with runs.locked(training, print):
-        found = {row["run"] for row in status.rows(paths.runs(), {named.name})}
-    assert found == {named.name, training.name}
-    assert other.name not in found
+        result = {row["run"] for row in status.rows(paths.runs(), {named.name})}
+    assert result == {named.name, training.name}
+    assert other.name not in result
 
 
 def test_a_watch_reads_the_runs_again_until_all_that_are_named_are_done(corpus, own_home, capsys, monkeypatch):

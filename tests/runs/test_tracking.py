@@ -22,9 +22,9 @@ class Toy:
 @pytest.fixture
 def sent(monkeypatch):
     """The points of toy trackers, by run; a tracker that is opened again has those of before."""
-    found = {}
-    monkeypatch.setattr(feed, "open_run", lambda _name, run, *_: Toy(found.setdefault(run, [])))
-    return found
+    results = {}
+    monkeypatch.setattr(feed, "open_run", lambda _name, run, *_: Toy(results.setdefault(run, [])))
+    return results
 
 
 def test_the_runs_of_a_report_are_sent_once_with_their_curve_and_final_scores(own_home, sent):

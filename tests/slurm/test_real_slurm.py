@@ -21,16 +21,16 @@ POLL = "launcher.poll_seconds=1"
 
 
 def squeue(*words):
-    found = subprocess.run(["squeue", "--noheader", "--format=%i|%T|%N", *words], capture_output=True, text=True)
-    return [line.split("|") for line in found.stdout.splitlines()]
+    result = subprocess.run(["squeue", "--noheader", "--format=%i|%T|%N", *words], capture_output=True, text=True)
+    return [line.split("|") for line in result.stdout.splitlines()]
 
 
 def until(condition, seconds=600):
     end = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (result := condition()):
         assert time.monotonic() < end, "it took too long"
         time.sleep(0.5)
-    return found
+    return result
 
 
 def run_folders(home: Path) -> list[Path]:
@@ -91,8 +91,8 @@ def test_a_run_that_is_longer_than_its_limit_is_requeued_and_ends_bit_identical(
     (log,) = again.glob("slurm-*.out")
     assert "back into the queue" in log.read_text()
     assert weights(again) == weights(whole)
-    assert (found := results.read(again))
-    assert found.scores == record.scores
+    assert (result := results.read(again))
+    assert result.scores == record.scores
 
 
 def test_a_cancelled_run_saves_its_state_and_stays_cancelled(slurm, own_home, corpus):

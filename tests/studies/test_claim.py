@@ -77,17 +77,17 @@ def test_a_metric_may_be_a_score_a_task_or_a_quantity_of_a_run(tmp_path):
 
 def test_an_axis_is_sorted_by_number_regardless_of_the_grids_order(tmp_path):
     claim = "{quote: q, section: '4.4', metric: average, check: monotone, axis: embedding_size, direction: rising,"
-    found = read(tmp_path, claim + " where: {sharing: all-shared}}")
-    assert isinstance(found.claims[0], Monotone)
-    assert [row["embedding_size"] for row in found.claims[0].rows(found.grid)] == ["64", "128", "768"]
+    result = read(tmp_path, claim + " where: {sharing: all-shared}}")
+    assert isinstance(result.claims[0], Monotone)
+    assert [row["embedding_size"] for row in result.claims[0].rows(result.grid)] == ["64", "128", "768"]
 
 
 @pytest.mark.parametrize(("word", "kept"), [("rises", "rising"), ("falls", "falling")])
 def test_a_claim_of_ones_own_needs_no_section_and_may_say_that_a_metric_rises(word, kept, tmp_path):
     claim = "{quote: q, metric: average, check: monotone, axis: embedding_size,"
-    found = read(tmp_path, f"{claim} direction: {word}, where: {{sharing: all-shared}}}}").claims[0]
-    assert isinstance(found, Monotone)
-    assert (found.section, found.direction) == (None, kept)
+    result = read(tmp_path, f"{claim} direction: {word}, where: {{sharing: all-shared}}}}").claims[0]
+    assert isinstance(result, Monotone)
+    assert (result.section, result.direction) == (None, kept)
 
 
 def test_claims_are_written_into_a_report_and_read_back_the_same(tmp_path):

@@ -10,4 +10,4 @@ def test_a_run_is_collected_once_with_layers_only_on_request(corpus, own_home, r
     (without,) = collect.runs([item, item], lambda _line: None)
     assert without.layers == ()
     (measured,) = collect.runs([item, item], lambda _line: None, with_layers=True)
-    assert [each.layer for each in measured.layers if each.token == "mean"] == [1, 2]
+    assert [layer.layer for layer in measured.layers if layer.token == "mean"] == [1, 2]

@@ -36,8 +36,8 @@ def imported(run: runs.Run) -> runs.Run:
 
 
 def planned(run, corpus, *overrides) -> Plan:
-    given = [text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")]
-    return plan_study(continue_run(run.name, given), given, [])
+    settings = [text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")]
+    return plan_study(continue_run(run.name, settings), settings, [])
 
 
 def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):

@@ -47,7 +47,7 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     assert list(line.members) == pytest.approx(sorted(singles)[:0:-1])
     best = sorted(range(3), key=lambda seed: -singles[seed])[:2]
     scores = [load_scores(output_folder(item.run.folder, "mnli", seed) / "best.npz") for seed in best]
-    assert all(len(each["ids"]) == line.n for each in scores)
+    assert all(len(score["ids"]) == line.n for score in scores)
 
     text = section.section(trained.experiment, [line])
     assert "2 of 3" in text

@@ -25,16 +25,16 @@ def points_of(name: str, scale: str, *overrides: str) -> list[grid_points.Point]
 @pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "overnight", "gpu", "paper"])
 def test_every_packaged_experiment_expands_at_every_scale(file, scale):
-    found = experiment.read(file)
+    result = experiment.read(file)
     points = points_of(file.stem, scale)
     assert len(points) == len({tuple(point.row.items()) for point in points})
     assert starts.lineage(points[-1])[-1][0] == points[-1]
-    if found.paper is None:  # a figure
+    if result.paper is None:  # a figure
         return
-    paper_rows = [tuple(row[axis] for axis in found.axes) for row in found.paper.rows]
+    paper_rows = [tuple(row[axis] for axis in result.axes) for row in result.paper.rows]
     rows = list(dict.fromkeys(tuple(point.row.values()) for point in points))
     assert paper_rows == [row for row in rows if row in paper_rows]
-    beyond = {value for more in found.beyond_paper.values() if scale in more.scales for value in more.values}
+    beyond = {value for more in result.beyond_paper.values() if scale in more.scales for value in more.values}
     assert all(beyond & set(row) for row in rows if row not in paper_rows)
 
 
@@ -64,7 +64,7 @@ def test_the_models_of_tables_9_and_10_are_one_training_without_dropout_at_two_t
     assert last.start == grid_points.Start(first, "training")
     steps = [point.config.budget.value * point.config.budget.stop_at for point in (first, last)]
     assert steps[1] % load([f"scale={scale}"]).budget.value == 0
-    assert [round(each) for each in steps] == [round(steps[1] * 2 / 3), steps[1]]
+    assert [round(step) for step in steps] == [round(steps[1] * 2 / 3), steps[1]]
     assert {point.config.dropout for point in (first, last)} == {0}
     assert run_of("glue", scale, training="ALBERT (1.5M)") == run_of("squad-race", scale, training="ALBERT (1.5M)")
     assert experiment.named("glue").finetuning_seeds == (0, 1, 2, 3, 4)
@@ -212,23 +212,23 @@ def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
     assert point.label == "sharing=all-shared embedding_size=4 (paper: 64)"
     assert point.as_columns()["embedding_size"] == "4"
     assert point.as_columns()["paper_embedding_size"] == "64"
-    (given,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
-    assert given.label == "sharing=all-shared embedding_size=64"
+    (settings,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
+    assert settings.label == "sharing=all-shared embedding_size=64"
     (same,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=4"])
     assert same == point, "a given value fills the row that has this value at this scale"
     (deep,) = points_of("depth", "laptop", "model.num_layers=6")
     assert deep.row["model.num_layers"] == "24", "six layers replace the paper's 24 here, not its six"
     several = points_of("depth", "laptop", "model.num_layers=3,6")
-    assert [each.row["model.num_layers"] for each in several] == ["6", "24"]
-    assert [each.label for each in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
+    assert [item.row["model.num_layers"] for item in several] == ["6", "24"]
+    assert [item.label for item in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
     assert points_of("model-sizes", "smoke", "model=BERT-base")[0].label == "model=BERT-base"
 
 
 @pytest.mark.parametrize("layers", ["1,2,3,4,6", "6,4,3,2,1"])
 def test_every_given_value_is_a_row_of_its_own(layers):
-    found = points_of("depth", "overnight", f"model.num_layers={layers}")
-    assert [str(each.config.model.num_layers) for each in found] == layers.split(",")
-    assert len({each.row["model.num_layers"] for each in found}) == 5
+    result = points_of("depth", "overnight", f"model.num_layers={layers}")
+    assert [str(item.config.model.num_layers) for item in result] == layers.split(",")
+    assert len({item.row["model.num_layers"] for item in result}) == 5
 
 
 def test_values_that_are_equal_though_written_differently_are_refused():
@@ -250,15 +250,15 @@ def test_machine_settings_are_no_axis_unless_the_machine_decides_the_steps():
     axis = "machine.threads=1,2"
     with pytest.raises(ConfigError, match=r"^machine.threads=1,2: machine settings are no part of a run"):
         points_of("sharing", "smoke", axis)
-    found = points_of("sharing", "smoke", axis, "budget=wall-clock", "sharing=all-shared", "embedding_size=4")
-    assert [point.config.machine.threads for point in found] == [1, 2]
+    result = points_of("sharing", "smoke", axis, "budget=wall-clock", "sharing=all-shared", "embedding_size=4")
+    assert [point.config.machine.threads for point in result] == [1, 2]
 
 
 def test_a_seed_changes_nothing_else_of_a_configuration():
     overrides = ["scale=smoke", "seed=3,7"]
-    found = grid_points.points(experiment.named("sharing"), overrides)
-    assert {point.config.seed for point in found} == {3, 7}
-    for point in found:
+    result = grid_points.points(experiment.named("sharing"), overrides)
+    assert {point.config.seed for point in result} == {3, 7}
+    for point in result:
         chosen = [f"{axis}={point.value(axis)}" for axis in point.row]
         assert point.config == load(
             [*experiment.named("sharing").fixed, "scale=smoke", *chosen, f"seed={point.config.seed}"]
@@ -275,15 +275,15 @@ def test_an_override_replaces_an_axis_or_adds_one():
 
 
 def test_a_bare_sweep_has_the_keys_with_several_values_as_axes():
-    found, rest = experiment.from_overrides(["embedding_size=8,16", "scale=smoke", "seed=0,1"])
-    assert found.axes == ("embedding_size",)
+    result, rest = experiment.from_overrides(["embedding_size=8,16", "scale=smoke", "seed=0,1"])
+    assert result.axes == ("embedding_size",)
     assert rest == ["scale=smoke", "seed=0,1"]
-    assert len(grid_points.points(found, rest)) == 4
+    assert len(grid_points.points(result, rest)) == 4
 
 
 def test_a_sweep_over_nothing_is_one_row():
-    found = grid_points.points(*experiment.from_overrides(["scale=smoke", "embedding_size=4", "seed=0,1"]))
-    assert [(point.row, point.config.embedding_size, point.config.seed) for point in found] == [({}, 4, 0), ({}, 4, 1)]
+    result = grid_points.points(*experiment.from_overrides(["scale=smoke", "embedding_size=4", "seed=0,1"]))
+    assert [(point.row, point.config.embedding_size, point.config.seed) for point in result] == [({}, 4, 0), ({}, 4, 1)]
 
 
 def test_an_error_names_the_point_it_belongs_to():

@@ -41,35 +41,35 @@ def test_a_line_of_results_has_axes_seed_and_run_and_every_score_with_n_and_inte
 
 
 def test_runs_have_a_line_a_run_with_scores_cost_and_settings(report):
-    found = report.runs().set_index("run")
-    assert list(found.index) == ["sop-3", "none-3"]
-    assert found.loc["sop-3", "sop_accuracy"] == 75
-    assert {"parameters", "training_seconds", "learning_rate", "packages", "mnli"} <= {*found.columns}
+    result = report.runs().set_index("run")
+    assert list(result.index) == ["sop-3", "none-3"]
+    assert result.loc["sop-3", "sop_accuracy"] == 75
+    assert {"parameters", "training_seconds", "learning_rate", "packages", "mnli"} <= {*result.columns}
 
 
 def test_scores_have_a_line_a_score_with_its_interval_and_floor(report):
-    found = report.scores()
-    assert [*found.columns[:4]] == START
-    (sop,) = found[(found.run == "sop-3") & (found.score == "sop_accuracy")].to_dict("records")
+    result = report.scores()
+    assert [*result.columns[:4]] == START
+    (sop,) = result[(result.run == "sop-3") & (result.score == "sop_accuracy")].to_dict("records")
     assert (sop["value"], sop["n"], sop["floor"], sop["by"]) == (75, 1000, 50, "head")
     assert sop["low"] < 75 < sop["high"]
-    assert {*found[found.run == "none-3"].score} > {"mnli", "sst2"}
-    assert found.segments_floor.dtype == float  # missing numbers are NaN
+    assert {*result[result.run == "none-3"].score} > {"mnli", "sst2"}
+    assert result.segments_floor.dtype == float  # missing numbers are NaN
 
 
 def test_curves_have_a_line_an_evaluation_and_score(report):
-    found = report.curves()
-    assert found[["run", "step", "score", "value", "n", "loss"]].to_numpy().tolist() == [
+    result = report.curves()
+    assert result[["run", "step", "score", "value", "n", "loss"]].to_numpy().tolist() == [
         ["sop-3", 1, "mlm_accuracy", 10.0, 150, 5.0],
         ["sop-3", 2, "mlm_accuracy", 20.0, 150, 5.0],
     ]
 
 
 def test_finetunings_have_a_line_a_finetuning(report):
-    found = report.finetunings()
-    assert [*found.columns[:4]] == START
-    assert {*found.task} == {"mnli", "sst2"}
-    assert (found.best >= found.constant_answers).all()
+    result = report.finetunings()
+    assert [*result.columns[:4]] == START
+    assert {*result.task} == {"mnli", "sst2"}
+    assert (result.best >= result.constant_answers).all()
 
 
 def test_the_values_of_an_axis_are_numbers_if_all_are():

@@ -20,8 +20,8 @@ def toy_file(tmp_path, **more):
     return ladder.read(str(file))
 
 
-def planned(corpus, found, *overrides, experiment="sop-vs-nsp"):
-    return ladder.plan_rungs(named(experiment), found, toy_overrides(corpus, *overrides), [])
+def planned(corpus, of_rungs, *overrides, experiment="sop-vs-nsp"):
+    return ladder.plan_rungs(named(experiment), of_rungs, toy_overrides(corpus, *overrides), [])
 
 
 @pytest.mark.parametrize("name", ladder.known())
@@ -40,8 +40,8 @@ def test_an_unknown_key_of_a_ladder_is_named_with_its_file(tmp_path):
 
 
 def test_tokens_are_in_proportion_to_the_parameters_of_one_model_for_all_rows(corpus):
-    found = planned(corpus, ladder.read("smoke"), "seed=0", experiment="sharing")
-    budgets = [{item.point.config.budget.value for item in rung.points} for rung in found]
+    result = planned(corpus, ladder.read("smoke"), "seed=0", experiment="sharing")
+    budgets = [{item.point.config.budget.value for item in rung.points} for rung in result]
     assert all(len(values) == 1 for values in budgets)
     shared = [
         next(
@@ -49,7 +49,7 @@ def test_tokens_are_in_proportion_to_the_parameters_of_one_model_for_all_rows(co
             for item in rung.points
             if item.point.row == {"embedding_size": "768", "sharing": "all-shared"}
         )
-        for rung in found
+        for rung in result
     ]
     assert [values.pop() for values in budgets] == [round(0.1 * size) for size in shared]
 
@@ -63,11 +63,11 @@ def test_a_budget_is_a_multiple_of_that_of_the_configuration(tmp_path, corpus):
 def test_rows_below_the_least_value_are_left_out_of_a_rung(tmp_path, corpus):
     rungs = {"low": ["model.hidden_size=24"], "high": ["model.hidden_size=48"]}
     values = {"embedding_size": {f"H/{n}": [f"embedding_size=${{hidden_over:{n}}}"] for n in (1, 2, 4)}}
-    found = toy_file(tmp_path, rungs=rungs, values=values, at_least={"embedding_size": 12})
-    low, high = planned(corpus, found, "sharing=all-shared", experiment="embedding-size")
+    result = toy_file(tmp_path, rungs=rungs, values=values, at_least={"embedding_size": 12})
+    low, high = planned(corpus, result, "sharing=all-shared", experiment="embedding-size")
     assert [item.point.row["embedding_size"] for item in low.points] == ["H/1", "H/2"]
     assert [item.point.config.embedding_size for item in high.points] == [48, 24, 12]
-    chosen = planned(corpus, found, "embedding_size=H/1,H/2", "sharing=all-shared", experiment="embedding-size")
+    chosen = planned(corpus, result, "embedding_size=H/1,H/2", "sharing=all-shared", experiment="embedding-size")
     assert [item.point.config.embedding_size for item in chosen[1].points] == [48, 24]
 
 
@@ -96,8 +96,8 @@ def test_seeds_of_the_users_own_are_a_single_look(corpus):
 def test_hours_take_the_lower_rungs_first(corpus):
     rungs = planned(corpus, ladder.read("smoke"), "seed=0,1,2")
     known = Rates("rtx4090")
-    each = {rung.name: cost_of(rung.of_seed(0), known).all_seconds for rung in rungs}
-    hours = 1.001 * (3 * each["h24"] + 3 * each["h36"] + each["h48"]) / 3600
+    seconds = {rung.name: cost_of(rung.of_seed(0), known).all_seconds for rung in rungs}
+    hours = 1.001 * (3 * seconds["h24"] + 3 * seconds["h36"] + seconds["h48"]) / 3600
     chosen = {rung.name: rung.seeds for rung in ladder_cost.within(rungs, hours, 1, known)}
     assert chosen == {"h24": [0, 1, 2], "h36": [0, 1, 2], "h48": [0]}
     assert ladder_cost.within(rungs, 0.0, 1, known) == []

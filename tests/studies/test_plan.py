@@ -23,5 +23,5 @@ def test_rows_that_are_scored_on_different_sets_are_named_before_any_run(corpus,
 def test_the_seeds_of_an_experiment_are_judged_once_and_those_of_the_scale_at_its_looks(corpus, own_home, seeds, looks):
     grid = {"seed": seeds} if seeds else {}
     asked = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": grid})
-    found = plan_study(asked, toy_overrides(corpus, "budget.value=2"), tasks=[]).seed_plan
-    assert (found.seeds, found.looks) == (tuple(seeds) or (0,), looks)
+    seed_plan = plan_study(asked, toy_overrides(corpus, "budget.value=2"), tasks=[]).seed_plan
+    assert (seed_plan.seeds, seed_plan.looks) == (tuple(seeds) or (0,), looks)

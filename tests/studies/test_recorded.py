@@ -138,8 +138,8 @@ def test_a_recorded_run_whose_folder_failed_here_is_no_failure(corpus, own_home,
     outcome = train(plan)
     assert (outcome.code, outcome.failures) == (0, {})
     assert states_of(plan) == ["recorded"] * 2
-    found = study_points(plan.updated(), outcome.failures, "albert-lab toy")
-    assert [(point.state, point.failed_tasks) for point in found] == [("done", "")] * 2
+    result = study_points(plan.updated(), outcome.failures, "albert-lab toy")
+    assert [(point.state, point.failed_tasks) for point in result] == [("done", "")] * 2
 
 
 def test_a_recorded_child_does_not_need_its_failed_parent(corpus, own_home, runs_here):
@@ -174,9 +174,9 @@ def test_a_dry_run_prices_no_pre_training_of_runs_that_only_lack_fine_tunings(co
     run = plan.points[0].run
     results.write(create(run), toy_record(name=run.name))
     assert states_of(plan) == ["stopped"]
-    found = costs(plan.updated())
-    assert nothing in found.notes[0]
-    assert found.notes[1].startswith("Fine-tunings to train: 1,")
+    result = costs(plan.updated())
+    assert nothing in result.notes[0]
+    assert result.notes[1].startswith("Fine-tunings to train: 1,")
 
 
 def test_ensembles_of_recorded_runs_come_from_the_published_report(corpus, own_home, runs_here, monkeypatch, tmp_path):
@@ -186,10 +186,10 @@ def test_ensembles_of_recorded_runs_come_from_the_published_report(corpus, own_h
     folder = report_folder(experiment, corpus)
     published = paths.published() / folder.parent.name / folder.name
     shutil.copytree(folder, published)
-    found = study.read(published)
-    line = SQUAD.model_copy(update={"run": found.runs[0].name})
+    result = study.read(published)
+    line = SQUAD.model_copy(update={"run": result.runs[0].name})
     of_another_row = line.model_copy(update={"run": "not-in-this-table"})
-    study.write(published, Study(found.experiment, found.points, found.runs, [line, of_another_row]))
+    study.write(published, Study(result.experiment, result.points, result.runs, [line, of_another_row]))
     shutil.rmtree(paths.runs())
     shutil.rmtree(paths.reports())
     assert collect(planned(experiment, corpus), {}, "albert-lab toy", print).ensembles == [line]
@@ -207,9 +207,9 @@ def test_a_run_without_a_requested_fine_tuning_is_trained(corpus, own_home, tmp_
     assert recorded.complete([of_others], item.run, {}) is not None
     assert recorded.complete([of_others], item.run, item.tasks) is None
     as_asked = replace(of_others, columns=(asked_for,))
-    found = recorded.complete([as_asked], item.run, item.tasks)
-    assert found is not None
-    assert found.identities == {identity}
+    result = recorded.complete([as_asked], item.run, item.tasks)
+    assert result is not None
+    assert result.identities == {identity}
     assert list(finetuning_flops(item)) == [(task.name, seed)]
     assert finetuning_flops(look_again(replace(item, records=(as_asked,)))) == {}
 
@@ -235,10 +235,10 @@ def test_the_tasks_of_a_run_in_several_reports_are_joined(tmp_path):
     other = toy_finetuning("x", "sst2", 61.0, seed=1)
     more = (toy_column("sst2", other), toy_column("mnli", toy_finetuning("x", "mnli", 50.0)))
     assert put(tmp_path / "a", one) == (one,)
-    (found,) = put(tmp_path / "b", ReportedRun(record=one.record, columns=more, curve=(toy_curve_point(1),)))
-    assert found.identities == {"x sst2 0", "x sst2 1", "x mnli 0"}
-    assert found.curve == (toy_curve_point(1),)
-    (column,) = found.filling({"squad1": "sst2"}, {"x sst2 0", "x sst2 1"}).columns
+    (result,) = put(tmp_path / "b", ReportedRun(record=one.record, columns=more, curve=(toy_curve_point(1),)))
+    assert result.identities == {"x sst2 0", "x sst2 1", "x mnli 0"}
+    assert result.curve == (toy_curve_point(1),)
+    (column,) = result.filling({"squad1": "sst2"}, {"x sst2 0", "x sst2 1"}).columns
     assert (column.column, [record.seed for record in column.finetunings]) == ("squad1", [0, 1])
 
 

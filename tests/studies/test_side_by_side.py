@@ -22,10 +22,10 @@ def folder(tmp_path):
 
 def measured_rows(folder, monkeypatch, factor: float = 10.0) -> SideBySide:
     """Measure all rows: the row at each place has ten more tokens/s than the one before."""
-    found = study.read(folder).examples
-    answers = [toy_measured(100 + factor * place, 110 + factor * place) for place in range(len(found))]
+    examples = study.read(folder).examples
+    answers = [toy_measured(100 + factor * place, 110 + factor * place) for place in range(len(examples))]
     monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **_: answers[: len(configs)])
-    return side_by_side.measure_rows(found, number=2, seconds=0.1, say=lambda line: None)
+    return side_by_side.measure_rows(examples, number=2, seconds=0.1, say=lambda line: None)
 
 
 def test_every_row_gets_its_rounds_in_place_of_the_speed_of_its_runs(folder, monkeypatch):
@@ -41,8 +41,8 @@ def test_every_row_gets_its_rounds_in_place_of_the_speed_of_its_runs(folder, mon
 
 
 def test_a_measurement_that_lacks_a_row_with_runs_does_not_count(folder, monkeypatch):
-    found = measured_rows(folder, monkeypatch)
-    side_by_side.write(folder, found.model_copy(update={"rows": found.rows[1:]}))
+    result = measured_rows(folder, monkeypatch)
+    side_by_side.write(folder, result.model_copy(update={"rows": result.rows[1:]}))
     assert not any(row.rounds for row in study.read(folder).rows)
 
 

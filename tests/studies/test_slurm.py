@@ -87,17 +87,17 @@ def folders(tmp_path, monkeypatch):
 
     def make(**commands: str) -> dict[Path, list[str]]:
         codes.update(commands)
-        found = {tmp_path / name: ["sst2"] for name in commands}
-        for folder in found:
+        created = {tmp_path / name: ["sst2"] for name in commands}
+        for folder in created:
             folder.mkdir(exist_ok=True)
-        return found
+        return created
 
     return make
 
 
 def settings(words: str = "", preparation: str = "here") -> SlurmLauncher:
-    given = {"words": words, "preparation": preparation, "preparation_words": "", "poll_seconds": 0.01}
-    return SlurmLauncher.model_validate({"name": "slurm", "at_once": None} | given)
+    content = {"words": words, "preparation": preparation, "preparation_words": "", "poll_seconds": 0.01}
+    return SlurmLauncher.model_validate({"name": "slurm", "at_once": None} | content)
 
 
 def launch(folders, words="", detach=False, parents=None, goes_on=True):
@@ -142,8 +142,8 @@ def test_a_run_waits_for_its_parent_and_is_skipped_if_that_fails(cluster, folder
     assert "--dependency=singleton,afterok:11" in options(cluster, 12)
     (cluster / "queue").write_text("11|PENDING||\n")  # Slurm cancels what can never begin
     (cluster / "still").unlink()
-    found = {tmp_path / "parent": "11", tmp_path / "child": "12"}
-    assert slurm.wait(found, 0.01, parents, note := Ends(), received=[]) == 0
+    numbers = {tmp_path / "parent": "11", tmp_path / "child": "12"}
+    assert slurm.wait(numbers, 0.01, parents, note := Ends(), received=[]) == 0
     assert note.codes == {"parent": 1, "child": PARENT_FAILED}
 
 
@@ -158,23 +158,23 @@ class Ends:
 
 def test_a_second_launch_joins_queued_jobs_and_resubmits_only_for_more_tasks(cluster, folders, capsys):
     (cluster / "still").touch()
-    found = folders(one="exit 0", two="exit 0")
-    assert launch(found, detach=True) == (NOT_AWAITED, {})
-    assert launch(found, detach=True) == (NOT_AWAITED, {})
+    submitted = folders(one="exit 0", two="exit 0")
+    assert launch(submitted, detach=True) == (NOT_AWAITED, {})
+    assert launch(submitted, detach=True) == (NOT_AWAITED, {})
     assert (cluster / "last").read_text() == "11\n"
     assert "one: job 11_0: Priority" in capsys.readouterr().err
-    launch({folder: ["rte"] for folder in found}, detach=True)
+    launch({folder: ["rte"] for folder in submitted}, detach=True)
     assert (cluster / "last").read_text() == "12\n"
     assert "sst2 rte" in (cluster / "12.script").read_text()
-    assert launch(found, detach=True) == (NOT_AWAITED, {})
+    assert launch(submitted, detach=True) == (NOT_AWAITED, {})
     assert (cluster / "last").read_text() == "12\n"
 
 
 def test_a_failing_squeue_does_not_end_a_job(cluster, folders, capsys):
-    found = folders(one="exit 0")
-    launch(found, detach=True)
+    submitted = folders(one="exit 0")
+    launch(submitted, detach=True)
     (cluster / "away").touch()
-    assert launch(found) == (0, {"one": 0})
+    assert launch(submitted) == (0, {"one": 0})
 
 
 def test_runs_that_ended_are_reported_while_squeue_does_not_answer(cluster, folders, tmp_path):
@@ -200,8 +200,8 @@ def test_a_preempted_run_that_slurm_put_back_into_the_queue_is_awaited(cluster, 
 
 def test_a_job_without_an_exit_code_is_lost_and_its_log_and_slurm_state_are_reported(cluster, folders, tmp_path):
     (cluster / "still").touch()
-    found = folders(one="exit 0")
-    launch(found, detach=True)
+    submitted = folders(one="exit 0")
+    launch(submitted, detach=True)
     (tmp_path / "one" / "slurm-11.out").write_text("step 1\nCUDA error: an illegal memory access\n")
     (cluster / "queue").unlink()
     assert slurm.wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[]) == 0
@@ -239,10 +239,10 @@ def test_ctrl_c_ends_the_waiting_and_leaves_the_jobs(cluster, folders, capsys, m
     (cluster / "still").touch()
     ask = squeue.jobs
 
-    def jobs(*given, **named):
+    def jobs(*arguments, **named):
         if (cluster / "last").exists():
             signal.raise_signal(signal.SIGINT)
-        return ask(*given, **named)
+        return ask(*arguments, **named)
 
     monkeypatch.setattr(squeue, "jobs", jobs)
     assert launch(folders(one="exit 0", two="exit 0")) == (INTERRUPTED, {})
@@ -278,10 +278,10 @@ def test_a_refusal_by_sbatch_is_reported_in_its_words(cluster, folders, monkeypa
 
 def test_runs_wait_for_the_job_that_prepares_their_text(cluster, folders, tmp_path, monkeypatch, own_home):
     (cluster / "still").touch()
-    monkeypatch.setattr(preparing, "lacking", lambda found: list(found)[:1])
-    found = folders(one="exit 0", two="exit 0")
+    monkeypatch.setattr(preparing, "lacking", lambda waiting: list(waiting)[:1])
+    waiting = folders(one="exit 0", two="exit 0")
     with_job = settings(preparation="job")
-    slurm.launch(found, settings=with_job, detach=True, on_end=lambda *_: True, parents={})
+    slurm.launch(waiting, settings=with_job, detach=True, on_end=lambda *_: True, parents={})
     assert "albert_lab.runs.preparing" in (cluster / "11.script").read_text()
     assert "--tasks sst2" in (cluster / "11.script").read_text()
     assert "--dependency=afterok:11" in options(cluster, 12)

@@ -302,12 +302,12 @@ def test_a_model_started_from_a_shallower_one_has_its_weights(corpus, own_home):
 # Points of plain grids are runs like those of every other test.
 @pytest.mark.parametrize("name", ["depth", "dropout", "extra-data", "glue", "same-wall-clock"])
 def test_points_that_start_from_others_or_fix_their_budget_run(name, corpus, own_home, tmp_path):
-    found = experiment.named(name)
-    overrides = toy_overrides(corpus, "budget.value=" + ("0.2" if "budget=wall-clock" in found.fixed else "5"))
+    result = experiment.named(name)
+    overrides = toy_overrides(corpus, "budget.value=" + ("0.2" if "budget=wall-clock" in result.fixed else "5"))
     if name == "extra-data":
         added = write_corpus(tmp_path / "added", documents=30, seed=1)
         overrides += ["added_corpus=files", f"added_corpus.path={added}", "added_corpus.sentences=line"]
-    plan = plan_study(found, overrides, [])
+    plan = plan_study(result, overrides, [])
     last = [point for point in plan.points if len(point.lineage) <= 2][-1]
     for run in last.lineage:
         weights_of(run)

@@ -40,7 +40,7 @@ def test_a_score_of_one_run_alone_has_the_interval_of_that_run():
 
 def test_the_average_comes_before_its_tasks():
     run = toy_run("run", 0, {}, (toy_column("race", toy_finetuning("run", "race", 40.0)),))
-    assert [each.heading for each in task_columns(experiment.named("sharing"), [Row({}, {}, [run], {})])] == [
+    assert [column.heading for column in task_columns(experiment.named("sharing"), [Row({}, {}, [run], {})])] == [
         "Avg",
         "RACE",
     ]

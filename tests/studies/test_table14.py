@@ -12,16 +12,18 @@ SETTINGS = {
 
 
 def test_the_configured_settings_are_those_of_the_paper():
-    found = table14.compare()
-    assert len(found) == 12
-    squad = next(row for row in found if row["task"] == "squad1")
+    result = table14.compare()
+    assert len(result) == 12
+    squad = next(row for row in result if row["task"] == "squad1")
     assert squad["max_sequence_length"] == {"configured": 384, "paper": 384.0, "differs": False}
-    assert not [(row["task"], key) for row in found for key, cell in row.items() if key in SETTINGS and cell["differs"]]
+    assert not [
+        (row["task"], key) for row in result for key, cell in row.items() if key in SETTINGS and cell["differs"]
+    ]
 
 
 def test_a_setting_that_differs_is_marked_and_counted():
-    found = table14.compare()
-    found[0]["steps"] = {"configured": 100, "paper": 5336.0, "differs": True}
-    text = table14.text(found)
+    result = table14.compare()
+    result[0]["steps"] = {"configured": 100, "paper": 5336.0, "differs": True}
+    text = table14.text(result)
     assert "100 * (5336)" in text
     assert "1 of 84 settings differ" in text

@@ -21,9 +21,9 @@ def aligned(text, corpus=CORPUS):
     return align(text, corpus, toy_tokenizer())
 
 
-def text_of(found, first, last):
+def text_of(alignment, first, last):
     """The raw text that a range of tokens covers."""
-    return found.text[found.starts[first] : found.ends[last]]
+    return alignment.text[alignment.starts[first] : alignment.ends[last]]
 
 
 def is_kept(text):
@@ -33,12 +33,12 @@ def is_kept(text):
 
 @given(TEXT, st.sampled_from([CORPUS, CASED]))
 def test_tokens_are_those_of_pretraining_in_order(text, corpus):
-    found = aligned(text, corpus)
-    assert found.ids == toy_tokenizer().encode([clean(text, corpus)])[0]
-    assert len(found.starts) == len(found.ends) == len(found.ids)
-    assert found.starts == sorted(found.starts)
-    assert found.ends == sorted(found.ends)
-    assert all(0 <= start <= end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+    result = aligned(text, corpus)
+    assert result.ids == toy_tokenizer().encode([clean(text, corpus)])[0]
+    assert len(result.starts) == len(result.ends) == len(result.ids)
+    assert result.starts == sorted(result.starts)
+    assert result.ends == sorted(result.ends)
+    assert all(0 <= start <= end <= len(text) for start, end in zip(result.starts, result.ends, strict=True))
 
 
 @given(TEXT, st.integers(0, 40), st.integers(1, 40))
@@ -57,8 +57,8 @@ def test_a_span_mapped_to_tokens_and_back_contains_its_text(text, start, length)
 
 @given(TEXT)
 def test_tokens_cover_the_text_except_spaces_and_characters_without_tokens(text):
-    found = aligned(text)
-    words = [text_of(found, number, number) for number in range(len(found.ids))]
+    result = aligned(text)
+    words = [text_of(result, number, number) for number in range(len(result.ids))]
     assert all(char in text for word in words for char in word)
     if text.isascii():
         printable = [char for char in text if char.isprintable() and not char.isspace() and char != ","]
@@ -81,11 +81,11 @@ def test_tokens_cover_the_text_except_spaces_and_characters_without_tokens(text)
     ],
 )
 def test_an_answer_is_recovered_exactly(text, gold):
-    found = aligned(text)
+    result = aligned(text)
     start = text.index(gold)
-    tokens = found.tokens_of(start, start + len(gold))
+    tokens = result.tokens_of(start, start + len(gold))
     assert tokens is not None
-    assert text_of(found, *tokens) == gold
+    assert text_of(result, *tokens) == gold
 
 
 def test_spaces_alone_have_no_tokens():
@@ -116,7 +116,7 @@ def test_at_least_985_of_1000_gold_answers_of_squad_are_recovered_exactly(shared
     chosen = np.random.Generator(np.random.Philox(key=0)).permutation(len(asked))[:2000]
     right = 0
     for context, answer in (asked[index] for index in chosen):
-        found = align(context, CORPUS, tokenizer)
-        tokens = found.tokens_of(answer["answer_start"], answer["answer_start"] + len(answer["text"]))
-        right += tokens is not None and text_of(found, *tokens) == answer["text"]
+        result = align(context, CORPUS, tokenizer)
+        tokens = result.tokens_of(answer["answer_start"], answer["answer_start"] + len(answer["text"]))
+        right += tokens is not None and text_of(result, *tokens) == answer["text"]
     assert right / len(chosen) >= 0.985

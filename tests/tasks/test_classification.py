@@ -60,10 +60,10 @@ def test_an_answer_is_the_most_probable_label():
     task, kind = kind_of("mnli")
     examples = text_examples(task)[:2]
     features = kind.make_features(examples, ENCODER, training=False)
-    found = kind.collect(examples, features, {"values": np.array([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3]])})
-    assert kind.predict(examples, found).answers == {"0": "entailment", "1": "contradiction"}
-    flipped = found | {"values": found["values"][::-1]}
-    assert kind.average([found, flipped])["values"].tolist() == pytest.approx(np.array([[0.3, 0.45, 0.25]] * 2))
+    result = kind.collect(examples, features, {"values": np.array([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3]])})
+    assert kind.predict(examples, result).answers == {"0": "entailment", "1": "contradiction"}
+    flipped = result | {"values": result["values"][::-1]}
+    assert kind.average([result, flipped])["values"].tolist() == pytest.approx(np.array([[0.3, 0.45, 0.25]] * 2))
 
 
 def test_no_constant_answer_is_better_than_the_floor_though_training_has_another_frequent_label():

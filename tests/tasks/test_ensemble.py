@@ -21,13 +21,13 @@ def members(tmp_path, name, seeds=(0,)):
 def test_an_ensemble_of_one_member_equals_that_member(tmp_path, name):
     task, data, files, (record,) = members(tmp_path, name)
     assert record is not None
-    found = ensemble(task, files, data, print, scale="smoke")
+    result = ensemble(task, files, data, print, scale="smoke")
     best = record.best
-    assert {metric: found.outcome.scores[metric] for metric in best.scores} == values_of(best)
-    assert found.outcome.threshold == record.best.threshold
-    assert found.main == best.main.value == found.members[files[0]]
+    assert {metric: result.outcome.scores[metric] for metric in best.scores} == values_of(best)
+    assert result.outcome.threshold == record.best.threshold
+    assert result.main == best.main.value == result.members[files[0]]
     twice = ensemble(task, files * 2, data, print, scale="smoke")
-    assert twice.outcome.answers == found.outcome.answers
+    assert twice.outcome.answers == result.outcome.answers
 
 
 def test_probabilities_are_averaged_over_members(tmp_path):
@@ -36,8 +36,8 @@ def test_probabilities_are_averaged_over_members(tmp_path):
         scores = load_scores(file)
         values = np.tile([1 - probability, probability], (len(scores["ids"]), 1))
         save_scores(scores | {"values": values}, file)
-    found = ensemble(task, files, data, print, scale="smoke")
-    assert set(found.outcome.answers.values()) == {"1"}
+    result = ensemble(task, files, data, print, scale="smoke")
+    assert set(result.outcome.answers.values()) == {"1"}
     worst = ensemble(task, files, data, print, scale="smoke", best=1)
     assert list(worst.members) == files[:1]
 

@@ -219,6 +219,6 @@ def test_a_csv_file_has_quoted_cells_with_commas_quotation_marks_and_line_feeds(
     task = tmp_path / "senti.yaml"
     data = "data: {train: dev.csv, dev: dev.csv}\n"
     task.write_text(f'kind: classification\n{data}format: {{text_a: text, labels: ["0", "1"]}}\n')
-    found, issues = load_task(str(task)).read(tmp_path, "dev")
-    assert [(example.text_a, example.label) for example in found] == [('A "good", long\nfilm.', "1"), ("Bad.", "0")]
+    result, issues = load_task(str(task)).read(tmp_path, "dev")
+    assert [(example.text_a, example.label) for example in result] == [('A "good", long\nfilm.', "1"), ("Bad.", "0")]
     assert "dev.csv:5" in describe(issues)

@@ -35,11 +35,11 @@ def asked(*answers, id="q"):
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 60))
 def test_windows_cover_every_token_and_assign_each_to_one_window(num_tokens, size, stride):
-    found = windows(num_tokens, size, stride)
-    assert {token for window in found for token in range(window.first, window.end)} == set(range(num_tokens))
-    given_to = [token for window in found for token in range(window.best_first, window.best_end)]
+    result = windows(num_tokens, size, stride)
+    assert {token for window in result for token in range(window.first, window.end)} == set(range(num_tokens))
+    given_to = [token for window in result for token in range(window.best_first, window.best_end)]
     assert sorted(given_to) == list(range(num_tokens))
-    for window in found:
+    for window in result:
         assert window.end - window.first <= size
         inside = range(window.first, window.end)
         assert all(token in inside for token in range(window.best_first, window.best_end))
@@ -47,14 +47,14 @@ def test_windows_cover_every_token_and_assign_each_to_one_window(num_tokens, siz
 
 @given(st.integers(1, 120), st.integers(1, 40), st.integers(1, 50))
 def test_a_token_is_assigned_to_the_window_with_most_context_as_in_the_release(num_tokens, size, stride):
-    found = windows(num_tokens, size, stride)
+    result = windows(num_tokens, size, stride)
 
     def around(window, token):
         return min(token - window.first, window.end - 1 - token) + 0.01 * (window.end - window.first)
 
     for token in range(num_tokens):
-        showing = [window for window in found if window.first <= token < window.end]
-        (chosen,) = [window for window in found if window.best_first <= token < window.best_end]
+        showing = [window for window in result if window.first <= token < window.end]
+        (chosen,) = [window for window in result if window.best_first <= token < window.best_end]
         assert chosen == max(showing, key=lambda window: around(window, token))
 
 
@@ -107,10 +107,10 @@ def test_the_loss_and_the_spans_do_not_depend_on_padding(tmp_path, name):
     together = features.batch(items, CPU)
     apart = [features.batch(items[[i]], CPU) for i in (0, 1)]
     assert model.loss(together).item() == pytest.approx(sum(model.loss(b).item() for b in apart) / 2, rel=1e-5)
-    found, alone = model.scores(together), model.scores(apart[0])
+    result, alone = model.scores(together), model.scores(apart[0])
     count = int(torch.isfinite(alone["score"]).sum())
     assert count
-    assert found["score"][0, :count].tolist() == pytest.approx(alone["score"][0, :count].tolist(), rel=1e-4)
+    assert result["score"][0, :count].tolist() == pytest.approx(alone["score"][0, :count].tolist(), rel=1e-4)
 
 
 def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path):
@@ -141,10 +141,10 @@ def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path
     examples = span_examples(task)
     features = kind.make_features(examples, ENCODER, training=False)
     model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
-    found = model.scores(features.batch(np.arange(len(features)), CPU))
-    scores = kind.collect(examples, features, {key: value.detach().numpy() for key, value in found.items()})
-    lengths = found["end"] - found["start"] + 1
-    assert (lengths[torch.isfinite(found["score"])] <= 3).all()
+    result = model.scores(features.batch(np.arange(len(features)), CPU))
+    scores = kind.collect(examples, features, {key: value.detach().numpy() for key, value in result.items()})
+    lengths = result["end"] - result["start"] + 1
+    assert (lengths[torch.isfinite(result["score"])] <= 3).all()
     answers = kind.predict(examples, scores).answers
     assert all(answers[example.id] and answers[example.id] in example.context for example in examples)
     counts = np.diff(scores["offsets"])

@@ -271,11 +271,11 @@ def test_a_run_killed_at_any_moment_has_a_complete_checkpoint(tmp_path: Path):
                 break
         loaded = load(tmp_path)
         assert loaded is not None
-        step, found = loaded
+        step, result = loaded
         assert step - last_saved in (0, 1)  # the newest may have been complete before the child reported it
         never_stopped = make()
         train(*never_stopped, range(step))
-        assert found == content(*never_stopped)
+        assert result == content(*never_stopped)
 
 
 def test_weights_are_restored_without_an_optimizer(tmp_path: Path):

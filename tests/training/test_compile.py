@@ -32,13 +32,13 @@ def test_a_run_compiles_once_for_each_length_and_has_the_loss_of_a_run_without(c
 
 
 def test_ignored_positions_change_neither_loss_nor_gradients(corpus, tmp_path, monkeypatch):
-    found = {}
+    results = {}
     for compiles in (False, True):  # the model is not compiled here, only its inputs are padded
         trainer = pretrainer(toy_config(corpus, f"machine.compile={compiles}"), tmp_path / str(compiles))
         monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # keeps the gradients for the comparison
         monkeypatch.setattr(trainer.optimizer, "zero_grad", lambda set_to_none: None)
         batch = trainer.batches.batch(0)
         sums = trainer.step.take(trainer.model, batch)
-        found[compiles] = sums | {name: parameter.grad for name, parameter in trainer.model.named_parameters()}
-    for name, tensor in found[False].items():
-        torch.testing.assert_close(found[True][name], tensor, rtol=1e-5, atol=1e-7)
+        results[compiles] = sums | {name: parameter.grad for name, parameter in trainer.model.named_parameters()}
+    for name, tensor in results[False].items():
+        torch.testing.assert_close(results[True][name], tensor, rtol=1e-5, atol=1e-7)

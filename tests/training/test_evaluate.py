@@ -92,8 +92,8 @@ def test_an_untrained_model_is_scored_with_n_and_chance(corpus):
 @pytest.mark.parametrize("kinds", [["consecutive", "swapped"], []])
 def test_every_model_has_every_score_and_along_the_way_those_of_its_own_heads(corpus, kinds):
     config = toy_config(corpus, f"inter_sentence={'sop' if kinds else 'none'}")
-    model, found = PretrainingModel.from_config(config), evaluator(config, kinds)
-    scores = found.evaluate(model).scores
+    model, result = PretrainingModel.from_config(config), evaluator(config, kinds)
+    scores = result.evaluate(model).scores
     assert set(scores) == set(labels())
     by = {name: score.by for name, score in scores.items()}
     assert by["sop_accuracy"] == by["coherence"] == ("head" if kinds else "linear probe")
@@ -101,7 +101,7 @@ def test_every_model_has_every_score_and_along_the_way_those_of_its_own_heads(co
     if not kinds:
         assert scores["sop_probe"] == scores["sop_accuracy"]
     pair_scores = {"nsp_accuracy", "sop_accuracy", "sop_across_documents", "coherence"} if kinds else set()
-    assert set(found.along_the_way(model, 8)) == {"mlm_accuracy"} | pair_scores
+    assert set(result.along_the_way(model, 8)) == {"mlm_accuracy"} | pair_scores
 
 
 def _array(packed: str | None) -> np.ndarray:
@@ -173,8 +173,8 @@ def test_a_head_that_relates_the_segments_has_coherence(corpus):
             told = torch.tensor([known.get(ids.numpy().tobytes(), 1.0) for ids in input_ids])
             return PretrainingOutput(output.mlm_logits, torch.stack([1 - told, told], 1), output.pooled)
 
-    found = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False)
-    scores = found.along_the_way(Relating.from_config(config), 60)
+    result = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False)
+    scores = result.along_the_way(Relating.from_config(config), 60)
     assert scores["sop_accuracy"].value == scores["sop_accuracy"].auc == 100
     assert scores["coherence"].value == pytest.approx(50, abs=2)
     assert (scores["coherence"].low or 0) > 30
@@ -195,10 +195,10 @@ def test_forward_passes_are_timed_only_on_the_set_of_masked_language_modelling(c
     config = toy_config(corpus, f"inter_sentence={objective}", "evaluation.num_pairs=40")
     ticks = iter(range(10_000))
     monkeypatch.setattr(evaluate, "perf_counter", lambda: next(ticks))
-    found = evaluator(config, kinds)
-    found.evaluate(PretrainingModel.from_config(config))
-    assert found.forwarded.tokens == found.sets.batch(mlm.MEASURE).num_tokens
-    assert found.forwarded.seconds == 3, "40 pairs, 16 a pass, each between two ticks"
+    result = evaluator(config, kinds)
+    result.evaluate(PretrainingModel.from_config(config))
+    assert result.forwarded.tokens == result.sets.batch(mlm.MEASURE).num_tokens
+    assert result.forwarded.seconds == 3, "40 pairs, 16 a pass, each between two ticks"
 
 
 def test_a_probe_finds_information_in_the_pooled_output(corpus):
@@ -214,9 +214,9 @@ def test_a_probe_finds_information_in_the_pooled_output(corpus):
             labels = torch.tensor([told.get(ids.numpy().tobytes(), 0.5) for ids in input_ids])
             return PretrainingOutput(output.mlm_logits, None, torch.cat([labels[:, None], output.pooled[:, 1:]], 1))
 
-    found = Evaluator(sets, [], 16, CPU, autocast("fp32", CPU), lambda: False).evaluate(Telling.from_config(config))
-    assert found.scores["sop_probe"].value > 90
-    assert (found.scores["sop_probe"].auc or 0) > 95
+    scores = Evaluator(sets, [], 16, CPU, autocast("fp32", CPU), lambda: False).evaluate(Telling.from_config(config))
+    assert scores.scores["sop_probe"].value > 90
+    assert (scores.scores["sop_probe"].auc or 0) > 95
 
 
 def test_a_stop_ends_the_evaluation_before_the_next_forward_pass(corpus):
@@ -242,9 +242,9 @@ def test_a_model_with_constant_logits_has_the_losses_of_uniform_chance(corpus):
 def test_losses_are_the_cross_entropies_of_the_answers(corpus):
     config = toy_config(corpus, "evaluation.num_pairs=40")
     model = PretrainingModel.from_config(config).eval()
-    found = evaluator(config, ["consecutive", "swapped"])
-    scores = found.evaluate(model).scores
-    tokens, pairs = found.sets.batch(mlm.MEASURE), found.sets.batch(sop.MEASURE)
+    result = evaluator(config, ["consecutive", "swapped"])
+    scores = result.evaluate(model).scores
+    tokens, pairs = result.sets.batch(mlm.MEASURE), result.sets.batch(sop.MEASURE)
     with torch.inference_mode():
         mlm_logits = model(**inputs_of(tokens, CPU)).mlm_logits
         pair_logits = model(**inputs_of(pairs, CPU)).pair_logits
@@ -255,8 +255,8 @@ def test_losses_are_the_cross_entropies_of_the_answers(corpus):
 
 def test_parts_that_a_model_lacks_are_left_out(corpus):
     config = toy_config(corpus)
-    found = evaluator(config, []).evaluate(PretrainingModel.from_config(config), without=[TokenMeasure])
-    assert set(found.scores) == set(labels()) - {"mlm_accuracy"}
+    scores = evaluator(config, []).evaluate(PretrainingModel.from_config(config), without=[TokenMeasure])
+    assert set(scores.scores) == set(labels()) - {"mlm_accuracy"}
 
 
 def test_the_area_under_the_curve_is_that_of_scikit_learn():
@@ -265,5 +265,5 @@ def test_the_area_under_the_curve_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=300)
     margins = np.round(rng.normal(size=300) + labels, 1)  # with ties
-    found = evaluate.auc_of(evaluate.PairAnswers(margins, labels, "head"))
-    assert found == pytest.approx(100 * roc_auc_score(labels, margins))
+    result = evaluate.auc_of(evaluate.PairAnswers(margins, labels, "head"))
+    assert result == pytest.approx(100 * roc_auc_score(labels, margins))

@@ -34,12 +34,12 @@ def test_auto_halves_the_micro_batch_until_it_fits_and_prints_it_once(corpus, tm
 
 def test_an_automatic_micro_batch_trains_like_a_given_one(corpus, tmp_path, monkeypatch):
     run_out_of_memory(monkeypatch, above=4)
-    found = pretrainer(toy_config(corpus, *AUTO), tmp_path / "found")
-    given = pretrainer(toy_config(corpus, *AUTO, "machine.micro_batch_size=4"), tmp_path / "given")
-    assert found.run()
-    assert given.run()
-    for name, tensor in weights(given).items():
-        assert torch.equal(tensor, weights(found)[name]), name
+    automatic = pretrainer(toy_config(corpus, *AUTO), tmp_path / "automatic")
+    fixed = pretrainer(toy_config(corpus, *AUTO, "machine.micro_batch_size=4"), tmp_path / "given")
+    assert automatic.run()
+    assert fixed.run()
+    for name, tensor in weights(fixed).items():
+        assert torch.equal(tensor, weights(automatic)[name]), name
 
 
 def test_a_resumed_run_keeps_its_micro_batch_even_if_a_larger_one_fits(corpus, tmp_path, monkeypatch):

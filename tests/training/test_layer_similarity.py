@@ -26,8 +26,8 @@ def toy_mask(lengths=(5, 2, 4)) -> np.ndarray:
 
 
 def only(changes, token="mean", layer=1):
-    (found,) = [change for change in changes if (change.token, change.layer) == (token, layer)]
-    return found
+    (result,) = [change for change in changes if (change.token, change.layer) == (token, layer)]
+    return result
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -56,9 +56,9 @@ def test_it_matches_numpy_for_all_batch_sizes(lengths, num_states, batch_size):
     mask = toy_mask(lengths)
     states = [drawn(seed, (*mask.shape, 8)) for seed in range(num_states)]
     parts = [slice(first, first + batch_size) for first in range(0, len(lengths), batch_size)]
-    found = measure(([state[part] for state in states], mask[part]) for part in parts)
-    assert len(found) == 2 * (num_states - 1)
-    for change in found:
+    result = measure(([state[part] for state in states], mask[part]) for part in parts)
+    assert len(result) == 2 * (num_states - 1)
+    for change in result:
         chosen = mask & (np.arange(5) == 0) if change.token == "cls" else mask
         before, after = states[change.layer - 1][chosen], states[change.layer][chosen]
         distance = np.linalg.norm(after - before, axis=-1)

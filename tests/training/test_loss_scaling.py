@@ -48,10 +48,10 @@ def test_a_step_whose_gradients_overflow_changes_no_weights_and_halves_the_scale
     first_scale(2.0**60)
     trainer = in_fp16(pretrainer(toy_config(corpus, "optimizer.warmup=0"), tmp_path))
     before = weights(trainer)
-    found = trainer.step.take(trainer.model, trainer.batches.batch(0))
+    result = trainer.step.take(trainer.model, trainer.batches.batch(0))
     assert all(torch.equal(tensor, before[name]) for name, tensor in weights(trainer).items())
     assert trainer.step.scaler.get_scale() == 2.0**59
-    assert found["gradient_norm"] == 0.0
+    assert result["gradient_norm"] == 0.0
 
 
 def test_a_resumed_run_keeps_its_scale(corpus, tmp_path, first_scale):

@@ -44,8 +44,8 @@ def test_a_training_step_never_waits_and_mixes_no_devices(corpus, tmp_path, over
     config = toy_config(corpus, "machine.micro_batch_size=4", *overrides)
     batch = pretrainer(config, tmp_path).batches.batch(0)
     step = on_meta(config)
-    found = [step.take(step.model, batch, number) for number in range(2)]
-    assert all(value.device == META for sums in found for value in sums.values())
+    results = [step.take(step.model, batch, number) for number in range(2)]
+    assert all(value.device == META for sums in results for value in sums.values())
 
 
 @pytest.mark.parametrize("objective", ["sop", "none"])
@@ -82,8 +82,8 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
     scaler = loss_scaler("fp32", META)
     losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext, scaler) for _ in range(2)]
     assert all(loss.device == META for loss in losses)
-    _, found = forward_all(model, kind.make_features(examples, encoder, training=False), META, nullcontext)
-    assert all(values.device == META for each in found for values in each.values())
+    _, result = forward_all(model, kind.make_features(examples, encoder, training=False), META, nullcontext)
+    assert all(values.device == META for item in result for values in item.values())
 
 
 def test_no_mask_is_passed_if_no_sequence_is_padded_except_on_a_cpu(corpus, tmp_path):

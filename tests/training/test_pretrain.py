@@ -35,8 +35,8 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
         trainer = pretrainer(config, tmp_path / str(size))
         monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # keeps the gradients for the comparison
         monkeypatch.setattr(trainer.optimizer, "zero_grad", lambda set_to_none: None)
-        found = trainer.step.take(trainer.model, trainer.batches.batch(0))
-        gradients.append((found, {name: p.grad for name, p in trainer.model.named_parameters()}))
+        result = trainer.step.take(trainer.model, trainer.batches.batch(0))
+        gradients.append((result, {name: p.grad for name, p in trainer.model.named_parameters()}))
     (whole, whole_gradients), (parts, parts_gradients) = gradients
     for key in whole:
         torch.testing.assert_close(whole[key], parts[key], rtol=1e-5, atol=1e-6)
@@ -72,7 +72,7 @@ def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluati
     monkeypatch.setattr(intervals, "FINAL_STEPS", 5)
     plain = ["budget.value=9", "evaluation.num_curve_points=1", "machine.log_every_steps=9"]
     often = ["budget.value=9", "evaluation.num_curve_points=3", "machine.log_every_steps=2"]
-    found = []
+    results = []
     for name, overrides in (("plain", plain), ("often", often)):
         trainer = pretrainer(toy_config(corpus, *overrides, "machine.checkpoint_seconds=0"), tmp_path / name)
         taken, take = [], trainer.step.take
@@ -86,8 +86,8 @@ def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluati
         losses = [float(step["mlm_loss"] + step["pair_loss"]) for step in taken]
         assert len(losses) == 9
         assert done.final_loss == statistics.fmean(losses[-5:])
-        found.append(done.final_loss)
-    assert found[0] == found[1]
+        results.append(done.final_loss)
+    assert results[0] == results[1]
 
 
 def test_inference_is_timed_only_in_the_final_evaluation(corpus, tmp_path):

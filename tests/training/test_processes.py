@@ -66,8 +66,8 @@ def test_a_stop_of_any_process_stops_all_and_another_number_can_resume(corpus, t
     config = toy_config(corpus, *COMMON, *CASES["lamb"])
     straight = train_until(Processes(), config, tmp_path / "straight", 99, 0)
     for size, stop_at in ((2, 3), (4, 6)):
-        found = in_processes(size, train_until, config, tmp_path / "stopped", stop_at, size - 1)
-        assert [each[:2] for each in found] == [(None, stop_at)] * size
+        result = in_processes(size, train_until, config, tmp_path / "stopped", stop_at, size - 1)
+        assert [item[:2] for item in result] == [(None, stop_at)] * size
         assert [path.name for path in (tmp_path / "stopped" / "checkpoint").iterdir()][-1:]
     counts, steps, tensors = train_until(Processes(), config, tmp_path / "stopped", 99, 0)
     assert (counts, steps) == ({0: 2, 3: 4, 6: 1}, 8)
@@ -110,9 +110,9 @@ def fail(processes):
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_killed_process_is_lost_and_not_failed(corpus, tmp_path, number):
     config = toy_config(corpus, *COMMON, "machine.checkpoint_seconds=0")
-    found = in_processes(2, end_at, config, tmp_path, number, kill)
-    assert found[number] == -signal.SIGKILL
-    assert isinstance(found[1 - number], LostProcessError)
+    result = in_processes(2, end_at, config, tmp_path, number, kill)
+    assert result[number] == -signal.SIGKILL
+    assert isinstance(result[1 - number], LostProcessError)
     assert (tmp_path / "checkpoint" / "step-00000004").is_dir(), "what was saved before is whole"
 
 

@@ -20,8 +20,8 @@ def section_of(folder):
 def polylines(text, panel=0):
     """The content of the lines of a panel: the run's number, values, places and points."""
     figure = text.split("<figure ")[panel + 1]
-    found = re.findall(r'data-run="(\d+)" data-values="(.*?)" data-places="(.*?)" points="(.*?)">', figure)
-    return {int(run): (values, places, points) for run, values, places, points in found}
+    result = re.findall(r'data-run="(\d+)" data-values="(.*?)" data-places="(.*?)" points="(.*?)">', figure)
+    return {int(run): (values, places, points) for run, values, places, points in result}
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def changed(point, mlm):
 
 def rewrite(folder, change):
     """Change each run's curve, from a list of entries to another."""
-    found = study.read(folder)
-    runs = [replace(run, curve=tuple(change(run.name, list(run.curve)))) for run in found.runs]
-    study.write(folder, replace(found, runs=runs))
+    result = study.read(folder)
+    runs = [replace(run, curve=tuple(change(run.name, list(run.curve)))) for run in result.runs]
+    study.write(folder, replace(result, runs=runs))
 
 
 def test_every_run_has_a_line_in_every_panel_with_the_values_of_its_curve(folder):
@@ -75,7 +75,7 @@ def test_runs_of_a_row_share_its_colour_and_dashes(folder):
 def test_a_constant_answer_is_drawn_only_for_pair_accuracies(folder):
     panels = section_of(folder).split("<figure ")[1:]
     assert ['class="constant"' in panel for panel in panels] == [False, True, True]
-    rewrite(folder, lambda _run, curve: [toy_curve_point(each.step, mlm_accuracy=20.0) for each in curve])
+    rewrite(folder, lambda _run, curve: [toy_curve_point(item.step, mlm_accuracy=20.0) for item in curve])
     assert "constant" not in section_of(folder)
 
 
@@ -87,12 +87,12 @@ def test_a_run_without_a_curve_is_named(folder):
 
 
 def test_a_missing_value_is_left_out_of_its_line(folder):
-    rewrite(folder, lambda _run, curve: [changed(each, None) if each.step == 200 else each for each in curve])
+    rewrite(folder, lambda _run, curve: [changed(item, None) if item.step == 200 else item for item in curve])
     assert polylines(section_of(folder))[3][1] == "100 300 400"
 
 
 def test_a_single_evaluation_and_equal_values_are_drawn_inside_the_panel(folder):
-    rewrite(folder, lambda _run, curve: [changed(each, 25.0) for each in curve if each.step == 400])
+    rewrite(folder, lambda _run, curve: [changed(item, 25.0) for item in curve if item.step == 400])
     for values, places, points in polylines(section_of(folder)).values():
         assert (values, places) == ("25.0", "400")
         x, y = map(float, points.split(","))
@@ -112,14 +112,14 @@ def test_without_any_curve_there_is_no_section(folder):
 
 
 def test_names_are_escaped(folder):
-    found = study.read(folder)
+    result = study.read(folder)
     named = {"inter_sentence": "<b>sop</b>"}
     points = [
         point.model_copy(update={"values": named, "labels": named})
         if point.values["inter_sentence"] == "sop"
         else point
-        for point in found.points
+        for point in result.points
     ]
-    text = str(curves.sections(analyse(replace(found, points=points)))[0].body)
+    text = str(curves.sections(analyse(replace(result, points=points)))[0].body)
     assert "<b>" not in text
     assert "&lt;b&gt;sop&lt;/b&gt;" in text
