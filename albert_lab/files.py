@@ -233,5 +233,5 @@ def _reason(error: Exception) -> str:
 
 
 def _first_lines(error: Exception) -> str:
-    words = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
-    return words if len(words) <= 300 else words[:297] + "..."
+    text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    return text if len(text) <= 300 else text[:297] + "..."

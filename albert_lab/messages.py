@@ -19,15 +19,15 @@ def to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def with_progress(items: Iterable[T], number: int, words: str, say: Say, every: float = EVERY_SECONDS) -> Iterator[T]:
+def with_progress(items: Iterable[T], number: int, line: str, say: Say, every: float = EVERY_SECONDS) -> Iterator[T]:
     """Yields the items, and regularly reports how many of them are finished.
 
     Args:
-        words: the line, with two places {}: for the numbers of finished and of all items.
+        line: what is said, with two places {}: for the numbers of finished and of all items.
     """
     spoken = time.monotonic()
     for count, item in enumerate(items):
         if time.monotonic() - spoken >= every:
             spoken = time.monotonic()
-            say(words.format(f"{count:,}", f"{number:,}"))
+            say(line.format(f"{count:,}", f"{number:,}"))
         yield item

@@ -29,7 +29,7 @@ class Job:
         return self.state in WAITING
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The number with nodes or reason: `job 12 on n1`, `job 13: Dependency`."""
         if self.is_waiting:
             return f"job {self.number}" + (f": {self.reason}" if self.reason not in ("", "None") else "")
@@ -61,8 +61,8 @@ def ended_as(number: str) -> str | None:
     if text and text.strip():
         return text.split()[0]
     text = _ask("scontrol", "--oneliner", "show", "job", number)
-    words = dict(word.split("=", 1) for word in (text or "").split() if "=" in word)
-    return words.get("JobState")
+    fields = dict(word.split("=", 1) for word in (text or "").split() if "=" in word)
+    return fields.get("JobState")
 
 
 def _ask(*command: str) -> str | None:

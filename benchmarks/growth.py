@@ -90,12 +90,12 @@ def _tokens(config: RunConfig) -> int:
 
 def _study(overrides: list[str], runs: int, jobs: int, home: Path) -> float:
     seeds = f"seed={','.join(map(str, range(runs)))}"
-    words = ["sweep", *overrides, seeds, "--tasks", "none", "--jobs", str(jobs)]
+    arguments = ["sweep", *overrides, seeds, "--tasks", "none", "--jobs", str(jobs)]
     own = {"ALBERT_LAB_HOME": str(home), "ALBERT_LAB_CACHE": str(home.parent / "cache")}
     # Without earlier reports, whose runs would not be trained again.
     own |= {"ALBERT_LAB_REPORTS": "", "ALBERT_LAB_PUBLISHED": str(home / "published")}
     start = time.perf_counter()
-    command = [sys.executable, "-m", "albert_lab.cli", *words]
+    command = [sys.executable, "-m", "albert_lab.cli", *arguments]
     subprocess.run(command, env=os.environ | own, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - start
 
@@ -109,5 +109,5 @@ def _note(line: str) -> None:
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    studies(words[1:]) if words[:1] == ["runs"] else steps(words)
+    arguments = sys.argv[1:]
+    studies(arguments[1:]) if arguments[:1] == ["runs"] else steps(arguments)

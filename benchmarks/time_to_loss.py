@@ -265,10 +265,10 @@ def _timed(device: torch.device) -> Iterator[list[float]]:
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words[:1] == ["--one"]:
-        train(words[1], words[2:])
-    elif words and "=" not in words[0]:
-        main([] if words[0] == "end" else [float(word) for word in words[0].split(",")], words[1:])
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--one"]:
+        train(arguments[1], arguments[2:])
+    elif arguments and "=" not in arguments[0]:
+        main([] if arguments[0] == "end" else [float(word) for word in arguments[0].split(",")], arguments[1:])
     else:
-        main(LOSSES, words)
+        main(LOSSES, arguments)

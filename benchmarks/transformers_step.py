@@ -158,10 +158,10 @@ def inputs_and_labels(batch: Batch, model: nn.Module, device: torch.device) -> d
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words[:1] == ["--one"]:
-        print(json.dumps(measure(words[1], load(words[2:]))))
-    elif words and words[0].isdigit():
-        main(int(words[0]), words[1:])
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--one"]:
+        print(json.dumps(measure(arguments[1], load(arguments[2:]))))
+    elif arguments and arguments[0].isdigit():
+        main(int(arguments[0]), arguments[1:])
     else:
-        main(ROUNDS, words)
+        main(ROUNDS, arguments)

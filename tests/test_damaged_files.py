@@ -23,6 +23,7 @@ from albert_lab.data.fingerprint import remembered_fingerprints
 from albert_lab.data.shards import SPLITS, open_shards, read_meta
 from albert_lab.data.tokenizer.cache import find_or_train
 from albert_lab.errors import FIXABLE, DamagedFileError
+from albert_lab.figures.files import NONE_DRAWN
 from albert_lab.interop import folder as folders
 from albert_lab.interop import loading, tokenizer_files
 from albert_lab.report import report
@@ -78,7 +79,7 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     runs.FAILURE: ({"error": "the loss is nan", "fixable": False}, states.failure),
     runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),
     runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, loading.read_import),
-    job.FILE: ({"job": "4711", "words": ["sst2"], "preparation": None}, job.read),
+    job.FILE: ({"job": "4711", "arguments": ["sst2"], "preparation": None}, job.read),
 }
 
 
@@ -236,7 +237,7 @@ def test_a_damaged_record_of_a_report_is_named(reports, data, place, is_study):
     def read() -> None:
         result = report.read(folder)
         report.as_json(folder.name, result)
-        report.render(result, "")
+        report.render(result, NONE_DRAWN)
 
     try:
         assert is_read_or_named(folder.name, read)

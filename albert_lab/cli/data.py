@@ -91,9 +91,9 @@ def data_make_tasks(
     if "=" in folder.name:
         raise ConfigError(f"{folder} is a setting, not a folder: name the folder to write first")
     check_folder(folder, "FOLDER")
-    made = make_tasks(load(overrides or []), folder)
-    lines = (f"{name}: " + (", ".join(f"{n:,} {split}" for split, n in made[name].items()) or "-") for name in made)
-    print(json.dumps(made, indent=2) if as_json else "\n".join(lines))
+    counts = make_tasks(load(overrides or []), folder)
+    lines = (f"{name}: " + (", ".join(f"{n:,} {split}" for split, n in counts[name].items()) or "-") for name in counts)
+    print(json.dumps(counts, indent=2) if as_json else "\n".join(lines))
 
 
 @tokenizer_app.command(

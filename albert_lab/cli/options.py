@@ -136,8 +136,8 @@ Slurm = Annotated[
     str | None,
     typer.Option(
         "--slurm",
-        metavar="WORDS",
-        help="Submit each run as a Slurm job; WORDS are options of sbatch, as in '--partition=gpu --gres=gpu:1'.",
+        metavar="OPTIONS",
+        help="Submit each run as a Slurm job; OPTIONS are those of sbatch, as in '--partition=gpu --gres=gpu:1'.",
         show_default=False,
         rich_help_panel=_WHERE,
     ),

@@ -43,7 +43,7 @@ Out = Annotated[
     ),
 )
 def layer_similarity(
-    words: Annotated[
+    arguments: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="RUN|FOLDER|KEY=VALUE",
@@ -56,8 +56,8 @@ def layer_similarity(
     """Draw Figure 1 from existing results."""
     from albert_lab.errors import ConfigError
 
-    sources = [word for word in words or [] if "=" not in word]
-    settings = [word for word in words or [] if "=" in word]
+    sources = [text for text in arguments or [] if "=" not in text]
+    settings = [text for text in arguments or [] if "=" in text]
     if settings and not sources:
         raise ConfigError(f"{' '.join(settings)}: name the models that are measured on this text")
     for file in _compare(sources, settings, out) if sources else _draw(LAYERS, None, out):
@@ -78,10 +78,12 @@ def _compare(sources: Sequence[str], settings: Sequence[str], out: Path | None) 
     reports = [folder for folder in folders if (folder / study.STUDY).is_file()]
     own = [folder for folder in folders if folder in reports or (folder / runs.RUN_FILE).is_file()]
     if settings and own:
-        words = "settings choose the text that models from other tools are measured on; runs and reports have their own"
+        reason = (
+            "settings choose the text that models from other tools are measured on; runs and reports have their own"
+        )
         if len(own) == len(folders):
-            raise ConfigError(f"{' '.join(settings)}: {words}")
-        to_stderr(words)
+            raise ConfigError(f"{' '.join(settings)}: {reason}")
+        to_stderr(reason)
     runs_of = {folder: study.read(folder).runs for folder in reports}
     for folder in reports:
         if not any(run.layers for run in runs_of[folder]):

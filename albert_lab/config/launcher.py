@@ -28,21 +28,21 @@ _TAKEN = {
 }
 
 
-def _check_words(text: str) -> str:
+def _check_options(text: str) -> str:
     try:
-        words = shlex.split(text)
+        options = shlex.split(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} cannot be split into words like in a shell: {error}") from error
-    if words and not words[0].startswith("-"):
+        raise ValueError(f"{text!r} cannot be split like in a shell: {error}") from error
+    if options and not options[0].startswith("-"):
         raise ValueError(f"{text!r}: options of sbatch begin with a dash, such as --partition=gpu")
-    for word in words:
+    for option in options:
         for name, letter in _TAKEN.items():
-            if re.match(rf"--{name}(=|$)", word) or (letter and re.match(rf"-{letter}", word)):
-                raise ValueError(f"{word} cannot be given: --{name} of sbatch is set for each run")
+            if re.match(rf"--{name}(=|$)", option) or (letter and re.match(rf"-{letter}", option)):
+                raise ValueError(f"{option} cannot be given: --{name} of sbatch is set for each run")
     return text
 
 
-Words = Annotated[str, AfterValidator(_check_words)]
+SbatchOptions = Annotated[str, AfterValidator(_check_options)]
 
 
 class LocalLauncher(Section):
@@ -62,9 +62,9 @@ class SlurmLauncher(Section):
     """Runs as jobs of Slurm; the keys are explained in conf/launcher/slurm.yaml."""
 
     name: Literal["slurm"]
-    words: Words
+    sbatch: SbatchOptions
     preparation: Preparation
-    preparation_words: Words
+    preparation_sbatch: SbatchOptions
     at_once: int | None = Field(ge=1)
     poll_seconds: float = Field(gt=0)
 
@@ -92,13 +92,13 @@ def take(
         key = text.split("=")[0].lstrip("+")
         (own if key == "launcher" or key.startswith("launcher.") else rest).append(text)
     if slurm is not None:
-        named = [text for text in own if text.split("=")[0] in ("launcher", "launcher.words")]
+        named = [text for text in own if text.split("=")[0] in ("launcher", "launcher.sbatch")]
         if named and named != ["launcher=slurm"]:
             raise ConfigError(
-                f"--slurm is short for launcher=slurm launcher.words=...; {' '.join(named)} was given too"
+                f"--slurm is short for launcher=slurm launcher.sbatch=...; {' '.join(named)} was given too"
             )
         own = [text for text in own if text not in named]
-        own += ["launcher=slurm", f"launcher.words={quoted(slurm)}"]
+        own += ["launcher=slurm", f"launcher.sbatch={quoted(slurm)}"]
     for override in parse(own):
         if override.is_sweep_override():
             raise ConfigError(f"{override.input_line}: one command has one launcher")
@@ -109,5 +109,5 @@ def take(
         details = [{**detail, "loc": ("launcher", *detail["loc"][1:])} for detail in error.errors()]
         raise ConfigError("\n".join(map(describe, details))) from error
     if detach and isinstance(launcher, LocalLauncher):
-        raise ConfigError("--detach: runs on this machine end with the command; give --slurm WORDS as well")
+        raise ConfigError("--detach: runs on this machine end with the command; give --slurm OPTIONS as well")
     return launcher, rest

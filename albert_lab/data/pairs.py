@@ -223,9 +223,9 @@ def _make_kinds(
     assigned = rng.permutation(_quotas([share for _, _, share in mix], len(segments), rng))
     for part, (label, kind, _) in enumerate(mix):
         candidates = segments.take(assigned == part)
-        made = KINDS[kind].make(candidates, rng, shards)
-        counts["unmatched_pairs"] += len(candidates) - len(made)
-        yield made, label, kind
+        pairs = KINDS[kind].make(candidates, rng, shards)
+        counts["unmatched_pairs"] += len(candidates) - len(pairs)
+        yield pairs, label, kind
 
     if spec.single_sentence_chunks == "other-document":
         yield random_document(_first_segments(shards, single), rng, shards), spec.negative, "other-document"

@@ -119,14 +119,15 @@ def _scores(record: RunRecord) -> str:
 
 
 def _provenance(record: RunRecord) -> str:
-    config, training, made = record.config, record.training, record.provenance
-    packages = ", ".join(f"{name} {version}" for name, version in sorted(made.packages.items()))
-    code = f" (commit {made.commit})" if made.commit else ""
+    config, training, origin = record.config, record.training, record.provenance
+    packages = ", ".join(f"{name} {version}" for name, version in sorted(origin.packages.items()))
+    code = f" (commit {origin.commit})" if origin.commit else ""
+    machine = (origin.platform, origin.processor, origin.device, origin.precision)
     rows = {
         "run": record.name,
-        "made with": f"albert-lab {made.albert_lab}{code}, Python {made.python}, {packages}",
-        "finished": made.finished,
-        "machine": f"{made.platform}, {made.processor}, {made.device}, {made.precision}, {made.threads} threads",
+        "made with": f"albert-lab {origin.albert_lab}{code}, Python {origin.python}, {packages}",
+        "finished": origin.finished,
+        "machine": f"{', '.join(machine)}, {origin.threads} threads",
         "corpus": f"{config.corpus.name}, fingerprint {record.fingerprints['corpus']}",
         "tokenizer": f"{config.tokenizer.name}, fingerprint {record.fingerprints['tokenizer']}",
         "objective": config.inter_sentence.name,

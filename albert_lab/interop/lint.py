@@ -119,10 +119,10 @@ def _tokenizer(folder: Path, model: FolderModel, content: dict[str, Any]) -> Ite
         yield Finding("warning", f"{text}={shape.max_position_embeddings}")
     has_json = (folder / tokenizer_files.JSON_FILE).is_file()
     if has_json:
-        made = tokenizer_files.read_json(folder / tokenizer_files.JSON_FILE)
-        if isinstance(cut := made.get("truncation"), dict):
+        tokenizer = tokenizer_files.read_json(folder / tokenizer_files.JSON_FILE)
+        if isinstance(cut := tokenizer.get("truncation"), dict):
             yield Finding("warning", f"tokenizer.json cuts at {cut.get('max_length')} tokens; here it does not")
-        if made.get("padding"):
+        if tokenizer.get("padding"):
             yield Finding("note", "tokenizer.json pads every text; here padding is left to the batch")
     if file.name == MODEL_FILE:
         if not has_json:

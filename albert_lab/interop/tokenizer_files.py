@@ -159,8 +159,8 @@ def _convert_vocabulary(folder: Path, target: Path) -> Path:
     flags = read_flags(folder)
     vocabulary = files.read_text(folder / VOCABULARY_FILE).splitlines()
     tokens = {token: number for number, token in enumerate(vocabulary)}
-    made = BertTokenizer(vocab=tokens, do_lower_case=flags.lower_case, strip_accents=flags.strip_accents)
-    made.backend_tokenizer.save(str(target))
+    fast = BertTokenizer(vocab=tokens, do_lower_case=flags.lower_case, strip_accents=flags.strip_accents)
+    fast.backend_tokenizer.save(str(target))
     return target
 
 

@@ -26,12 +26,12 @@ class Submitted(BaseModel):
     """The content of slurm.json: the job, the arguments of its process, and the job that prepares its text, if any."""
 
     job: str = Field(pattern=r"^\w+$")
-    words: list[str]
+    arguments: list[str]
     preparation: str | None = None
 
 
-def write(folder: Path, job: str, words: Sequence[str], preparation: str | None) -> None:
-    content = Submitted(job=job, words=list(words), preparation=preparation)
+def write(folder: Path, job: str, arguments: Sequence[str], preparation: str | None) -> None:
+    content = Submitted(job=job, arguments=list(arguments), preparation=preparation)
     write_atomically(folder / FILE, json.dumps(content.model_dump()) + "\n")
 
 
@@ -76,7 +76,7 @@ def as_columns(folder: Path) -> dict[str, Any]:
     queued = find_queued(folder)
     if queued is None:
         return {"job": None, "node": None, "place": None}
-    return {"job": queued.number, "node": queued.nodes or None, "place": queued.words}
+    return {"job": queued.number, "node": queued.nodes or None, "place": queued.description}
 
 
 def describe_end(folder: Path) -> str | None:

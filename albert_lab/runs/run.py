@@ -76,8 +76,8 @@ class Run:
         if self.start_from:
             content["start_from"] = self.start_from.model_dump()
         shape = f"{config.model.name}-L{config.model.num_layers}-E{config.embedding_size}"
-        words = [config.inter_sentence.name, config.sharing.name, shape]
-        return "_".join([*words, f"seed{config.seed}", digest(content)])
+        parts = [config.inter_sentence.name, config.sharing.name, shape]
+        return "_".join([*parts, f"seed{config.seed}", digest(content)])
 
     @property
     def folder(self) -> Path:

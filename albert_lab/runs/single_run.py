@@ -205,12 +205,12 @@ def ensemble_runs(
         raise ConfigError(f"--best {best}: these runs have only {len(files)} fine-tunings on {task.name}")
     config = chosen[0].config
     data = data_folder(task, config, say)
-    made = ensemble(task, files, data, say, scale=config.scale.name, split=split, best=best)
+    ensembled = ensemble(task, files, data, say, scale=config.scale.name, split=split, best=best)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
-        task.format.write_predictions(made.outcome.answers, output)  # pyright: ignore[reportArgumentType]
-    members = {f"{file.parents[2].name}, {file.parent.name}": score for file, score in made.members.items()}
-    return EnsembleScore(task.name, made.main, made.outcome.scores, members, str(output) if output else None)
+        task.format.write_predictions(ensembled.outcome.answers, output)  # pyright: ignore[reportArgumentType]
+    members = {f"{file.parents[2].name}, {file.parent.name}": score for file, score in ensembled.members.items()}
+    return EnsembleScore(task.name, ensembled.main, ensembled.outcome.scores, members, str(output) if output else None)
 
 
 def _score_files(run: runs.Run, name: str, stem: str) -> list[Path]:

@@ -45,8 +45,8 @@ def _line(
     run = item.run
     files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
     data = data_folder(task, run.config, say)
-    made = ensemble(task, files, data, say, scale=run.config.scale.name, best=members)
-    assert made.main is not None, "a dev set has labels"
+    ensembled = ensemble(task, files, data, say, scale=run.config.scale.name, best=members)
+    assert ensembled.main is not None, "a dev set has labels"
     single = {name: median(record.best.scores[name].value for record in records) for name in records[0].best.scores}
     return EnsembleLine(
         column=column,
@@ -60,7 +60,7 @@ def _line(
         finetunings=len(records),
         single=summarize(records).best.value,
         single_scores=single,
-        members=tuple(made.members.values()),
-        ensemble=made.main,
-        ensemble_scores={name: made.outcome.scores[name] for name in single},
+        members=tuple(ensembled.members.values()),
+        ensemble=ensembled.main,
+        ensemble_scores={name: ensembled.outcome.scores[name] for name in single},
     )

@@ -194,7 +194,7 @@ def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
         return jobs
     if jobs > 1:
         to_stderr("a budget in seconds: runs are trained one at a time, despite --jobs")
-    if isinstance(options.launcher, SlurmLauncher) and "--exclusive" not in options.launcher.words:
+    if isinstance(options.launcher, SlurmLauncher) and "--exclusive" not in options.launcher.sbatch:
         to_stderr("a budget in seconds: without --exclusive, other jobs on the node slow the runs")
     return 1
 

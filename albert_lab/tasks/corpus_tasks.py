@@ -123,10 +123,10 @@ def make_tasks(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
         ConfigError: there is no held-out document, or too little text for any task.
         MissingDataError: the text does not exist.
     """
-    made = _make(config, folder)
-    if not any(made.values()):
+    counts = _make(config, folder)
+    if not any(counts.values()):
         raise _too_little_text(config.corpus)
-    return made
+    return counts
 
 
 def _make(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
@@ -143,7 +143,7 @@ def _make(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
         "era": lambda some, rng: eras(some, boundary),
         "document-half": lambda some, rng: halves(some),
     }
-    made: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for number, (name, make) in enumerate(makers.items()):
         task = load_task(name)
         sets = {}
@@ -151,14 +151,14 @@ def _make(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
             rng = np.random.Generator(np.random.Philox(key=[_SEED, 2 * number + part]))
             some = [document for document in documents if document.split == split]
             sets[split] = _choose(list(make(some, rng)), _MOST_EXAMPLES[split], rng)
-        made[name] = {}
+        counts[name] = {}
         if all(sets.values()):
             for split, examples in sets.items():
                 file = task.file(folder, split)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 task.format.write(examples, file)
-                made[name][split] = len(examples)
-    return made
+                counts[name][split] = len(examples)
+    return counts
 
 
 def _read(corpus: CorpusConfig) -> list[HeldOutDocument]:

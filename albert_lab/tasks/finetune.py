@@ -92,10 +92,10 @@ def finetune(
         return None
     tuning = _Finetuning(start, task, settings, seed, identity, before, data, say, is_stopped)
     record_file(start.folder, task.name, seed).unlink(missing_ok=True)
-    made = tuning.run(splits, keep_weights)
-    if made is not None:
-        write_record(start.folder, made)
-    return made
+    record = tuning.run(splits, keep_weights)
+    if record is not None:
+        write_record(start.folder, record)
+    return record
 
 
 def take_step(

@@ -8,10 +8,10 @@ def test_the_launcher_is_taken_from_the_overrides_of_a_run():
     assert take(["scale=smoke"]) == (LOCAL, ["scale=smoke"])
     result, rest = take(["scale=smoke", "launcher=slurm", "launcher.poll_seconds=3"])
     assert (result.name, rest) == ("slurm", ["scale=smoke"])
-    words = "--partition=gpu --comment='it''s, ours' --time=4:00:00"
-    result, _ = take(["launcher.poll_seconds=3"], words, detach=True)
+    sbatch = "--partition=gpu --comment='it''s, ours' --time=4:00:00"
+    result, _ = take(["launcher.poll_seconds=3"], sbatch, detach=True)
     assert isinstance(result, SlurmLauncher)
-    assert (result.words, result.poll_seconds) == (words, 3)
+    assert (result.sbatch, result.poll_seconds) == (sbatch, 3)
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ def test_the_launcher_is_taken_from_the_overrides_of_a_run():
         (["launcher=slum"], None, "did you mean launcher=slurm"),
         (["launcher=slurm", "launcher.poll=3"], None, "did you mean launcher.poll_seconds"),
         (["launcher=slurm", "launcher.poll_seconds=0"], None, "launcher.poll_seconds=0"),
-        (["launcher.words=x"], None, "launcher.words needs launcher=slurm"),
+        (["launcher.sbatch=x"], None, "launcher.sbatch needs launcher=slurm"),
         (["launcher=slurm,local"], None, "one command has one launcher"),
         (["launcher=local"], "", "launcher=local was given too"),
         ([], "gpu", "begin with a dash"),
         ([], "--array=1-3", "--array=1-3 cannot be given"),
         ([], "-d afterok:3", "-d cannot be given"),
-        ([], "'", "cannot be split into words like in a shell"),
+        ([], "'", "cannot be split like in a shell"),
     ],
 )
 def test_an_invalid_launcher_is_refused_with_its_key(overrides, slurm, said):

@@ -217,7 +217,7 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
         tally.check(not list(cache.glob("*/*.partial-*")), "cache: half-made data stays")
 
 
-def command(words: list[str], number: int | None, at: int, counted: list[int] | None = None) -> Callable[[], None]:
+def command(arguments: list[str], number: int | None, at: int, counted: list[int] | None = None) -> Callable[[], None]:
     """The work of a command in this process, with a signal to itself at one of its function calls."""
 
     def work() -> None:
@@ -230,7 +230,7 @@ def command(words: list[str], number: int | None, at: int, counted: list[int] | 
                 if calls == at and number is not None:
                     os.kill(os.getpid(), number)
 
-        sys.argv = ["albert-lab", *words]
+        sys.argv = ["albert-lab", *arguments]
         sys.setprofile(profile)
         try:
             cli.main()
@@ -250,43 +250,43 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
     assert first == 0, first
     commands = [["data", "table14"], ["table14"], sweep, [*sweep, "--dry-run"], ["status"], ["config", "show"]]
     usable = []
-    for words in commands:
+    for arguments in commands:
         read, write = os.pipe()
-        code = code_of(forked(command(words, None, 0, [write])))
+        code = code_of(forked(command(arguments, None, 0, [write])))
         os.close(write)
         calls = int(os.read(read, 100) or 0)
         os.close(read)
         if code == 0:
-            usable.append((words, calls))
-            print(f"{' '.join(words[:2])}: {calls:,} calls", flush=True)
+            usable.append((arguments, calls))
+            print(f"{' '.join(arguments[:2])}: {calls:,} calls", flush=True)
     reports = home / "signals" / "reports"
     expected = {name: hashed for name, hashed in digest(reports).items() if name.endswith(".csv")}
     for _ in range(number):
-        words, calls = random_.choice(usable)
+        arguments, calls = random_.choice(usable)
         which = random_.choice(list(CODES))
         at = random_.randrange(1, calls)
-        code = code_of(forked(command(words, which, at)))
-        name = words[0] if words is not sweep else "a finished sweep"
-        if "--dry-run" in words:
+        code = code_of(forked(command(arguments, which, at)))
+        name = arguments[0] if arguments is not sweep else "a finished sweep"
+        if "--dry-run" in arguments:
             name = "a dry run"
         tally.fell("signals at calls", f"{name}: {code}")
-        tally.check(code == CODES[which], f"signals: {words[:2]} call {at} of {calls}: {code}, not {CODES[which]}")
+        tally.check(code == CODES[which], f"signals: {arguments[:2]} call {at} of {calls}: {code}, not {CODES[which]}")
         hashed = {
             name: hashed for name, hashed in digest(reports).items() if name.endswith(".csv") and "/." not in name
         }
-        tally.check(hashed == expected, f"signals: a table differs after {words[:2]}")
+        tally.check(hashed == expected, f"signals: a table differs after {arguments[:2]}")
 
 
 def signals_at_start(number: int, home: Path, random_: random.Random, tally: Tally) -> None:
     """Signals to a process of its own, from its first moment on; before Python runs our code, it is the system's."""
     os.environ["ALBERT_LAB_HOME"] = str(home / "signals")
-    words = [sys.executable, "-m", "albert_lab.cli", "table14"]
+    arguments = [sys.executable, "-m", "albert_lab.cli", "table14"]
     started = time.monotonic()
-    subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     seconds = time.monotonic() - started
     for _ in range(number):
         which = random_.choice(list(CODES))
-        child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         time.sleep(random_.uniform(0, 0.9 * seconds))
         child.send_signal(which)
         said = child.communicate()[1]

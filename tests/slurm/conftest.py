@@ -20,8 +20,8 @@ def slurm():
         patch.setenv("SLURM_HERE", str(folder))
         patch.setenv("SLURM_HERE_PORT", "17200")
 
-        def call(*words: str) -> str:
-            return subprocess.run([SCRIPT, *words], check=True, capture_output=True, text=True).stdout
+        def call(*arguments: str) -> str:
+            return subprocess.run([SCRIPT, *arguments], check=True, capture_output=True, text=True).stdout
 
         try:
             call("up")

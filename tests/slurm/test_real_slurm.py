@@ -20,8 +20,8 @@ from albert_lab.runs import results, states
 POLL = "launcher.poll_seconds=1"
 
 
-def squeue(*words):
-    result = subprocess.run(["squeue", "--noheader", "--format=%i|%T|%N", *words], capture_output=True, text=True)
+def squeue(*arguments):
+    result = subprocess.run(["squeue", "--noheader", "--format=%i|%T|%N", *arguments], capture_output=True, text=True)
     return [line.split("|") for line in result.stdout.splitlines()]
 
 

@@ -104,16 +104,22 @@ def test_hours_take_the_lower_rungs_first(corpus):
 
 
 def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, own_home, runs_here, empty_figures):
-    words = ("ladder", "sop-vs-nsp", *toy_overrides(corpus, "inter_sentence=none,sop", "seed=0"), "--along", "smoke")
-    dry = json.loads(here(*words, "--dry-run", "--json").stdout)
+    arguments = (
+        "ladder",
+        "sop-vs-nsp",
+        *toy_overrides(corpus, "inter_sentence=none,sop", "seed=0"),
+        "--along",
+        "smoke",
+    )
+    dry = json.loads(here(*arguments, "--dry-run", "--json").stdout)
     assert [row["runs"] for row in dry["rows"]] == [2, 2, 2, 2]
-    done = here(*words)
+    done = here(*arguments)
     assert done.returncode == 0, done.stderr
     assert "MLM, sop − none:" in done.stdout
     (folder,) = paths.reports().glob("*/ladder-sop-vs-nsp-smoke")
     text = (folder / "report.md").read_text()
     assert "8 runs" in text
-    again = here(*words, "--hours", "0")
+    again = here(*arguments, "--hours", "0")
     assert again.returncode == 0, again.stderr
     assert again.stdout == done.stdout
     assert here("report", str(folder)).returncode == 0

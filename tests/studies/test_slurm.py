@@ -80,8 +80,8 @@ def folders(tmp_path, monkeypatch):
     """Makes run folders whose processes end with the exit codes given."""
     codes: dict[str, str] = {}
 
-    def worker(folder: Path, words: list[str]) -> list[str]:
-        return ["bash", "-c", f"echo made with {' '.join(words)}; {codes[folder.name]}"]
+    def worker(folder: Path, arguments: list[str]) -> list[str]:
+        return ["bash", "-c", f"echo made with {' '.join(arguments)}; {codes[folder.name]}"]
 
     monkeypatch.setattr(slurm, "worker", worker)
 
@@ -95,12 +95,12 @@ def folders(tmp_path, monkeypatch):
     return make
 
 
-def settings(words: str = "", preparation: str = "here") -> SlurmLauncher:
-    content = {"words": words, "preparation": preparation, "preparation_words": "", "poll_seconds": 0.01}
+def settings(sbatch: str = "", preparation: str = "here") -> SlurmLauncher:
+    content = {"sbatch": sbatch, "preparation": preparation, "preparation_sbatch": "", "poll_seconds": 0.01}
     return SlurmLauncher.model_validate({"name": "slurm", "at_once": None} | content)
 
 
-def launch(folders, words="", detach=False, parents=None, goes_on=True):
+def launch(folders, sbatch="", detach=False, parents=None, goes_on=True):
     """The launcher's answer, and what became of each run."""
     ended: dict[str, int] = {}
 
@@ -108,7 +108,7 @@ def launch(folders, words="", detach=False, parents=None, goes_on=True):
         ended[folder.name] = code
         return goes_on
 
-    code = slurm.launch(folders, settings=settings(words), detach=detach, on_end=on_end, parents=parents or {})
+    code = slurm.launch(folders, settings=settings(sbatch), detach=detach, on_end=on_end, parents=parents or {})
     return code, ended
 
 

@@ -82,8 +82,8 @@ def test_a_run_that_was_killed_and_resumed_has_each_point_once(name, tmp_path, m
         monkeypatch.setenv(key, value)
 
     def process(*arguments):
-        words = [sys.executable, "-c", PROCESS, name, tmp_path, *arguments]
-        return subprocess.run(list(map(str, words)), capture_output=True, text=True, env=dict(os.environ))
+        arguments = [sys.executable, "-c", PROCESS, name, tmp_path, *arguments]
+        return subprocess.run(list(map(str, arguments)), capture_output=True, text=True, env=dict(os.environ))
 
     killed = process(0, 0, 70, 1)  # its last checkpoint is that of step 30
     assert killed.returncode == -signal.SIGKILL, killed.stderr

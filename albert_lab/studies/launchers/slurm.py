@@ -123,14 +123,14 @@ def _submit_all(
     numbers: dict[Path, str] = {}
     todo: dict[Path, list[str]] = {}
     for folder in in_order(folders, parents):
-        known, words = job.read(folder), list(folders[folder])
+        known, arguments = job.read(folder), list(folders[folder])
         if known and (job_there := (queue or {}).get(known.job)):
-            words = _joined(known.words, words)
-            if words == known.words:
+            arguments = _joined(known.arguments, arguments)
+            if arguments == known.arguments:
                 numbers[folder] = known.job
-                to_stderr(f"{folder.name}: {job_there.words}")
+                to_stderr(f"{folder.name}: {job_there.description}")
                 continue
-        todo[folder] = words
+        todo[folder] = arguments
     preparation = _submit_preparation(folders, settings) if todo and settings.preparation == "job" else ""
     # Runs that wait for no other are alike to Slurm: one array. A dependency is of a whole array, so others are single.
     alike = [folder for folder in todo if parents.get(folder) not in {*todo, *numbers}]
@@ -157,9 +157,9 @@ def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLa
     lacking = preparing.lacking(folders)
     if not lacking:
         return ""
-    tasks = dict.fromkeys(word for folder in folders for word in _tasks(folders[folder]))
+    tasks = dict.fromkeys(task for folder in folders for task in _tasks(folders[folder]))
     command = [(preparing.command(lacking, tasks), log_of("prepare").with_suffix(".exit"))]
-    own = settings.model_copy(update={"words": settings.preparation_words or settings.words})
+    own = settings.model_copy(update={"sbatch": settings.preparation_sbatch or settings.sbatch})
     number = _sbatch("albert-lab-prepare", command, [], own, tasks="1")
     to_stderr(f"preparation of the text: job {number}, which writes {log_of(number)}")
     return number
@@ -171,14 +171,14 @@ def _tasks(arguments: Sequence[str]) -> list[str]:
     return list(arguments[: options[0]] if options else arguments)
 
 
-def _joined(before: Sequence[str], words: Sequence[str]) -> list[str]:
+def _joined(before: Sequence[str], arguments: Sequence[str]) -> list[str]:
     """The arguments of a run's process that serves two commands; those of the later one if they cannot be combined."""
-    tasks, earlier = _tasks(words), _tasks(before)
+    tasks, earlier = _tasks(arguments), _tasks(before)
     if not tasks:
         return list(before)
-    if not earlier or before[len(earlier) :] == words[len(tasks) :]:
-        return [*dict.fromkeys([*earlier, *tasks]), *words[len(tasks) :]]
-    return list(words)
+    if not earlier or before[len(earlier) :] == arguments[len(tasks) :]:
+        return [*dict.fromkeys([*earlier, *tasks]), *arguments[len(tasks) :]]
+    return list(arguments)
 
 
 def log_of(number: str) -> Path:
@@ -215,7 +215,7 @@ def _sbatch(
         *([f"--array=0-{len(commands) - 1}{throttle}"] if is_array else []),
         "--kill-on-invalid-dep=yes",
         "--signal=B:USR1@120",
-        *shlex.split(settings.words),
+        *shlex.split(settings.sbatch),
     ]
     environment = {key: value for key, value in os.environ.items() if _is_passed_on(key)}
     environment |= allocator.environment() | {"ALBERT_LAB_HOME": str(paths.home()), "ALBERT_LAB_PLAIN_PROGRESS": "1"}
@@ -274,9 +274,9 @@ def wait(
             if folder in ended:
                 continue
             if job_there := queue.get(number):
-                if said[folder] != job_there.words:
-                    said[folder] = job_there.words
-                    to_stderr(f"{folder.name}: {job_there.words}")
+                if said[folder] != job_there.description:
+                    said[folder] = job_there.description
+                    to_stderr(f"{folder.name}: {job_there.description}")
                 continue
             is_started = job.log(folder, number).exists()
             is_orphan = not is_started and parents.get(folder) in failed
