@@ -1,7 +1,8 @@
-"""Figures as files: drawn into a report's folder by their names, and shown in its text."""
+"""Figures as files, drawn into a report's folder by their names."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from albert_lab.figures import charts as figures
 from albert_lab.figures import drawing
 from albert_lab.figures.charts import draw_layers
 from albert_lab.figures.data import FigureData, figure_data
-from albert_lab.figures.drawing import READ_OFF
 from albert_lab.score import wilson
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies import study as studies
@@ -42,45 +42,48 @@ def _function(name: str) -> Callable[[FigureData], Figure | None]:
     return getattr(figures, name.replace("-", "_"))
 
 
-def section(folder: Path, study: Analysis) -> str:
-    """The text that shows a report's figures, which are redrawn into its folder; names those without data."""
+@dataclass(frozen=True)
+class CurveError:
+    """Half the width in points of the 95 % interval of a learning curve's scores, on n answers; the table has more."""
+
+    heading: str
+    points: float
+    n: int
+    in_table: int
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The figures of a report: whether there was data for each, by name, and the errors of its learning curves."""
+
+    has_data: Mapping[str, bool]
+    curve_errors: Sequence[CurveError]
+
+
+NONE_DRAWN = Drawn({}, ())
+
+
+def draw_all(folder: Path, study: Analysis) -> Drawn:
+    """Draw a report's figures into its folder."""
     data = figure_data(study)
-    experiment = data.experiment
-    parts = []
-    for name in experiment.figures:
-        if drawing.write(partial(_function(name), data), folder, name):
-            parts.append(f"![{name}]({name}.svg)\n\n*{name}.* {FIGURES[name].caption}")
-        else:
-            parts.append(f"*{name}.* Not drawn: it needs {FIGURES[name].needs}.")
-    if experiment.paper_figure:
-        parts.append(f"Values of the paper's {experiment.paper_figure.figure} are {READ_OFF}, so they are approximate.")
-    parts += _errors(data)
-    parts.append(
-        "Bands are one standard deviation over pre-training seeds on either side; a single seed has none, nor have the"
-        f" curves of a panel with more than {figures.MOST_BANDS}."
-    )
-    return "\n\n".join(parts)
+    has_data = {
+        name: bool(drawing.write(partial(_function(name), data), folder, name)) for name in data.experiment.figures
+    }
+    return Drawn(has_data, list(_curve_errors(data)))
 
 
-def _errors(data: FigureData) -> list[str]:
-    """The error of learning curves due to their few answers; empty if their number was not recorded."""
-    errors = []
+def _curve_errors(data: FigureData) -> Iterator[CurveError]:
+    """Nothing for a curve whose number of answers was not recorded, or is that of the table."""
     for column in intrinsic_columns(data.experiment):
         points = [point for run in data.runs for point in run.curve]
         counts = [count for point in points if (count := point.value(f"{column.key}_n")) is not None]
         if counts and column.unit == "%":
             n = int(min(counts))
-            all_n = min((run.scores[column.key].n for run in data.runs if column.key in run.scores), default=n)
+            in_table = min((run.scores[column.key].n for run in data.runs if column.key in run.scores), default=n)
             values = [value for point in points if (value := point.value(column.key)) is not None]
             low, high = wilson(statistics.fmean(values) / 100 * n, n)
-            if n == all_n:
-                continue
-            errors.append(f"{column.heading} ± {(high - low) / 2:.1f} (n = {n:,}; in the table {all_n:,})")
-    words = (
-        "Learning curves are scored on the first pairs of each set alone, the same for all seeds. All seeds share the"
-        " error of so few answers, and no band shows it; in points, at 95 %: "
-    )
-    return [words + ", ".join(errors) + "."] if errors else []
+            if n != in_table:
+                yield CurveError(column.heading, (high - low) / 2, n, in_table)
 
 
 def newest(name: str) -> Path:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from albert_lab.config.data import TokenizerConfig
 from albert_lab.report.markdown import distinct, mean_percent
-from albert_lab.report.templates import fill_lines
+from albert_lab.report.templates import call, fill_lines
 from albert_lab.runs.results import RunRecord, Stage
 
 RELEASED_SHORT_SHARE = 0.1
@@ -59,24 +59,17 @@ def _tokenizer(trained: Sequence[TokenizerConfig]) -> dict[str, object]:
 
 def _short(stages: Sequence[Stage]) -> str:
     """The stages of a length schedule before that of the full length."""
-    return "; ".join(
-        f"{stage.max_sequence_length} tokens for {stage.steps:,} steps, {100 * stage.dropped_text_share:.0f} % of the"
-        " text in dropped single sentences"
-        for stage in stages[:-1]
-    )
+    return "; ".join(call("note.md.j2", "stage", stage) for stage in stages[:-1])
 
 
 def replaced(fixed: Sequence[str], commands: Iterable[str]) -> list[str]:
     """A note if commands gave other values to keys that the experiment fixes; otherwise empty."""
     own = dict(_settings(fixed))
-    overrides = _settings(word.strip("'\"") for command in commands for word in command.split())
+    overrides = _settings(text.strip("'\"") for command in commands for text in command.split())
     others = dict.fromkeys(
         f"`{key}={value}` for `{own[key]}`" for key, value in overrides if own.get(key, value) != value
     )
-    if not others:
-        return []
-    shown = ", ".join(others)
-    return [f"The command replaced settings of the experiment: {shown}. A note that speaks of them does not hold."]
+    return [call("note.md.j2", "replaced", list(others))] if others else []
 
 
 def mixed(runs: Sequence[RunRecord]) -> list[str]:
@@ -85,15 +78,12 @@ def mixed(runs: Sequence[RunRecord]) -> list[str]:
         "devices": {run.provenance.hardware for run in runs},
         "precisions": {run.provenance.precision for run in runs},
     }
-    several = [f"{what}: {'; '.join(sorted(names))}" for what, names in values.items() if len(names) > 1]
-    if not several:
-        return []
-    listed = " and ".join(several)
-    return [f"Rows were computed on different {listed}; speeds of runs do not compare, scores up to rounding."]
+    several = {what: sorted(names) for what, names in values.items() if len(names) > 1}
+    return [call("note.md.j2", "mixed", several)] if several else []
 
 
-def _settings(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for word in words:
-        key, separator, value = word.partition("=")
+def _settings(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        key, separator, value = text.partition("=")
         if separator:
             yield key, value

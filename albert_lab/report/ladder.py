@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from albert_lab.analysis.ladder import ContrastTrend, LadderAnalysis, Measure, analyse
+from albert_lab.analysis.ladder import LadderAnalysis, Measure, analyse
 from albert_lab.analysis.trend import Interval, Share
 from albert_lab.figures import ladder as figures
 from albert_lab.report.markdown import MISSING, as_table, escape_tags
 from albert_lab.report.page import html
-from albert_lab.report.templates import fill
+from albert_lab.report.templates import call, fill
 from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
 from albert_lab.studies.ladder_results import LadderResults
@@ -62,8 +62,7 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
 def as_text(analysis: LadderAnalysis) -> str:
     """The end of the command: a sentence for each contrast and measure, and the decision accuracy."""
     accuracies = [
-        f"{measure.label}: the lower rungs predict the sign at the top of {_share(accuracy.ladder)} contrasts, the"
-        f" lowest alone of {_share(accuracy.lowest)}."
+        call("trend.md.j2", "accuracy", measure, _share(accuracy.ladder), _share(accuracy.lowest))
         for measure, accuracy in analysis.accuracies.items()
     ]
     return "\n".join([*sentences(analysis), *accuracies])
@@ -80,25 +79,12 @@ def as_json(analysis: LadderAnalysis) -> str:
 
 def sentences(analysis: LadderAnalysis) -> Iterator[str]:
     """A sentence for each contrast and measure: the way in which the effect changes, and the prediction."""
+    log_flops = analysis.predicted_log_flops
     for line in analysis.trends:
-        start = f"{line.measure.label}, {line.contrast.words}:"
-        if line.trend is None:
-            yield f"{start} no trend, which needs three rungs and has {len(line.effects)}."
-            continue
-        slope = f"{_shown(line.trend.slope, line.measure, more=1)} {line.measure.unit} per tenfold compute"
-        change = f"the effect {line.direction} with scale" if line.direction else "no trend is shown"
-        yield f"{start} {change} ({slope}). {_predicted(line, analysis.predicted_log_flops)}"
-
-
-def _predicted(line: ContrastTrend, log_flops: float) -> str:
-    assert line.prediction is not None
-    shown = f"{_shown(line.prediction, line.measure)} {line.measure.unit}"
-    if line.prediction.sign == 0:
-        return f"At the paper's compute ({10**log_flops:.1e} FLOPs) the prediction is uninformative: {shown}."
-    text = f"At the paper's compute ({10**log_flops:.1e} FLOPs) the line predicts {shown}"
-    if line.prediction.sign * line.effects[-1].value < 0:
-        return f"{text}, the opposite of the top rung's sign: a line that crosses zero cannot tell what comes after."
-    return f"{text}, {math.floor(log_flops - line.effects[-1].log_flops)} powers of ten above the top rung."
+        slope = _shown(line.trend.slope, line.measure, more=1) if line.trend else ""
+        predicted = _shown(line.prediction, line.measure) if line.prediction else ""
+        powers = math.floor(log_flops - line.effects[-1].log_flops) if line.effects else 0
+        yield call("trend.md.j2", "sentence", line, slope, predicted, 10**log_flops, powers)
 
 
 def _trends(analysis: LadderAnalysis, measure: Measure) -> str:

@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from albert_lab.analysis.ladder import analyse
+from albert_lab.figures.files import NONE_DRAWN
 from albert_lab.report import ladder, report
 from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
@@ -45,7 +46,7 @@ def write(folder: Path) -> Path:
     if ladder_results.holds(folder):
         text = ladder.render(analyse(ladder_results.read(folder)), [])
     else:
-        text = report.render(report.read(folder), "")
+        text = report.render(report.read(folder), NONE_DRAWN)
     write_atomically(folder / FILE, tables(text))
     return folder / FILE
 

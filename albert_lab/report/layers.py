@@ -15,19 +15,15 @@ _HEADINGS = {
 }
 
 
-def section(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
-    if not any(row.spread(LAYER_NUMBERS[-1]) for row in table):
+def layers_table(experiment: Experiment, axes: Sequence[str], rows: Sequence[Row]) -> str:
+    if not any(row.spread(LAYER_NUMBERS[-1]) for row in rows):
         return ""
     header = [*axis_names(axes), "seeds", *(_HEADINGS[number] for number in LAYER_NUMBERS)]
     body = [
         [*axis_labels(experiment, row, axes), str(len(row.runs)), *(_cell(row, number) for number in LAYER_NUMBERS)]
-        for row in table
+        for row in rows
     ]
-    words = (
-        "Over all real tokens of the held-out set. Roughness: the mean change from a layer to the next, over the mean"
-        " of all layers."
-    )
-    return as_table(header, body) + "\n\n" + words
+    return as_table(header, body)
 
 
 def _cell(row: Row, number: str) -> str:

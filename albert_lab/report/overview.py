@@ -60,15 +60,15 @@ def _folder(collection: Collection, root: Path) -> Path:
 
 def render_one(collection: Collection, at: Path) -> str:
     """The text of the page of one scale and corpus, with the tables and figures of its reports."""
-    made = [(entry, entry.folder) for entry in (*collection.reported, *collection.own) if entry.folder]
+    with_reports = [(entry, entry.folder) for entry in (*collection.reported, *collection.own) if entry.folder]
     unmade = [entry.experiment.name for entry in collection.entries if not entry.folder]
     return fill(
         "reports.md.j2",
         collection=collection,
         summary=_summary(collection),
         contents=_contents(collection, at),
-        entries=[_entry(entry, folder, at) for entry, folder in made],
-        missing={name: reason for entry, _ in made for name, reason in entry.missing.items()},
+        entries=[_entry(entry, folder, at) for entry, folder in with_reports],
+        missing={name: reason for entry, _ in with_reports for name, reason in entry.missing.items()},
         unmade=unmade if collection.reported else [],
         cost=collection.cost,
         agreement=agreement.as_text(total(entry.analysis.agreement for entry in collection.entries)),

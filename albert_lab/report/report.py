@@ -8,9 +8,10 @@ from typing import get_args
 
 from albert_lab.analysis.analysis import Analysis, analyse
 from albert_lab.figures import files as plots
+from albert_lab.figures.charts import MOST_BANDS
 from albert_lab.report import alarms, ensembles, finetuning, looks, run_sections, verdicts
-from albert_lab.report import layers as layer_table
 from albert_lab.report.departures import departures, mixed, replaced
+from albert_lab.report.layers import layers_table
 from albert_lab.report.learnt import sentences
 from albert_lab.report.markdown import (
     MISSING,
@@ -25,7 +26,7 @@ from albert_lab.report.page import html
 from albert_lab.report.templates import fill
 from albert_lab.score import Floor
 from albert_lab.storage import write_atomically
-from albert_lab.studies import frames
+from albert_lab.studies import figure, frames
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.table import (
@@ -76,7 +77,7 @@ def read(folder: Path) -> Analysis:
 
 def _write_pages(folder: Path, analysis: Analysis) -> Path:
     frames.write(folder, analysis.study)
-    text = render(analysis, plots.section(folder, analysis))
+    text = render(analysis, plots.draw_all(folder, analysis))
     page = html.page(text, folder, *learning_curves.sections(analysis), folded=FOLDED)
     write_atomically(folder / REPORT, fold(text, FOLDED))
     write_atomically(folder / PAGE, page)
@@ -102,12 +103,11 @@ def as_json(name: str, analysis: Analysis) -> str:
     return json.dumps(content | {"plan": plan.model_dump(mode="json") if plan else None}, indent=2)
 
 
-def render(analysis: Analysis, figures: str) -> str:
-    """The text of a report; figures is the text that shows them, the most important one first."""
+def render(analysis: Analysis, drawn: plots.Drawn) -> str:
+    """The text of a report with the figures that were drawn, the first of them above the tables."""
     study, experiment, table, axes = analysis.study, analysis.experiment, analysis.rows, analysis.axes
     finished, records = analysis.finished, [run.record for run in analysis.finished]
     commands = list(dict.fromkeys(point.command for point in study.points))
-    first, others = _first_figure(figures)
     missing = [f"`{name}`: {reason}" for row in table for name, reason in row.missing.items()]
     missing += [f"`{point.run}`: {point.failed_tasks}" for point in study.points if point.failed_tasks]
     notes = [*experiment.notes, *replaced(experiment.fixed, commands), *departures(study.scale, records)]
@@ -119,7 +119,10 @@ def render(analysis: Analysis, figures: str) -> str:
         commands=commands,
         look=looks.sentence(analysis),
         claims=verdicts.lines(analysis),
-        figures={"first": first, "others": others},
+        drawn=drawn,
+        first_figure=next((name for name, has_data in drawn.has_data.items() if has_data), None),
+        kinds_of_figures=figure.FIGURES,
+        most_bands=MOST_BANDS,
         headings={"figures": FIGURES, "papers_table": PAPERS_TABLE},
         held_out=scores_table(analysis, analysis.held_out),
         learnt=sentences(analysis),
@@ -128,7 +131,7 @@ def render(analysis: Analysis, figures: str) -> str:
         tasks=scores_table(analysis, analysis.tasks) if analysis.tasks else "",
         ensembles=ensembles.section(experiment, study.ensembles),
         verdicts=verdicts.section(analysis),
-        layers=layer_table.section(experiment, axes, table),
+        layers=layers_table(experiment, axes, table),
         alarms=alarms.section(analysis),
         missing=missing,
         losses=losses_table(analysis),
@@ -141,14 +144,6 @@ def render(analysis: Analysis, figures: str) -> str:
         notes=notes,
         provenance=run_sections.provenance(records) if finished else "",
     )
-
-
-def _first_figure(figures: str) -> tuple[str, str]:
-    """The first figure with its caption, and the other paragraphs of the text on figures."""
-    parts = figures.split("\n\n")
-    place = next((place for place, part in enumerate(parts) if part.startswith("![")), len(parts))
-    first, others = parts[place : place + 2], parts[:place] + parts[place + 2 :]
-    return "\n\n".join(first), "\n\n".join(others)
 
 
 def _floors(analysis: Analysis) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.speedups import speedups
 from albert_lab.report.markdown import MISSING, as_table, decimal, distinct, interval, mean_percent, number
-from albert_lab.report.templates import fill
+from albert_lab.report.templates import call, fill
 from albert_lab.runs import regime as regimes
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, Data, Provenance, RunRecord
@@ -32,12 +32,12 @@ def far(analysis: Analysis) -> str:
     """
     tables = set(re.findall(r"\d+", "".join(re.findall(r"Tables?[\d, and]+", analysis.experiment.source))))
     shown = [
-        f"{quantity.name} {quantity.times_off:,.0f} times {'lower' if quantity.times_below > 1 else 'higher'}"
+        quantity
         for quantity in analysis.regime
         if quantity.is_far
         and (not tables or quantity.tables == regimes.ALL_TABLES or tables & set(re.findall(r"\d+", quantity.tables)))
     ]
-    return f"Far from the paper's regime (more than {regimes.FAR:.0f} times): {', '.join(shown)}." if shown else ""
+    return call("note.md.j2", "far", shown, regimes.FAR) if shown else ""
 
 
 def dropped(runs: Sequence[RunRecord]) -> str:
@@ -45,10 +45,9 @@ def dropped(runs: Sequence[RunRecord]) -> str:
     dropping = [run.data for run in runs if run.data.dropped_text_share > 0]
     if not dropping or max(data.dropped_text_share for data in dropping) < MUCH_TEXT:
         return ""
-    except_some = "" if len(dropping) == len(runs) else ", except in rows that pair them"
     chunks = mean_percent(data.dropped_chunk_share for data in dropping)
     text = mean_percent(data.dropped_text_share for data in dropping)
-    return f"Chunks of a single sentence were dropped{except_some}: {chunks} of the chunks, with {text} of the text."
+    return call("note.md.j2", "dropped", chunks, text, len(dropping) == len(runs))
 
 
 def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], measured: SideBySide | None) -> str:
@@ -134,24 +133,24 @@ def every_run(experiment: Experiment, finished: Sequence[ReportedRun]) -> str:
 
 
 def provenance(runs: Sequence[RunRecord]) -> str:
-    made, data, training = ([getattr(run, part) for run in runs] for part in ("provenance", "data", "training"))
+    origins, data, training = ([getattr(run, part) for run in runs] for part in ("provenance", "data", "training"))
     values = {
-        "versions": (origin.albert_lab for origin in made),
+        "versions": (origin.albert_lab for origin in origins),
         "results_versions": (run.results_version for run in runs),
-        "packages": (origin.software for origin in made),
-        "machines": (origin.machine for origin in made),
-        "devices": (origin.device_names for origin in made),
-        "precisions": (origin.precision for origin in made),
-        "threads": (origin.threads for origin in made),
+        "packages": (origin.software for origin in origins),
+        "machines": (origin.machine for origin in origins),
+        "devices": (origin.device_names for origin in origins),
+        "precisions": (origin.precision for origin in origins),
+        "threads": (origin.threads for origin in origins),
         "corpora": (run.fingerprints["corpus"] for run in runs),
         "tokenizers": (run.fingerprints["tokenizer"] for run in runs),
         "evaluation_sets": (run.evaluation_set for run in runs),
-        "finished": (origin.finished for origin in made),
+        "finished": (origin.finished for origin in origins),
     }
     return fill(
         "provenance.md.j2",
         **{name: distinct(of_runs) for name, of_runs in values.items()},
-        commits=_commits(made),
+        commits=_commits(origins),
         runs=len(runs),
         tokens=number(sum(origin.tokens for origin in training)),
         training_seconds=number(sum(origin.training_seconds for origin in training)),
@@ -176,8 +175,10 @@ def _label_shares(data: Sequence[Data]) -> str:
     )
 
 
-def _commits(made: Sequence[Provenance]) -> str:
+def _commits(origins: Sequence[Provenance]) -> str:
     """The commits of the code, if recorded; runs of an installed package have none."""
-    commits = [origin.code for origin in made if origin.code]
-    without = f" ({len(made) - len(commits)} of {len(made)} runs have none)" if len(commits) < len(made) else ""
+    commits = [origin.code for origin in origins if origin.code]
+    without = (
+        f" ({len(origins) - len(commits)} of {len(origins)} runs have none)" if len(commits) < len(origins) else ""
+    )
     return f"commit {distinct(commits)}{without}, " if commits else ""

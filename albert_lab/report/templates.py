@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from albert_lab.report.markdown import number
+from albert_lab.report.markdown import decimal, number
 from albert_lab.units import duration
 
 FOLDER = Path(__file__).parent / "templates"
@@ -24,15 +24,17 @@ def fill_lines(template: str, **values: object) -> list[str]:
     return [line for line in fill(template, **values).splitlines() if line]
 
 
-def call(template: str, macro: str, values: object) -> str:
+def call(template: str, macro: str, *values: object) -> str:
     """What a macro of a template makes of some values, on one line."""
     module: Any = _environment().get_template(template).module
-    return str(getattr(module, macro)(values)).strip()
+    return str(getattr(module, macro)(*values)).strip()
 
 
 @cache
 def _environment() -> Environment:
     # Not escaped: the Markdown of a report is made a page by report/page/html.py, which escapes HTML in it.
-    made = Environment(loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"number": number, "duration": duration}
-    return made
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": number, "decimal": decimal, "duration": duration}
+    return environment

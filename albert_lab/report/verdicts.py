@@ -8,12 +8,12 @@ from typing import Any
 
 from albert_lab.analysis.alarms import RowAlarm
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.statistics import POWER, Components
+from albert_lab.analysis.statistics import POWER
 from albert_lab.analysis.table_scores import AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD
 from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence
-from albert_lab.report.templates import call, fill
+from albert_lab.report.templates import call, fill, fill_lines
 from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
 from albert_lab.score import CHANCE, loss_name
 from albert_lab.studies.checks import Greater, Ratio
@@ -67,22 +67,21 @@ def section(analysis: Analysis) -> str:
         verdicts=[call("verdict.md.j2", "line", _shown(verdict, columns)) for verdict in analysis.verdicts],
         **_notes(analysis),
         companions=[call("verdict.md.j2", "companion", _companion(verdict, analysis)) for verdict in others],
-        sources=[
-            f"`{source.task}`, {name(source.row.labels)}: {_sources(source.spread)}" for source in analysis.sources
-        ],
+        sources=[(source, name(source.row.labels)) for source in analysis.sources],
         agreement=agreement.as_text(analysis.agreement),
     )
 
 
 def lines(analysis: Analysis) -> list[str]:
-    columns, is_of_paper = analysis.scores.columns, analysis.experiment.is_of_paper
-    shown = [short(verdict, columns) for verdict in analysis.verdicts if verdict.decision is not Decision.NOT_RUN]
-    if rest := [number for number, verdict in enumerate(analysis.verdicts, 1) if verdict.decision is Decision.NOT_RUN]:
-        shown.append(f"**Not run**: claim{'' if len(rest) == 1 else 's'} {', '.join(map(str, rest))}.")
-    if others := decided_by_companions(analysis):
-        whose = "the paper's" if is_of_paper else "those of the claims"
-        shown.append(f"By measures that are not {whose}: {'; '.join(others)}.")
-    return shown
+    """A line for each claim that was run, and one for each group of others."""
+    columns, numbered = analysis.scores.columns, list(enumerate(analysis.verdicts, 1))
+    return fill_lines(
+        "claims.md.j2",
+        verdicts=[short(verdict, columns) for _, verdict in numbered if verdict.decision is not Decision.NOT_RUN],
+        not_run=[number for number, verdict in numbered if verdict.decision is Decision.NOT_RUN],
+        companions=decided_by_companions(analysis),
+        is_of_paper=analysis.experiment.is_of_paper,
+    )
 
 
 def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
@@ -92,9 +91,8 @@ def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
 
 def decided_by_companions(analysis: Analysis) -> list[str]:
     """A line for each claim that a measure decides which is not the paper's."""
-    columns = analysis.scores.columns
     return [
-        f"**{verdict.decision}** “{verdict.claim.quote}” ({name_column(verdict, columns)} {check(verdict)})"
+        call("verdict.md.j2", "decided", _shown(verdict, analysis.scores.columns))
         for verdict in analysis.companions
         if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
     ]
@@ -140,10 +138,6 @@ def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
     return alarm.floor != CHANCE and alarm.metric == verdict.claim.metric
 
 
-def name_column(verdict: Verdict, columns: Mapping[str, str]) -> str:
-    return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}`"
-
-
 def _notes(analysis: Analysis) -> dict[str, object]:
     """What notes on several verdicts say: replacements of tasks, tasks at their floor, the paper's noise, speeds."""
     scored = {verdict.claim.metric for verdict in analysis.verdicts if verdict.effect is not None}
@@ -174,16 +168,8 @@ def _replaced_values(experiment: Experiment, table: Sequence[Row]) -> str:
 
 def tasks_at_floor(analysis: Analysis) -> str:
     """The tasks of the average that rows have not learnt, in a sentence; empty if there are none."""
-    parts = []
-    for task in analysis.tasks_at_floor:
-        if len(task.rows) == task.of:
-            rows = "every row" if task.of == len(analysis.rows) else f"all {task.of} rows that have it"
-            parts.append(f"`{task.task}` in {rows}")
-        elif len(task.rows) > MOST_NAMED:
-            parts.append(f"`{task.task}` in {len(task.rows)} of {task.of} rows")
-        else:
-            parts.append(f"`{task.task}` in {', '.join(name(row.labels) for row in task.rows)}")
-    return f"Tasks of the average at the floor of constant answers: {'; '.join(parts)}." if parts else ""
+    tasks = [(task, [name(row.labels) for row in task.rows]) for task in analysis.tasks_at_floor]
+    return call("alarm.md.j2", "tasks_at_floor", tasks, len(analysis.rows), MOST_NAMED) if tasks else ""
 
 
 def as_data(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -286,16 +272,3 @@ def _enough(verdict: Verdict) -> str:
     assert verdict.comparison is not None
     is_bound_below = verdict.comparison.is_required and math.isinf(verdict.comparison.high)
     return "smaller" if is_bound_below else "less clear"
-
-
-def _sources(components: Components) -> str:
-    counts = f"{components.runs} pre-trainings, {components.finetunings} fine-tunings"
-    if components.pretraining is None:
-        return f"pre-training unknown, fine-tuning {_sd(components.finetuning)} ({counts})"
-    if components.finetuning is None:
-        return f"both together {_sd(components.pretraining)} ({counts})"
-    return f"pre-training {_sd(components.pretraining)}, fine-tuning {_sd(components.finetuning)} ({counts})"
-
-
-def _sd(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.2f}"

@@ -9,6 +9,7 @@ from toy_reports import toy_report
 
 from albert_lab.analysis.analysis import analyse
 from albert_lab.errors import ConfigError
+from albert_lab.figures.files import NONE_DRAWN
 from albert_lab.report import finetuning, report
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
@@ -94,7 +95,7 @@ def test_the_provenance_names_recorded_commits_and_gpus():
     after = toy_runs(points, provenance=made)
 
     def rendered(runs: Sequence[ReportedRun]) -> str:
-        return report.render(analyse(Study(experiment.named("sop-vs-nsp"), points, runs)), "")
+        return report.render(analyse(Study(experiment.named("sop-vs-nsp"), points, runs)), NONE_DRAWN)
 
     assert "- Code: albert-lab 0.1.0, results version" in rendered(before)
     assert "- Code: albert-lab 0.1.0, commit 0123456789ab with uncommitted changes, results" in rendered(after)
@@ -173,7 +174,7 @@ def test_a_single_fine_tuning_seed_is_not_shown_as_a_number_of_seeds(seeds, head
 
 def test_compared_rows_have_speed_ups_of_training_and_inference(tmp_path):
     folder = toy_report(tmp_path / "model-sizes", experiment.named("model-sizes"), seeds=1)
-    table = report.render(report.read(folder), "").split("## Cost")[1].split("##")[0]
+    table = report.render(report.read(folder), NONE_DRAWN).split("## Cost")[1].split("##")[0]
     header, _, first, second, *_ = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
     assert [cell.strip() for cell in header[-3:]] == ["speed-up", "paper speed-up", "inference speed-up"]
     # 3,000 tokens/s in training over 3,500 of BERT-large; all infer 9,000.

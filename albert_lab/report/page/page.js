@@ -117,5 +117,5 @@ function openTarget() {
   if (folded) folded.open = true;
 }
 window.addEventListener("hashchange", openTarget);
-window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));
+window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => (details.open = true)));
 openTarget();
