@@ -69,10 +69,10 @@ class Bench:
         smallest.take(smallest.model, synthetic_batch(smallest.config, 1))
         before = peak_memory_bytes(self.device)
         self._step = self._step_of(config)
-        self._model = self._step.model
+        self.model = self._step.model
         self._batch = synthetic_batch(config, config.batch_size)
-        self._forward = self._step.compiled([self._batch]) if config.machine.compile else self._model
-        times = [self._timed(self._train_once, 1) for _ in range(WARM_UP)]
+        self._forward = self._step.compiled([self._batch]) if config.machine.compile else self.model
+        times = [self._timed(self.train_once, 1) for _ in range(WARM_UP)]
         self.peak_memory_bytes = peak_memory_bytes(self.device) - before
         self._training_passes = _passes(seconds, times[-1])
         self._held_out = synthetic_batch(config, config.evaluation.batch_size)
@@ -82,7 +82,7 @@ class Bench:
         self._products = _passes(seconds / 2, 2 * len(self._matrix) ** 3 / rate)
 
     def training(self) -> float:
-        return self._training_passes * self._batch.num_tokens / self._timed(self._train_once, self._training_passes)
+        return self._training_passes * self._batch.num_tokens / self._timed(self.train_once, self._training_passes)
 
     def inference(self) -> float:
         passes = self._inference_passes
@@ -100,14 +100,15 @@ class Bench:
         scaler = loss_scaler(self.precision, self.device)
         return Step(config, model, optimizer, self.device, self._autocast, scaler=scaler)
 
-    def _train_once(self) -> None:
-        self._model.train()
+    def train_once(self) -> None:
+        """One step at a learning rate of 0, of the work that training() times."""
+        self.model.train()
         self._step.take(self._forward, self._batch)
 
     def _infer_once(self) -> None:
-        self._model.eval()
+        self.model.eval()
         with torch.inference_mode(), self._autocast():
-            self._model(**inputs_of(self._held_out, self.device))
+            self.model(**inputs_of(self._held_out, self.device))
 
     def _best_matrix(self) -> tuple[torch.Tensor, float]:
         """The square matrix of the size with the fastest products, and their FLOP/s."""

@@ -32,7 +32,7 @@ def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
 
 
 # Digests known to this process: of a file by path, size and modification time; of a data set by path.
-_digests: dict[str, str] = {}
+digests: dict[str, str] = {}
 _taken: ContextVar[dict[CorpusConfig, str] | None] = ContextVar("_taken", default=None)
 
 
@@ -51,8 +51,8 @@ def fingerprint(corpus: CorpusConfig) -> str:
 
 
 def _take_fingerprint(corpus: CorpusConfig) -> str:
-    if not _digests:
-        _digests.update(remembered_fingerprints())
+    if not digests:
+        digests.update(remembered_fingerprints())
     if corpus.source == "hub":
         return digest([[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in hub.datasets_of(corpus)])
     return _digest_files(files.files_of(corpus))
@@ -72,11 +72,11 @@ def fingerprints_taken_once() -> Iterator[None]:
 def remember_fingerprints() -> None:
     """Writes this process's digests to the cache, so that the next process need not read the text again."""
     known = remembered_fingerprints()
-    if _digests.keys() <= known.keys():
+    if digests.keys() <= known.keys():
         return
     file = _remembered_file()
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(known | _digests, indent=0))
+    write_atomically(file, json.dumps(known | digests, indent=0))
 
 
 def _remembered_file() -> Path:
@@ -106,13 +106,13 @@ def _digest_files(named: list[tuple[str, Path]]) -> str:
 def _digest_file(file: Path) -> str:
     state = file.stat()
     key = f"{file.absolute()}|{state.st_size}|{state.st_mtime_ns}"
-    if key not in _digests:
+    if key not in digests:
         try:
             with open_file(file) as stream:
-                _digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+                digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
         except OSError as error:
             raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
-    return _digests[key]
+    return digests[key]
 
 
 def _digest_dataset(dataset: HubDataset) -> str:
@@ -126,6 +126,6 @@ def revision(dataset: HubDataset) -> str:
     Raises:
         MissingDataError: the package `huggingface_hub` is not installed, or the Hub cannot be reached.
     """
-    if dataset.path not in _digests:
-        _digests[dataset.path] = hub.newest_revision(dataset)
-    return _digests[dataset.path]
+    if dataset.path not in digests:
+        digests[dataset.path] = hub.newest_revision(dataset)
+    return digests[dataset.path]

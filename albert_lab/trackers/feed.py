@@ -62,11 +62,15 @@ class Feed:
 
     def close(self) -> None:
         """Wait until the points are sent; a resumed run sends that of the last step, which may not be complete."""
-        self._queue.put(None)
-        self._thread.join()
+        self.drain()
         with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
             for name, tracker in list(self._trackers.items()):
                 self._guarded(name, tracker.close)
+
+    def drain(self) -> None:
+        """Wait until the points of complete steps are sent; no later point is."""
+        self._queue.put(None)
+        self._thread.join()
 
     def _end_step(self) -> None:
         for point in points(self._step):

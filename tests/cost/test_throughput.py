@@ -33,13 +33,13 @@ def test_a_synthetic_batch_is_full_and_masked_as_configured(objective):
 
 def test_a_step_has_the_counted_flops(bench):
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counted:
-        bench._train_once()
+        bench.train_once()
     expected = count_flops(load(TOY)).training * 4 * 32
     assert counted.get_total_flops() == pytest.approx(expected, rel=1e-12)
 
 
 def test_measuring_does_not_change_the_weights(bench):
-    before = {name: tensor.clone() for name, tensor in bench._model.state_dict().items()}
+    before = {name: tensor.clone() for name, tensor in bench.model.state_dict().items()}
     assert bench.training() > 0
     assert bench.inference() > 0
-    assert all(torch.equal(tensor, before[name]) for name, tensor in bench._model.state_dict().items())
+    assert all(torch.equal(tensor, before[name]) for name, tensor in bench.model.state_dict().items())

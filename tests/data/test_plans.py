@@ -46,16 +46,23 @@ def test_a_plan_is_made_once_mapped_and_dropped_when_its_epoch_is_over(shards, t
         made.append(settings["epoch"])
         return make_pairs(*arguments, **settings)
 
+    def remembered(*arguments):
+        mapped.append(find(*arguments))
+        return mapped[-1]
+
+    mapped, find = [], plans.find_or_make
+    monkeypatch.setattr(plans, "find_or_make", remembered)
     monkeypatch.setattr(module, "make_pairs", counted)
     config = configure()
     first, second = (Batches(shards, VOCABULARY, config) for _ in range(2))
     for batches in (first, second):
         batches.batch(0)
     assert made == [0]
-    assert isinstance(first._plan(0).a_start, np.memmap)
+    assert len(mapped) >= 2
+    assert all(isinstance(plan.a_start, np.memmap) for plan in mapped)
     for step in range(STEPS):
         first.batch(step)
-    epochs = len(first._starts) - 1
+    epochs = len(first.state_dict()["starts"]) - 1
     assert epochs > 3
     assert set(folders()) <= {str(epoch) for epoch in (epochs - 2, epochs - 1, epochs)}
     assert second.batch(1) is not None, "what is mapped can still be read"

@@ -184,11 +184,11 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
             shutil.rmtree(cache, ignore_errors=True)
 
         def work() -> None:
-            fingerprint._digests.clear()
-            fingerprint._digests["new"] = str(random_.random())
+            fingerprint.digests.clear()
+            fingerprint.digests["new"] = str(random_.random())
             prepare(config, silent)
             for _ in range(1000):
-                fingerprint._digests[f"more-{time.monotonic_ns()}"] = "x"
+                fingerprint.digests[f"more-{time.monotonic_ns()}"] = "x"
                 remember_fingerprints()
 
         child = forked(work)
@@ -206,7 +206,7 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
         tally.fell("cache", phase)
         for file in cache.glob(".fingerprints*.partial-*"):
             file.unlink()
-        fingerprint._digests.clear()
+        fingerprint.digests.clear()
         try:
             folder = prepare(config, silent)
             tally.check(digest(folder, "*.tokens") == expected, "cache: other tokens than without kills")

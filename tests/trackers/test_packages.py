@@ -31,8 +31,7 @@ for step in range(first, last, 10):
     if step == 30:
         print(log.flush(), flush=True)
 if kill:
-    feed._queue.put(None)  # wait for what was sent
-    feed._thread.join()
+    feed.drain()
     os.kill(os.getpid(), signal.SIGKILL)
 log.finish({"mlm_accuracy": 20.0}, last - 10)
 log.close()
