@@ -55,10 +55,11 @@ def test_a_record_of_an_earlier_version_is_skipped(own_home):
 def test_without_a_record_a_rate_comes_from_the_fastest_product_not_from_the_mean(own_home, monkeypatch):
     times = iter([0.0, 0.0, 1e-3, 1e-3, 1e-3 + 1e-5, 2e-3, 4e-3, 1.0])
     monkeypatch.setattr(rates.time, "perf_counter", lambda: next(times))
+    monkeypatch.setattr(rates, "MATRIX_SIZE", 100)  # 2 million FLOPs in 10 microseconds
     monkeypatch.setattr(np, "matmul", lambda *_, **__: None)
     config = load(["scale=smoke"])
     result = choose_rates("cpu", config)
-    assert result.of(config) == pytest.approx(2 * rates.MATRIX_SIZE**3 / 1e-5 * rates.MEASURED_UTILISATION)
+    assert result.of(config) == pytest.approx(2e11 / 3)
     assert "no run was trained here yet" in result.source([config])
 
 

@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from records import toy_curve_point
 from toy_reports import toy_report
@@ -64,7 +65,7 @@ def test_points_are_placed_according_to_the_axes(folder):
     last = polylines(text)[1][2].split()[-1]  # 21 % at step 400
     x, y = map(float, last.split(","))
     assert x == xs[400]
-    assert y == pytest.approx(curves.BOTTOM + (curves.TOP - curves.BOTTOM) * (21 - low) / (high - low), abs=0.06)
+    assert y == pytest.approx(np.interp(21, [low, high], [curves.BOTTOM, curves.TOP]), abs=0.06)
 
 
 def test_runs_of_a_row_share_its_colour_and_dashes(folder):
