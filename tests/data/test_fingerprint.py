@@ -46,13 +46,13 @@ def test_the_fingerprint_depends_only_on_names_and_contents(files):
 
 def test_a_remembered_file_is_not_read_again_until_it_changes(files, tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(fingerprints, "_digests", {})
+    monkeypatch.setattr(fingerprints, "digests", {})
     first = fingerprint(corpus(files))
     assert not (tmp_path / "cache").exists()
     remember_fingerprints()
 
     opened = []
-    monkeypatch.setattr(fingerprints, "_digests", {})
+    monkeypatch.setattr(fingerprints, "digests", {})
     read_file = fingerprints.open_file
     monkeypatch.setattr(fingerprints, "open_file", lambda file: opened.append(file.name) or read_file(file))
     assert fingerprint(corpus(files)) == first
@@ -80,12 +80,12 @@ def test_the_revision_is_requested_once_and_the_hub_may_then_be_unreachable(tmp_
 
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.HfApi", Api)
-    monkeypatch.setattr(fingerprints, "_digests", {})
+    monkeypatch.setattr(fingerprints, "digests", {})
     first = fingerprint(hub("someone/texts"))
     remember_fingerprints()
     monkeypatch.undo()
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path))
-    monkeypatch.setattr(fingerprints, "_digests", {})
+    monkeypatch.setattr(fingerprints, "digests", {})
     assert fingerprint(hub("someone/texts")) == first
     assert asked == ["someone/texts"]
 

@@ -263,16 +263,15 @@ def wait(
         _nap(poll_seconds, received)
         # A preempted job writes that it stopped, and Slurm puts it back into the queue.
         ended = {folder: code for folder in left if (code := _exit_code(folder)) not in (None, STOPPED)}
-        queue = squeue.jobs() if len(ended) < len(left) else {}
+        others = {folder: number for folder, number in left.items() if folder not in ended}
+        queue = squeue.jobs() if others else None
         if received:
             _say_how_to_end(left.values())
             return signals.code_of(received[0])
-        if (queue is not None) != is_answered:
+        if others and (queue is not None) != is_answered:
             is_answered = queue is not None
             to_stderr("squeue answers again" if is_answered else "squeue does not answer: the jobs continue")
-        for folder, number in left.items() if queue is not None else ():
-            if folder in ended:
-                continue
+        for folder, number in others.items() if queue is not None else ():
             if job_there := queue.get(number):
                 if said[folder] != job_there.description:
                     said[folder] = job_there.description
