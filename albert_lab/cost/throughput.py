@@ -101,7 +101,7 @@ class Bench:
         return Step(config, model, optimizer, self.device, self._autocast, scaler=scaler)
 
     def train_once(self) -> None:
-        """One step at a learning rate of 0, of the work that training() times."""
+        """One of the steps that training() times, at a learning rate of 0."""
         self.model.train()
         self._step.take(self._forward, self._batch)
 

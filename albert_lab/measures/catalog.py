@@ -37,7 +37,7 @@ def measure(name: str, label: str, *, like: str, in_curves: bool = False) -> Cal
         if not isinstance(other, PairMeasure):
             pairs = [entry.name for entry in known.values() if isinstance(entry, PairMeasure)]
             raise ConfigError(f"measure {name}: like={like} is no measure of pairs (allowed: {', '.join(pairs)})")
-        measure = PairMeasure(
+        registered = PairMeasure(
             name,
             label,
             in_curves,
@@ -46,7 +46,7 @@ def measure(name: str, label: str, *, like: str, in_curves: bool = False) -> Cal
             changed=changed,
             fitted_as=other.fitted_as or other.name,
         )
-        known.register(name, measure)
+        known.register(name, registered)
         return changed
 
     return register

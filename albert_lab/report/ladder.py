@@ -83,7 +83,7 @@ def sentences(analysis: LadderAnalysis) -> Iterator[str]:
     for line in analysis.trends:
         slope = _shown(line.trend.slope, line.measure, more=1) if line.trend else ""
         predicted = _shown(line.prediction, line.measure) if line.prediction else ""
-        powers = math.floor(log_flops - line.effects[-1].log_flops) if line.effects else 0
+        powers = math.floor(log_flops - line.effects[-1].log_flops)
         yield call("trend.md.j2", "sentence", line, slope, predicted, 10**log_flops, powers)
 
 

@@ -10,7 +10,7 @@ from albert_lab.report import agreement, alarms, verdicts
 from albert_lab.report.collection import Collection, Entry, read
 from albert_lab.report.markdown import MISSING, as_table, escape_tags, scores_table
 from albert_lab.report.report import REPORT
-from albert_lab.report.templates import fill
+from albert_lab.report.templates import call, fill
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import AVERAGE
 
@@ -81,16 +81,8 @@ def contents(collection: Collection) -> str:
 
 
 def _summary(collection: Collection) -> str:
-    reported, parts = collection.reported, []
-    if reported:
-        counts = ", ".join(f"{collection.decisions[decision]} {decision}" for decision in Decision)
-        parts += [
-            f"{len(reported)} of {len(collection.entries)} experiments of the paper"
-            f" {'has' if len(reported) == 1 else 'have'} a report. Of {collection.decisions.total()} claims: {counts}."
-        ]
-    if own := len(collection.own):
-        parts += [f"{own} own {'study' if own == 1 else 'studies'}."]
-    return " ".join(parts)
+    counts = {str(decision): collection.decisions[decision] for decision in Decision}
+    return call("summary.md.j2", "summary", collection, counts)
 
 
 def _contents(collection: Collection, at: Path | None) -> str:

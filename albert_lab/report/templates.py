@@ -1,4 +1,4 @@
-"""Markdown from templates, which hold the prose of reports and compute nothing."""
+"""Markdown from templates, which hold the prose of reports and decide nothing but wording."""
 
 import re
 from functools import cache

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from albert_lab import files, squeue
 from albert_lab.storage import write_atomically
 
 FILE = "slurm.json"
-# The exit code of the run's process, written by its job at the end; missing if the job could not write it.
+# The exit code of the run's process and the number of its job, which writes it at its end, if it can.
 EXIT = "slurm.exit"
 _REMEDY = "remove it: the run is then submitted again"
 _LAST_LINES = 4
@@ -26,7 +26,7 @@ class Submitted(BaseModel):
     """The content of slurm.json: the job, the arguments of its process, and the job that prepares its text, if any."""
 
     job: str = Field(pattern=r"^\w+$")
-    arguments: list[str]
+    arguments: list[str] = Field(validation_alias=AliasChoices("arguments", "words"))  # words: of earlier versions
     preparation: str | None = None
 
 
@@ -58,11 +58,17 @@ def find_queued(folder: Path) -> squeue.Job | None:
     return (squeue.jobs(max_age=squeue.FRESH_SECONDS) or {}).get(submitted.job)
 
 
-def exit_code(folder: Path) -> int | None:
-    """The exit code of a run's process, or minus the number of the signal that killed it; None if unknown."""
+def exit_code(folder: Path, number: str) -> int | None:
+    """The exit code of the process of a run's job, or minus the number of the signal that killed it; None if unknown.
+
+    An earlier job of the run, which was still running as this one was submitted, may have written its own.
+    """
     try:
-        code = int((folder / EXIT).read_text())
+        text, of = (folder / EXIT).read_text().split()
+        code = int(text)
     except (OSError, ValueError):
+        return None
+    if of != number:
         return None
     return 128 - code if code > 128 + 1 and code != 130 else code
 
@@ -87,7 +93,7 @@ def describe_end(folder: Path) -> str | None:
     submitted = read(folder)
     if submitted is None:
         return None
-    name, code = f"job {submitted.job}", exit_code(folder)
+    name, code = f"job {submitted.job}", exit_code(folder, submitted.job)
     if code is None and squeue.jobs(max_age=squeue.FRESH_SECONDS) is None:
         return f"{name}: Slurm does not answer here"
     said = _last_lines(log(folder, submitted.job))

@@ -39,9 +39,9 @@ def read_seeds(text: str) -> list[int]:
     Raises:
         ConfigError: any other text.
     """
-    words = text.split(",")
-    seeds = [int(word) for word in words if word.isdecimal() and int(word) < SEEDS]
-    if len(set(seeds)) < len(words):
+    parts = text.split(",")
+    seeds = [int(part) for part in parts if part.isdecimal() and int(part) < SEEDS]
+    if len(set(seeds)) < len(parts):
         raise ConfigError(
             f"--seeds {text}: different whole numbers below {SEEDS} with commas between them, as in 0,1,2"
         )

@@ -75,7 +75,7 @@ class _Points:
     def __init__(self, experiment: Experiment, overridden: dict[str, list[str]], say: Say) -> None:
         self._say = say
         self._links = experiment.start_from
-        self._made: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several points is composed once
+        self._composed: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several points is composed once
         self._open: list[tuple[tuple[str, str], ...]] = []  # a row, its parent, its grandparent
         axes(experiment.fixed)  # only a check: its result has the braces of interpolations escaped
         fixed = dict(text.split("=", 1) for text in experiment.fixed)
@@ -181,11 +181,11 @@ class _Points:
             circle = [*self._open[self._open.index(key) :], key]
             labels = (" ".join(f"{axis}={label}" for axis, label in setting if axis != "seed") for setting in circle)
             raise ConfigError(f"start_from has a cycle: {' starts from '.join(labels)}")
-        if key not in self._made:
+        if key not in self._composed:
             self._open.append(key)
-            self._made[key] = self._make(row, seed, trunk or {})
+            self._composed[key] = self._make(row, seed, trunk or {})
             self._open.pop()
-        return self._made[key]
+        return self._composed[key]
 
     def _make(self, row: dict[str, str], seed: str, trunk: Mapping[str, str]) -> Point:
         try:

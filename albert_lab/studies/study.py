@@ -249,10 +249,10 @@ def _is_labelled(point: StudyPoint, axis: str, experiment: Experiment) -> bool:
 
 def _plain(value: str) -> str:
     """A value without what its forms on a command line and in Python differ in: null and None, 1e-3 and 0.001."""
-    words = [
-        str(number) if (number := number_in(word)) is not None else word for word in re.findall(r"[\w.+-]+", value)
+    parts = [
+        str(number) if (number := number_in(part)) is not None else part for part in re.findall(r"[\w.+-]+", value)
     ]
-    return " ".join(words).casefold().replace("null", "none")
+    return " ".join(parts).casefold().replace("null", "none")
 
 
 def names_of_runs(folder: Path) -> set[str]:

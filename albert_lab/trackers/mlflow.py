@@ -37,7 +37,7 @@ def open_run(run: str, folder: Path, config: Mapping[str, Any]) -> Mlflow:
     if known:
         client.update_run(known[0].info.run_id, status="RUNNING")
         return Mlflow(client, known[0])
-    run_there = client.create_run(place, run_name=run)
+    created = client.create_run(place, run_name=run)
     for key, value in config.items():
-        client.log_param(run_there.info.run_id, key, value if isinstance(value, str) else json.dumps(value))
-    return Mlflow(client, run_there)
+        client.log_param(created.info.run_id, key, value if isinstance(value, str) else json.dumps(value))
+    return Mlflow(client, created)

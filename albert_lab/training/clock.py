@@ -22,7 +22,7 @@ class Clock:
     def __init__(self, device: torch.device, time: Callable[[], float] = system_time.perf_counter):
         self._device = device
         self._time = time
-        self._made = time()
+        self._created = time()
         self._earlier_seconds = 0.0
         self._training_seconds = 0.0
         self._training_since: float | None = None
@@ -47,7 +47,7 @@ class Clock:
 
     @property
     def total_seconds(self) -> float:
-        return self._earlier_seconds + self._time() - self._made
+        return self._earlier_seconds + self._time() - self._created
 
     def state_dict(self) -> dict[str, float]:
         return {"training_seconds": self.training_seconds, "total_seconds": self.total_seconds}

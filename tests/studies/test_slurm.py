@@ -189,13 +189,26 @@ def test_runs_that_ended_are_reported_while_squeue_does_not_answer(cluster, fold
     assert note.codes == {"good": 0, "bad": 3}
 
 
-def test_a_preempted_run_that_slurm_put_back_into_the_queue_is_awaited(cluster, folders, tmp_path):
+@pytest.mark.parametrize("code", [STOPPED, 1])
+def test_a_stopped_or_failed_run_that_is_back_in_the_queue_is_awaited(cluster, folders, tmp_path, code):
     (cluster / "still").touch()
     launch(folders(one="exit 0"), detach=True)
-    (tmp_path / "one" / job.EXIT).write_text(f"{STOPPED}\n")
+    (tmp_path / "one" / job.EXIT).write_text(f"{code} 11\n")
     (cluster / "still").unlink()
     assert slurm.wait({tmp_path / "one": "11"}, 0.01, {}, note := Ends(), received=[]) == 0
     assert note.codes == {"one": 0}
+
+
+def test_the_exit_code_of_an_earlier_job_does_not_end_a_run(cluster, folders, tmp_path):
+    (cluster / "still").touch()
+    launch(folders(one="exit 0"), detach=True)
+    (tmp_path / "one" / job.EXIT).write_text("0 10\n")
+    assert job.exit_code(tmp_path / "one", "11") is None
+    (cluster / "squeue").write_text(
+        '#!/bin/bash\ncd "$(dirname "$0")"\necho >> asked\n[ $(wc -l < asked) -lt 3 ] && cat queue\nexit 0\n'
+    )
+    assert slurm.wait({tmp_path / "one": "11"}, 0.01, {}, Ends(), received=[]) == STOPPED
+    assert (cluster / "asked").read_text().count("\n") >= 3
 
 
 def test_a_job_without_an_exit_code_is_lost_and_its_log_and_slurm_state_are_reported(cluster, folders, tmp_path):
@@ -264,7 +277,7 @@ def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
     process.send_signal(number)
     assert process.wait() == 75
     assert (cluster / "requeued").exists() == requeued
-    assert job.exit_code(tmp_path / "one") == (None if requeued else 75)
+    assert job.exit_code(tmp_path / "one", "11") == (None if requeued else 75)
 
 
 def test_a_refusal_by_sbatch_is_reported_in_its_words(cluster, folders, monkeypatch):

@@ -1,5 +1,6 @@
 """Runs as jobs of Slurm: an array of those that wait for no other; uses only sbatch, squeue and scancel."""
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -71,7 +72,7 @@ if [ $code = 75 ] && [ -n "$near_limit" ]; then
   scontrol requeue "$number" && exit 75
   echo "it could not be requeued: the same command submits it again"
 fi
-echo $code > "$exit"
+echo "$code $number" > "$exit"
 exit $code
 """
 _NOT_PASSED_ON = ("ALBERT_LAB_THREADS", signals.PARENT)
@@ -261,33 +262,35 @@ def wait(
     study_code, is_cancelled, is_answered = 0, False, True
     while left:
         _nap(poll_seconds, received)
-        # A preempted job writes that it stopped, and Slurm puts it back into the queue.
-        ended = {folder: code for folder in left if (code := _exit_code(folder)) not in (None, STOPPED)}
-        others = {folder: number for folder, number in left.items() if folder not in ended}
+        # A job that stopped or failed may be back in the queue: Slurm requeues what it preempts.
+        codes = {folder: _exit_code(folder, number) for folder, number in left.items()}
+        others = {folder: number for folder, number in left.items() if codes[folder] != 0}
         queue = squeue.jobs() if others else None
         if received:
-            _say_how_to_end(left.values())
+            _say_how_to_end(others.values())
             return signals.code_of(received[0])
         if others and (queue is not None) != is_answered:
             is_answered = queue is not None
             to_stderr("squeue answers again" if is_answered else "squeue does not answer: the jobs continue")
-        for folder, number in others.items() if queue is not None else ():
-            if job_there := queue.get(number):
+        ended = {folder: 0 for folder in left if folder not in others}
+        for folder, number in others.items():
+            if queue is None:
+                code = codes[folder] if codes[folder] != STOPPED else None
+            elif job_there := queue.get(number):
+                code = None
                 if said[folder] != job_there.description:
                     said[folder] = job_there.description
                     to_stderr(f"{folder.name}: {job_there.description}")
-                continue
-            is_started = job.log(folder, number).exists()
-            is_orphan = not is_started and parents.get(folder) in failed
-            code = PARENT_FAILED if is_orphan else _code_of(folder)
-            if code is None:
-                # A shared file system may show what a job wrote a little later than the queue shows its end.
-                is_new = folder not in unknown
-                unknown.add(folder)
-                if is_new or parents.get(folder) in left:  # it ends as its parent does
-                    continue
-                code = _explained(folder, is_started=is_started)
-            ended[folder] = code
+            else:
+                code = _code_of_gone(folder, number, is_orphan=parents.get(folder) in failed)
+                if code is None:
+                    # A shared file system may show what a job wrote a little later than the queue shows its end.
+                    is_new = folder not in unknown
+                    unknown.add(folder)
+                    if not is_new and parents.get(folder) not in left:  # it ends as its parent does
+                        code = _explained(folder, number)
+            if code is not None:
+                ended[folder] = code
         left = {folder: number for folder, number in left.items() if folder not in ended}
         for folder, code in ended.items():
             if code:
@@ -309,23 +312,29 @@ def _nap(seconds: float, received: Sequence[int]) -> None:
         time.sleep(min(_NAP_SECONDS, seconds))
 
 
-def _exit_code(folder: Path) -> int | None:
+def _exit_code(folder: Path, number: str) -> int | None:
     """The exit code that the job of a run wrote at its end; None before."""
-    os.listdir(folder)  # makes a network file system look again
-    return job.exit_code(folder)
+    with contextlib.suppress(OSError):
+        os.listdir(folder)  # makes a network file system look again
+    return job.exit_code(folder, number)
 
 
-def _code_of(folder: Path) -> int | None:
-    """The exit code of a run that is not in the queue, or 0 if the run is done; None if unknown."""
-    code = _exit_code(folder)
+def _code_of_gone(folder: Path, number: str, *, is_orphan: bool) -> int | None:
+    """The exit code of a run whose job is not in the queue, or 0 if the run is done; None if unknown.
+
+    is_orphan: whether its parent failed.
+    """
+    if is_orphan and not job.log(folder, number).exists():
+        return PARENT_FAILED
+    code = _exit_code(folder, number)
     return 0 if code is None and states.state(folder) == "done" else code
 
 
-def _explained(folder: Path, *, is_started: bool) -> int:
+def _explained(folder: Path, number: str) -> int:
     """STOPPED for a job that Slurm or scancel ended, else LOST."""
     submitted = job.read(folder)
     is_unprepared = submitted is not None and submitted.preparation is not None
-    if job.was_stopped(folder) if is_started else not is_unprepared:
+    if job.was_stopped(folder) if job.log(folder, number).exists() else not is_unprepared:
         to_stderr(f"{folder.name}: {job.describe_end(folder)}")
         return STOPPED
     return LOST
