@@ -37,7 +37,7 @@ def test_rows_of_different_processors_are_noted():
     other = run.model_copy(update={"provenance": run.provenance.model_copy(update={"processor": "another"})})
     assert mixed([run, run]) == []
     assert mixed([run, other]) == [
-        "Rows were computed on different devices: Linux, another, 2 cores; Linux, toy, 2 cores; speeds of runs do"
+        "Rows were computed on different devices (Linux, another, 2 cores; Linux, toy, 2 cores); speeds of runs do"
         " not compare, scores up to rounding."
     ]
 
