@@ -31,10 +31,10 @@ def test_the_speed_up_of_inference_is_separate_and_missing_if_not_timed():
 
 
 def test_the_hardware_of_a_run_is_its_gpus_or_else_its_machine():
-    made = toy_record().provenance
-    assert made.hardware == "Linux, toy, 2 cores"
+    origin = toy_record().provenance
+    assert origin.hardware == "Linux, toy, 2 cores"
     gpus = {"device": "cuda", "devices": ("NVIDIA H100", "NVIDIA H100")}
-    assert made.model_copy(update=gpus).hardware == "NVIDIA H100"
+    assert origin.model_copy(update=gpus).hardware == "NVIDIA H100"
 
 
 def test_rows_are_comparable_if_the_runs_of_each_seed_are_of_one_machine():

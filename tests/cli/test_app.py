@@ -203,9 +203,9 @@ def test_a_study_is_finished_without_the_tasks_that_its_corpus_cannot_provide(
 def test_the_list_of_a_study_has_each_run_of_its_dry_run(study, own_home):
     command = [study, "scale=smoke", "--tasks", "none"]
     rows = json.loads(here(*command, "--dry-run", "--json").stdout)["rows"]
-    made = [row for row in rows if row["state"] != "shared"]
+    to_train = [row for row in rows if row["state"] != "shared"]
     listed = here(*command, "--list").stdout.splitlines()
-    assert len(listed) == len(set(listed)) == len(made)
+    assert len(listed) == len(set(listed)) == len(to_train)
     in_json = json.loads(here(*command, "--list", "--json").stdout)
     others = [row for row in rows if row["point"].endswith("(no row: others start from it)")]
     assert [row["is_row"] for row in in_json].count(False) == len(others) > 0
@@ -301,8 +301,8 @@ def test_a_closed_pipe_gives_no_traceback():
 
 def test_a_corpus_provides_tasks_and_their_predictions_are_scored(corpus, own_home):
     overrides = toy_overrides(corpus)
-    made = json.loads(here("data", "make-tasks", str(own_home / "tasks"), *overrides, "--json").stdout)
-    assert made["pair-relation"]["dev"] > 0
+    counts = json.loads(here("data", "make-tasks", str(own_home / "tasks"), *overrides, "--json").stdout)
+    assert counts["pair-relation"]["dev"] > 0
     dev = (own_home / "tasks" / "corpus" / "pair-relation" / "dev.tsv").read_text().splitlines()[1:]
     answers = ["index\tprediction", *(f"{index}\t{line.split(chr(9))[-1]}" for index, line in enumerate(dev))]
     (own_home / "answers.tsv").write_text("\n".join(answers) + "\n")

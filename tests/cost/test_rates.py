@@ -17,8 +17,8 @@ def keep(record, name, speed, **provenance):
     folder = runs.paths.runs() / name
     folder.mkdir(parents=True)
     training = record.training.model_copy(update={"tokens_per_second": speed})
-    made = record.provenance.model_copy(update=provenance)
-    results.write(folder, record.model_copy(update={"name": name, "training": training, "provenance": made}))
+    origin = record.provenance.model_copy(update=provenance)
+    results.write(folder, record.model_copy(update={"name": name, "training": training, "provenance": origin}))
 
 
 def test_a_rate_is_that_of_the_fastest_run_of_similar_size_with_padding(own_home):
@@ -71,8 +71,8 @@ def test_a_gpu_is_priced_by_its_peak_until_a_run_on_one_is_recorded(own_home):
     assert choose_rates("h100", load(["scale=gpu", "machine.precision=fp32"])).of(
         load(["scale=gpu", "machine.precision=fp32"])
     ) == pytest.approx(0.5 * 67e12)
-    made = {"device": "cuda", "devices": ("NVIDIA H100 80GB HBM3",), "precision": "bf16"}
-    keep(record.model_copy(update={"config": config}), "on-an-h100", 1e6, **made)
+    on_gpu = {"device": "cuda", "devices": ("NVIDIA H100 80GB HBM3",), "precision": "bf16"}
+    keep(record.model_copy(update={"config": config}), "on-an-h100", 1e6, **on_gpu)
     speed = 1e6 * record.train_flops_per_token / (1 - record.data.padding_share)
     assert choose_rates("h100", config).of(config) == pytest.approx(speed)
     assert choose_rates("a100", config).of(config) == pytest.approx(0.3 * 312e12)

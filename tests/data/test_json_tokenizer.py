@@ -20,16 +20,16 @@ TOKENS += [f"[unused{number}]" for number in range(20)]
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     """A WordPiece tokenizer.json that truncates and pads, like published ones."""
-    made = tokenizers.Tokenizer(
+    tokenizer = tokenizers.Tokenizer(
         tokenizers.models.WordPiece({token: number for number, token in enumerate(TOKENS)}, unk_token="[UNK]")
     )
-    made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    made.decoder = tokenizers.decoders.WordPiece()
-    made.enable_truncation(3)
-    made.enable_padding(length=20)
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = tokenizers.decoders.WordPiece()
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=20)
     path = tmp_path_factory.mktemp("json") / "tokenizer.json"
-    made.save(str(path))
+    tokenizer.save(str(path))
     return path
 
 
@@ -58,11 +58,11 @@ def test_offsets_refer_to_the_raw_text(file):
 
 def test_the_name_of_a_special_token_in_a_text_is_text(tmp_path):
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[", "]", "mask", "cat"]
-    made = tokenizers.Tokenizer(tokenizers.models.WordPiece({token: n for n, token in enumerate(vocabulary)}))
-    made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    made.add_special_tokens(vocabulary[:5])
-    made.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece({token: n for n, token in enumerate(vocabulary)}))
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(vocabulary[:5])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
     tokenizer = load_model(tmp_path / "tokenizer.json")
     assert tokenizer.encode(["[MASK] cat"]) == [[5, 7, 6, 8]]
     assert tokenizer.encode_with_offsets("[MASK] cat")[0] == [5, 7, 6, 8]

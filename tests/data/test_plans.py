@@ -40,10 +40,10 @@ def test_batches_of_plans_on_disk_are_those_of_plans_in_memory(shards, tmp_path,
 def test_a_plan_is_made_once_mapped_and_dropped_when_its_epoch_is_over(shards, tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path))
     monkeypatch.setattr(plans, "LARGE_TOKENS", 0)
-    made = []
+    epochs_made = []
 
     def counted(*arguments, **settings):
-        made.append(settings["epoch"])
+        epochs_made.append(settings["epoch"])
         return make_pairs(*arguments, **settings)
 
     def remembered(*arguments):
@@ -57,7 +57,7 @@ def test_a_plan_is_made_once_mapped_and_dropped_when_its_epoch_is_over(shards, t
     first, second = (Batches(shards, VOCABULARY, config) for _ in range(2))
     for batches in (first, second):
         batches.batch(0)
-    assert made == [0]
+    assert epochs_made == [0]
     assert len(mapped) >= 2
     assert all(isinstance(plan.a_start, np.memmap) for plan in mapped)
     for step in range(STEPS):

@@ -83,9 +83,9 @@ def test_a_vocabulary_file_is_converted_to_a_tokenizer_with_the_ids_of_bert(tmp_
     (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
     with pytest.raises(MissingDataError, match="import the folder first"):
         tokenizer_files.find(tmp_path)
-    made = load_model(tokenizer_files.find_or_convert(tmp_path, tmp_path))
-    assert made.encode(["Red CATS, café!"]) == [[7, 5, 6, 8, 9, 1]]
-    assert (made.pad_id, made.unk_id, made.cls_id, made.sep_id, made.mask_id) == (0, 1, 2, 3, 4)
+    model = load_model(tokenizer_files.find_or_convert(tmp_path, tmp_path))
+    assert model.encode(["Red CATS, café!"]) == [[7, 5, 6, 8, 9, 1]]
+    assert (model.pad_id, model.unk_id, model.cls_id, model.sep_id, model.mask_id) == (0, 1, 2, 3, 4)
 
 
 def test_a_folder_without_a_tokenizer_or_with_broken_flags_is_refused(tmp_path):

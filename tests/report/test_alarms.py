@@ -14,9 +14,9 @@ MLM_ALARM = SOP_ALARM.model_copy(update={"metric": "mlm_accuracy"})
 
 def rows(*of_rows: list[tuple[Alarm, ...]]) -> list[Row]:
     results = []
-    for number, runs in enumerate(of_rows):
-        made = [toy_run(f"{number}-{seed}", seed, {}, alarms=raised) for seed, raised in enumerate(runs)]
-        results.append(Row({"embedding_size": str(number)}, {"embedding_size": "1"}, made, {}))
+    for number, alarms in enumerate(of_rows):
+        runs = [toy_run(f"{number}-{seed}", seed, {}, alarms=raised) for seed, raised in enumerate(alarms)]
+        results.append(Row({"embedding_size": str(number)}, {"embedding_size": "1"}, runs, {}))
     return results
 
 

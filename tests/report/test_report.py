@@ -91,8 +91,8 @@ def test_the_provenance_names_recorded_commits_and_gpus():
     points = toy_points()
     commit = "0123456789abcdef0123456789abcdef01234567-dirty"
     other = {"commit": commit, "devices": ("NVIDIA H100",)}
-    made, before = toy_record().provenance.model_copy(update=other), toy_runs(points)
-    after = toy_runs(points, provenance=made)
+    origin, before = toy_record().provenance.model_copy(update=other), toy_runs(points)
+    after = toy_runs(points, provenance=origin)
 
     def rendered(runs: Sequence[ReportedRun]) -> str:
         return report.render(analyse(Study(experiment.named("sop-vs-nsp"), points, runs)), NONE_DRAWN)

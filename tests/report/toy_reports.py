@@ -54,7 +54,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         training = record.training.model_copy(update={"tokens_per_second": 3000.0 + 500 * row + 50 * seed})
         parameters = record.parameters | {"total": 31_000 * (row + 1)}
         record = record.model_copy(update={"training": training, "parameters": parameters})
-        made = {name: task for name, task in tasks.items() if not point.failed_tasks.startswith(name)}
+        available = {name: task for name, task in tasks.items() if not point.failed_tasks.startswith(name)}
         curve = []
         for step in range(1, CURVE_POINTS + 1):
             share = step / CURVE_POINTS
@@ -65,7 +65,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
             curve.append(toy_curve_point(100 * step, **content))
         columns = tuple(
             toy_column(name, _finetuning(point.run, task, 7 * row + 3 * number, row + 2 * seed + number))
-            for number, (name, task) in enumerate(made.items())
+            for number, (name, task) in enumerate(available.items())
         )
         layers = _layers(row, seed) if "layer-similarity" in asked.figures else ()
         runs.append(ReportedRun(record=record, columns=columns, curve=tuple(curve), layers=layers))

@@ -76,15 +76,17 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
         single_run.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.laptop.steps=2"]), print)
 
     output = own_home / "answers.tsv"
-    made = single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=output)
-    assert len(made.members) == 2
+    ensemble = single_run.ensemble_runs(
+        "mnli", [item.run.name], print, which="best", split="dev", best=None, output=output
+    )
+    assert len(ensemble.members) == 2
     assert output.exists()
     record_file(item.run.folder, "mnli", 1).unlink()
     (other := output_folder(item.run.folder, "mnli", 2)).mkdir()
     (other / "best.npz").write_bytes((output_folder(item.run.folder, "mnli", 0) / "best.npz").read_bytes())
     few = single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
     assert [*few.members] == [f"{item.run.name}, mnli-seed0"], "only finished fine-tunings"
-    assert json.dumps(made.as_dict())
+    assert json.dumps(ensemble.as_dict())
     with pytest.raises(ConfigError, match="--best 2: these runs have only 1 fine-tunings on mnli"):
         single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=2, output=None)
     with pytest.raises(ConfigError, match=r"--output .* is a folder: name a file"):

@@ -51,11 +51,11 @@ def test_options_are_a_list_in_json_and_labels_can_be_named(tmp_path):
 @pytest.mark.parametrize("name", ["a.tsv", "a.jsonl"])
 def test_written_examples_are_read_back(name, tmp_path):
     examples = [ChoiceExample("0", "p", "q", ("x", "y", "z"), 2), ChoiceExample("1", "p", "r", ("x", "y"), 0)]
-    made = form(passage="text")
-    made.write(examples, tmp_path / name)
-    assert made.read(tmp_path / name, labelled=True) == (examples, [])
-    made.write_predictions({"0": 2, "1": 0}, tmp_path / "p.json")
-    assert made.read_predictions(tmp_path / "p.json") == {"0": 2, "1": 0}
+    choices = form(passage="text")
+    choices.write(examples, tmp_path / name)
+    assert choices.read(tmp_path / name, labelled=True) == (examples, [])
+    choices.write_predictions({"0": 2, "1": 0}, tmp_path / "p.json")
+    assert choices.read_predictions(tmp_path / "p.json") == {"0": 2, "1": 0}
 
 
 @pytest.mark.parametrize(

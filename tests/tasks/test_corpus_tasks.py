@@ -28,14 +28,14 @@ def toy_corpus(folder, documents=60, names="{:04d}-speech.txt"):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def corpus_tasks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     config = toy_corpus(folder / "text")
     return config, folder, make_tasks(config, folder / "tasks")
 
 
-def read(made, name, split):
-    examples, issues = load_task(name).read(made[1] / "tasks", split)
+def read(corpus_tasks, name, split):
+    examples, issues = load_task(name).read(corpus_tasks[1] / "tasks", split)
     assert not issues
     return examples
 
@@ -47,14 +47,14 @@ def text_of(example):
 
 
 @pytest.mark.parametrize("name", STANDS_FOR)
-def test_every_task_is_written_in_its_official_form(made, name):
+def test_every_task_is_written_in_its_official_form(corpus_tasks, name):
     for split in ("train", "dev"):
-        assert len(read(made, name, split)) == made[2][name][split] > 10
+        assert len(read(corpus_tasks, name, split)) == corpus_tasks[2][name][split] > 10
 
 
 @pytest.mark.parametrize("name", STANDS_FOR)
-def test_text_is_from_held_out_documents_and_no_document_is_in_train_and_dev(made, name):
-    config = made[0]
+def test_text_is_from_held_out_documents_and_no_document_is_in_train_and_dev(corpus_tasks, name):
+    config = corpus_tasks[0]
     held_out, others = [], []
     for document in iterate(config.corpus):
         kept = held_out if split_of(document.text, config.corpus.dev_share) == "dev" else others
@@ -63,15 +63,15 @@ def test_text_is_from_held_out_documents_and_no_document_is_in_train_and_dev(mad
     for split in ("train", "dev"):
         sources[split] = {
             next(number for number, text in enumerate(held_out) if text_of(example) in text)
-            for example in read(made, name, split)
+            for example in read(corpus_tasks, name, split)
         }
-        assert not any(text_of(example) in text for example in read(made, name, split) for text in others)
+        assert not any(text_of(example) in text for example in read(corpus_tasks, name, split) for text in others)
     assert not sources["train"] & sources["dev"]
 
 
 @pytest.mark.parametrize("setting", [{"documents": "paragraph"}, {"document_tokens": 20}])
-def test_tasks_do_not_depend_on_how_source_documents_are_split(made, tmp_path, setting):
-    config, folder, sizes = made
+def test_tasks_do_not_depend_on_how_source_documents_are_split(corpus_tasks, tmp_path, setting):
+    config, folder, sizes = corpus_tasks
     changed = config.model_copy(
         update={"corpus": config.corpus.model_copy(update={"source_documents": "file", **setting})}
     )
@@ -81,17 +81,17 @@ def test_tasks_do_not_depend_on_how_source_documents_are_split(made, tmp_path, s
     assert all((tmp_path / file).read_bytes() == (folder / "tasks" / file).read_bytes() for file in files)
 
 
-def test_an_answer_fills_the_gap_and_occurs_in_the_context(made):
-    for example in read(made, "cloze-span", "dev"):
+def test_an_answer_fills_the_gap_and_occurs_in_the_context(corpus_tasks):
+    for example in read(corpus_tasks, "cloze-span", "dev"):
         assert example.question.count("_") == 1
         assert example.answers
         for answer in example.answers:
             assert example.context[answer.start : answer.start + len(answer.text)] == answer.text
 
 
-def test_the_context_of_an_unanswerable_question_has_no_word_of_its_answer(made):
-    examples = read(made, "cloze-span-unanswerable", "train")
-    answers = {example.id: example.answers for example in read(made, "cloze-span", "train")}
+def test_the_context_of_an_unanswerable_question_has_no_word_of_its_answer(corpus_tasks):
+    examples = read(corpus_tasks, "cloze-span-unanswerable", "train")
+    answers = {example.id: example.answers for example in read(corpus_tasks, "cloze-span", "train")}
     unanswerable = [example for example in examples if example.is_impossible]
     assert 0.2 < len(unanswerable) / len(examples) < 0.7
     for example in unanswerable:
@@ -99,22 +99,22 @@ def test_the_context_of_an_unanswerable_question_has_no_word_of_its_answer(made)
         assert not set(text.split()) & set(example.context.lower().replace(".", "").split())
 
 
-def test_labels_are_balanced(made):
+def test_labels_are_balanced(corpus_tasks):
     for name, most in (("next-paragraph", 0.4), ("pair-relation", 0.5), ("era", 0.51), ("document-half", 0.51)):
-        labels = [example.label for example in read(made, name, "train")]
+        labels = [example.label for example in read(corpus_tasks, name, "train")]
         assert max(labels.count(label) for label in set(labels)) / len(labels) <= most
 
 
-def test_a_pair_labelled_follows_is_consecutive_in_its_document(made):
-    texts = [document.text.replace("\n", " ") for document in iterate(made[0].corpus)]
-    for example in read(made, "pair-relation", "dev"):
+def test_a_pair_labelled_follows_is_consecutive_in_its_document(corpus_tasks):
+    texts = [document.text.replace("\n", " ") for document in iterate(corpus_tasks[0].corpus)]
+    for example in read(corpus_tasks, "pair-relation", "dev"):
         follows = any(f"{example.text_a} {example.text_b}" in text for text in texts)
         assert follows == (example.label == "follows")
 
 
-def test_the_right_option_begins_the_paragraph_after_the_passage(made):
-    texts = [document.text for document in iterate(made[0].corpus)]
-    for example in read(made, "next-paragraph", "dev"):
+def test_the_right_option_begins_the_paragraph_after_the_passage(corpus_tasks):
+    texts = [document.text for document in iterate(corpus_tasks[0].corpus)]
+    for example in read(corpus_tasks, "next-paragraph", "dev"):
         follows = [any(f"{example.passage}\n{option}" in text for text in texts) for option in example.options]
         assert follows.index(True) == example.label
         assert sum(follows) == 1
@@ -154,8 +154,8 @@ def test_a_letter_that_becomes_two_in_lower_case_breaks_no_task(tmp_path):
     config = toy_corpus(folder)
     for file in folder.iterdir():
         file.write_text(file.read_text().replace("In that year", "In \u0130stanbul that year"))
-    made = (config, tmp_path, make_tasks(config, tmp_path / "tasks"))
-    assert read(made, "cloze-span", "train")
+    corpus_tasks = (config, tmp_path, make_tasks(config, tmp_path / "tasks"))
+    assert read(corpus_tasks, "cloze-span", "train")
 
 
 def test_too_little_text_is_reported(tmp_path):
