@@ -14,8 +14,8 @@ MLM_ALARM = SOP_ALARM.model_copy(update={"metric": "mlm_accuracy"})
 
 def rows(*of_rows: list[tuple[Alarm, ...]]) -> list[Row]:
     results = []
-    for number, alarms in enumerate(of_rows):
-        runs = [toy_run(f"{number}-{seed}", seed, {}, alarms=raised) for seed, raised in enumerate(alarms)]
+    for number, raised_in_runs in enumerate(of_rows):
+        runs = [toy_run(f"{number}-{seed}", seed, {}, alarms=raised) for seed, raised in enumerate(raised_in_runs)]
         results.append(Row({"embedding_size": str(number)}, {"embedding_size": "1"}, runs, {}))
     return results
 
