@@ -63,7 +63,7 @@ def test_a_record_has_the_score_of_each_example_and_the_loss_of_the_right_answer
     assert main.n == len(record.example_scores) == record.dev.used
     assert 100 * np.mean(record.example_scores) == pytest.approx(main.value, abs=0.01)
     interval = proportion_confint(main.n * main.value / 100, main.n, method="wilson")
-    assert (main.low / 100, main.high / 100) == pytest.approx(interval)
+    assert [main.low, main.high] == pytest.approx([100 * bound for bound in interval])
     assert main.loss is not None
     assert main.loss > 0
     assert len(record_file(tmp_path / "run", name, 0).read_text().splitlines()) < 40
