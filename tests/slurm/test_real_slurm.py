@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import torch
 from command import there
 from safetensors.torch import load
@@ -31,6 +32,12 @@ def until(condition, seconds=600):
         assert time.monotonic() < end, "it took too long"
         time.sleep(0.5)
     return result
+
+
+@pytest.fixture(autouse=True)
+def empty_queue(slurm):
+    """A study ends when its runs have ended; Slurm may still clean up after their jobs."""
+    until(lambda: not squeue())
 
 
 def run_folders(home: Path) -> list[Path]:
