@@ -1,21 +1,20 @@
 """Runs as jobs of Slurm: an array of those that wait for no other; uses only sbatch, squeue and scancel."""
 
-import contextlib
 import os
 import shlex
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from albert_lab import allocator, paths, signals, squeue
 from albert_lab.config.launcher import SlurmLauncher
 from albert_lab.config.schema import digest
-from albert_lab.errors import STOPPED, ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import to_stderr
-from albert_lab.runs import job, preparing, states
-from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED, in_order
+from albert_lab.runs import job, preparing
+from albert_lab.studies.launchers.base import NOT_AWAITED, in_order
 from albert_lab.studies.launchers.by_hand import worker
+from albert_lab.studies.launchers.slurm_wait import say_how_to_end, wait
 
 # Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue. scancel and
 # preemption send TERM: save a checkpoint and exit; Slurm itself requeues preempted jobs, but no cancelled ones.
@@ -76,7 +75,6 @@ echo "$code $number" > "$exit"
 exit $code
 """
 _NOT_PASSED_ON = ("ALBERT_LAB_THREADS", signals.PARENT)
-_NAP_SECONDS = 0.2
 _ALL_TASKS = "${SLURM_NTASKS:-${SLURM_JOB_NUM_NODES:-1}}"
 
 
@@ -103,7 +101,7 @@ def launch(
     with signals.deferred() as received:
         numbers = _submit_all(folders, settings, parents, received)
         if received:
-            _say_how_to_end(numbers.values())
+            say_how_to_end(numbers.values())
             return signals.code_of(received[0])
         if detach:
             to_stderr(f"{len(numbers)} in the queue; the same command without --detach waits for them")
@@ -242,106 +240,3 @@ def _sbatch(
 def _is_passed_on(variable: str) -> bool:
     """Whether a job gets a variable of this process even if the user's sbatch passes on none."""
     return variable == "PYTHONPATH" or (variable.startswith("ALBERT_LAB_") and variable not in _NOT_PASSED_ON)
-
-
-def wait(
-    numbers: Mapping[Path, str],
-    poll_seconds: float,
-    parents: Mapping[Path, Path],
-    on_end: Callable[[Path, int], bool],
-    received: Sequence[int],
-) -> int:
-    """Wait for the jobs of a study, and report how each run ended; the code of the study.
-
-    At each poll the folders of the runs say first which have ended; the queue is asked only about the others.
-    """
-    to_stderr(f"waiting for {len(numbers)} in the queue; Ctrl-C ends the waiting and leaves them")
-    left, said = dict(numbers), dict.fromkeys(numbers, "")
-    failed: set[Path] = set()
-    unknown: set[Path] = set()  # not in the queue at the last poll, and nothing known of their end
-    study_code, is_cancelled, is_answered = 0, False, True
-    while left:
-        _nap(poll_seconds, received)
-        # A job that stopped or failed may be back in the queue: Slurm requeues what it preempts.
-        codes = {folder: _exit_code(folder, number) for folder, number in left.items()}
-        others = {folder: number for folder, number in left.items() if codes[folder] != 0}
-        queue = squeue.jobs() if others else None
-        if received:
-            _say_how_to_end(others.values())
-            return signals.code_of(received[0])
-        if others and (queue is not None) != is_answered:
-            is_answered = queue is not None
-            to_stderr("squeue answers again" if is_answered else "squeue does not answer: the jobs continue")
-        ended = {folder: 0 for folder in left if folder not in others}
-        for folder, number in others.items():
-            if queue is None:
-                code = codes[folder] if codes[folder] != STOPPED else None
-            elif job_there := queue.get(number):
-                code = None
-                if said[folder] != job_there.description:
-                    said[folder] = job_there.description
-                    to_stderr(f"{folder.name}: {job_there.description}")
-            else:
-                code = _code_of_gone(folder, number, is_orphan=parents.get(folder) in failed)
-                if code is None:
-                    # A shared file system may show what a job wrote a little later than the queue shows its end.
-                    is_new = folder not in unknown
-                    unknown.add(folder)
-                    if not is_new and parents.get(folder) not in left:  # it ends as its parent does
-                        code = _explained(folder, number)
-            if code is not None:
-                ended[folder] = code
-        left = {folder: number for folder, number in left.items() if folder not in ended}
-        for folder, code in ended.items():
-            if code:
-                failed.add(folder)
-            if is_cancelled and not job.log(folder, numbers[folder]).exists():  # it never started
-                continue
-            if code == STOPPED:
-                study_code = STOPPED
-                to_stderr(f"{folder.name}: stopped; the same command resumes it")
-            if not on_end(folder, code) and not is_cancelled and left:
-                is_cancelled = True
-                subprocess.run(["scancel", "--state=PENDING", *left.values()], check=False)
-    return study_code
-
-
-def _nap(seconds: float, received: Sequence[int]) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and not received:
-        time.sleep(min(_NAP_SECONDS, seconds))
-
-
-def _exit_code(folder: Path, number: str) -> int | None:
-    """The exit code that the job of a run wrote at its end; None before."""
-    with contextlib.suppress(OSError):
-        os.listdir(folder)  # makes a network file system look again
-    return job.exit_code(folder, number)
-
-
-def _code_of_gone(folder: Path, number: str, *, is_orphan: bool) -> int | None:
-    """The exit code of a run whose job is not in the queue, or 0 if the run is done; None if unknown.
-
-    is_orphan: whether its parent failed.
-    """
-    if is_orphan and not job.log(folder, number).exists():
-        return PARENT_FAILED
-    code = _exit_code(folder, number)
-    return 0 if code is None and states.state(folder) == "done" else code
-
-
-def _explained(folder: Path, number: str) -> int:
-    """STOPPED for a job that Slurm or scancel ended, else LOST."""
-    submitted = job.read(folder)
-    is_unprepared = submitted is not None and submitted.preparation is not None
-    if job.was_stopped(folder) if job.log(folder, number).exists() else not is_unprepared:
-        to_stderr(f"{folder.name}: {job.describe_end(folder)}")
-        return STOPPED
-    return LOST
-
-
-def _say_how_to_end(numbers: Iterable[str]) -> None:
-    numbers_left = list(numbers)
-    if numbers_left:
-        ends = f"scancel {' '.join(numbers_left)}"
-        to_stderr(f"the jobs continue, and the same command waits for them again; to end them: {ends}")
