@@ -72,7 +72,7 @@ def launch_here(
     waiting = list(folders)
     with own_signals():
         while waiting:
-            folder = next(item for item in waiting if parents.get(item) not in waiting)
+            folder = next(waited for waited in waiting if parents.get(waited) not in waiting)
             waiting.remove(folder)
             is_orphan = parents.get(folder) in failed
             code = PARENT_FAILED if is_orphan else worker.command([str(folder), *folders[folder]])

@@ -8,7 +8,7 @@ PARTLY = SHARED | {"sharing": "shared-ffn"}
 
 
 def test_an_effect_is_the_later_row_against_the_first_in_likelihood():
-    (trend,) = [item for item in analyse(toy_ladder(growing)).trends if item.measure.key == "mlm_accuracy"]
+    (trend,) = [line for line in analyse(toy_ladder(growing)).trends if line.measure.key == "mlm_accuracy"]
     assert (trend.contrast.first, trend.contrast.second) == (NOT_SHARED, SHARED)
     assert [effect.value for effect in trend.effects] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5], abs=0.002)
     assert trend.trend is not None
@@ -60,7 +60,7 @@ def test_a_contrast_names_the_other_axes_in_which_rows_of_the_ladder_differ():
 def test_trends_are_against_the_first_row_and_decisions_are_of_all_pairs():
     analysis = analyse(toy_ladder(growing, rows=(SHARED, PARTLY, NOT_SHARED)))
     (measure,) = [measure for measure in analysis.measures if measure.key == "mlm_accuracy"]
-    assert [item.contrast.second for item in analysis.of(measure)] == [SHARED, SHARED]
+    assert [line.contrast.second for line in analysis.of(measure)] == [SHARED, SHARED]
     assert analysis.accuracies[measure].ladder.of == 3
 
 

@@ -242,7 +242,7 @@ def test_at_most_one_table_in_twenty_supports_a_claim_that_is_false(n):
     rng = np.random.default_rng(n)
     tables = 400
     wrong = sum(
-        any(result.decision is Decision.SUPPORTED for result in decide(FALSE, table(noisy(rng, FALSE_MEANS, n))))
+        any(claimed.decision is Decision.SUPPORTED for claimed in decide(FALSE, table(noisy(rng, FALSE_MEANS, n))))
         for _ in range(tables)
     )
     assert 0 < wrong <= 0.05 * tables
@@ -254,7 +254,9 @@ def test_real_effects_are_found_with_the_stated_power_and_never_denied(n, effect
     means = {"64": 60.0, "128": 60.0 + effect, "256": 60.0, "768": 60.0 + effect}
     rng = np.random.default_rng(n)
     tables = 200
-    decisions = Counter(str(item.decision) for _ in range(tables) for item in decide(true, table(noisy(rng, means, n))))
+    decisions = Counter(
+        str(claimed.decision) for _ in range(tables) for claimed in decide(true, table(noisy(rng, means, n)))
+    )
     # Noise of sd 1 in four rows; what a seed does to all rows alike falls out of the pairs.
     stated = power((2 / n) ** 0.5, 3 * (n - 1), [effect], 0.05 / 2)
     assert 0.6 < stated < 0.95
@@ -369,7 +371,7 @@ def test_each_claim_on_the_average_has_companions_with_lower_losses_better():
     rows = with_losses({"64": 4.0, "128": 3.5, "256": 3.6, "768": 3.3})
     claims = [GREATER, PEAK, WITHIN, CHANCE, claim("greater", row=row("64"), than=55)]
     result = companions(experiment(*claims), rows)
-    assert [(item.claim.check, item.claim.metric, str(item.decision)) for item in result] == [
+    assert [(claimed.claim.check, claimed.claim.metric, str(claimed.decision)) for claimed in result] == [
         ("greater", "mlm_log_likelihood", "supported"),
         ("greater", "average_log_likelihood", "supported"),
         ("peak-at", "mlm_log_likelihood", "not supported"),
@@ -392,4 +394,4 @@ def test_the_loss_of_a_row_at_the_floor_of_its_accuracy_decides_nothing(mlm, dec
     rows = with_losses({"64": 4.0, "128": 3.5, "256": 3.6, "768": 3.3})
     rows[0].runs[:] = [with_numbers(run, {"mlm_accuracy": scored(mlm + SPREAD[run.seed], 5.0)}) for run in rows[0].runs]
     result = companions(experiment(GREATER), rows)
-    assert [str(item.decision) for item in result] == [decision, "supported"]
+    assert [str(claimed.decision) for claimed in result] == [decision, "supported"]

@@ -50,7 +50,7 @@ def test_tokens_written_in_batches_are_read_back_completely(tmp_path_factory, ba
         assert result.num_tokens == sum(len(sentence) for document in documents for sentence in document)
         sentences = np.split(result.tokens, result.sentence_offsets[1:-1])
         for document, first, end in zip(documents, result.document_offsets, result.document_offsets[1:], strict=False):
-            assert [sentence.tolist() for sentence in sentences[first:end]] == [item.tolist() for item in document]
+            assert [sentence.tolist() for sentence in sentences[first:end]] == [ids.tolist() for ids in document]
 
 
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(60, np.uint16), (2**16, np.uint16), (2**16 + 1, np.uint32)])

@@ -42,10 +42,10 @@ def test_every_layer_of_bert_and_albert_is_measured(bert, albert, corpus):
     config = toy_config(corpus, "evaluation.num_pairs=10", "evaluation.batch_size=4")
     for folder in (bert, albert):
         name, result = encoders.layers(folder, config, print)
-        assert [item.layer for item in result] == [1, 2, 3, 1, 2, 3]
-        assert all(item.degrees > 0 for item in result)
-        assert [item.n for item in result][:3] == [10] * 3
-        assert {item.corpus for item in result} == {"files"}
+        assert [layer.layer for layer in result] == [1, 2, 3, 1, 2, 3]
+        assert all(layer.degrees > 0 for layer in result)
+        assert [layer.n for layer in result][:3] == [10] * 3
+        assert {layer.corpus for layer in result} == {"files"}
     assert name == f"{albert.parent.name}/albert (albert, 3 layers, H = 16)"
 
 
@@ -61,8 +61,10 @@ def test_it_matches_separate_passes_over_each_sequence(bert, corpus):
         with torch.inference_mode():
             alone.append((encoder(input_ids=ids, output_hidden_states=True).hidden_states, torch.ones_like(ids)))
     expected = measure_layers(alone, "files")
-    assert [item.degrees for item in result] == pytest.approx([change.degrees for change in expected], abs=1e-3)
-    assert [item.l2_distance for item in result] == pytest.approx([change.l2_distance for change in expected], abs=1e-5)
+    assert [layer.degrees for layer in result] == pytest.approx([change.degrees for change in expected], abs=1e-3)
+    assert [layer.l2_distance for layer in result] == pytest.approx(
+        [change.l2_distance for change in expected], abs=1e-5
+    )
 
 
 def test_windows_cover_all_held_out_documents_and_no_others(bert, corpus):
@@ -84,7 +86,7 @@ def test_windows_cover_all_held_out_documents_and_no_others(bert, corpus):
 
 def test_windows_are_not_longer_than_the_positions_of_the_encoder(bert, corpus):
     _, result = encoders.layers(bert, toy_config(corpus, "max_sequence_length=64", "evaluation.num_pairs=4"), print)
-    assert max(item.n for item in result) <= 4 * 24
+    assert max(layer.n for layer in result) <= 4 * 24
 
 
 def test_without_transformers_the_package_is_named(bert, corpus, monkeypatch):

@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer({"errors": [], "warnings": []})
         if re.fullmatch(r"/(me/.+)\.git/info/lfs/objects/batch", self.path):
             return self.answer(
-                {"transfer": "basic", "objects": [self.upload(item) for item in json.loads(content)["objects"]]}
+                {"transfer": "basic", "objects": [self.upload(entry) for entry in json.loads(content)["objects"]]}
             )
         name, what = re.findall(r"/api/models/(me/[^/]+)/(preupload|commit)/main", self.path)[0]
         if what == "preupload":

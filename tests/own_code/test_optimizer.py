@@ -51,7 +51,7 @@ def test_an_own_optimizer_is_an_option_with_the_settings_of_another_one():
     assert config.optimizer.model_dump() == load(
         ["scale=smoke", "optimizer=adamw", "optimizer.learning_rate=0.5"]
     ).optimizer.model_dump() | {"name": "sign"}
-    assert [item.file for item in config.include] == ["own.py"]
+    assert [included.file for included in config.include] == ["own.py"]
 
 
 def test_an_own_optimizer_steps_at_the_rate_of_the_schedule():

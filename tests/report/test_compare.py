@@ -33,7 +33,9 @@ def before(tmp_path):
 
 
 def line(sides, row, metric) -> Any:
-    return next(item for item in sides.lines if (item.row, item.metric) == (f"inter_sentence={row}", metric))
+    return next(
+        compared for compared in sides.lines if (compared.row, compared.metric) == (f"inter_sentence={row}", metric)
+    )
 
 
 def test_a_change_is_shown_with_the_interval_of_its_paired_difference(before, tmp_path):
@@ -71,7 +73,7 @@ def test_a_report_compared_with_itself_has_no_differences(before):
     sides = compare.compare(before, before)
     assert sides.has_one_set
     assert not sides.differing
-    assert all(item.difference and item.difference.value == 0 for item in sides.lines)
+    assert all(compared.difference and compared.difference.value == 0 for compared in sides.lines)
     assert "They differ" not in compare.as_text(sides)
 
 
@@ -114,7 +116,7 @@ def test_a_row_of_only_one_side_is_shown_without_a_difference(before, tmp_path):
     result = line(sides, "nsp", "sop_accuracy")
     assert result.b is None
     assert result.difference is None
-    shown = next(item for item in compare.as_text(sides).splitlines() if "=nsp" in item and "SOP" in item)
+    shown = next(text for text in compare.as_text(sides).splitlines() if "=nsp" in text and "SOP" in text)
     assert shown.count("—") == 3
 
 
@@ -138,10 +140,10 @@ def test_a_report_of_one_row_without_labels_is_named_so_if_no_row_is_in_common(b
 def test_rows_are_compared_regardless_of_the_order_of_axes(tmp_path):
     tables = [toy_report(tmp_path / name, experiment.named(name), seeds=1) for name in ("embedding-size", "sharing")]
     sides = compare.compare(*tables)
-    shared = {item.row for item in sides.lines if item.a and item.b}
+    shared = {compared.row for compared in sides.lines if compared.a and compared.b}
     assert len(shared) == 4  # E = 128 and 768, all and none shared
     assert "sharing=all-shared embedding_size=128" in shared
-    assert len({item.row for item in sides.lines}) == 8 + 8 - 4
+    assert len({compared.row for compared in sides.lines}) == 8 + 8 - 4
 
 
 def test_averages_of_different_tasks_are_not_subtracted(tmp_path):

@@ -28,7 +28,12 @@ def test_the_page_has_a_line_for_each_claim_that_was_run(tmp_path):
     put(tmp_path, "smoke-sotu")
     text = overview.write(tmp_path).read_text()
     (result,) = collection.read(tmp_path)
-    run = [item for entry in result.entries for item in entry.analysis.verdicts if item.decision != Decision.NOT_RUN]
+    run = [
+        verdict
+        for entry in result.entries
+        for verdict in entry.analysis.verdicts
+        if verdict.decision != Decision.NOT_RUN
+    ]
     lines = [line for line in text.splitlines() if line.startswith("- **")]
     assert len(lines) == len(run) > 0
     assert all(f"“{verdict.claim.quote}”" in line for verdict, line in zip(run, lines, strict=True))
@@ -53,11 +58,11 @@ def test_the_page_has_alarms_below_their_scores(tmp_path):
 def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     put(tmp_path, "smoke-sotu")
     (result,) = collection.read(tmp_path)
-    (entry,) = (element for element in result.entries if element.folder)
-    assert [str(element.decision) for element in entry.analysis.verdicts] == [
-        item["verdict"] for item in entry.as_dict()["verdicts"]
+    (entry,) = (shown for shown in result.entries if shown.folder)
+    assert [str(verdict.decision) for verdict in entry.analysis.verdicts] == [
+        verdict["verdict"] for verdict in entry.as_dict()["verdicts"]
     ]
-    claims = sum(len(element.claims) for element in paper.experiments())
+    claims = sum(len(asked.claims) for asked in paper.experiments())
     assert result.decisions.total() == claims
     assert result.decisions[Decision.NOT_RUN] >= claims - len(entry.analysis.verdicts)
     text = overview.write(tmp_path).read_text()
@@ -81,7 +86,7 @@ def test_each_scale_and_corpus_is_a_section(tmp_path):
     put(tmp_path, "smoke-sotu")
     put(tmp_path, "laptop-files", scale="laptop", corpus="files")
     sections = collection.read(tmp_path)
-    assert {(result.scale, result.corpus) for result in sections} == {("smoke", "sotu"), ("laptop", "files")}
+    assert {(section.scale, section.corpus) for section in sections} == {("smoke", "sotu"), ("laptop", "files")}
     assert all(sum(entry.folder is not None for entry in section.entries) == 1 for section in sections)
 
 
@@ -118,7 +123,7 @@ def test_a_table_with_a_different_corpus_is_in_the_section_of_the_default(tmp_pa
 def test_two_reports_of_a_table_on_different_text_are_both_on_the_page(tmp_path):
     extra_data(tmp_path, "smoke-sotu-before-1900", "sotu-before-1900")
     extra_data(tmp_path, "smoke-sotu", "sotu")
-    assert {item.corpus for item in collection.read(tmp_path)} == {"sotu", "sotu-before-1900"}
+    assert {section.corpus for section in collection.read(tmp_path)} == {"sotu", "sotu-before-1900"}
 
 
 def test_tables_on_the_corpus_of_one_of_them_are_one_section(tmp_path):

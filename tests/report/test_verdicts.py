@@ -73,7 +73,7 @@ def test_the_verdicts_of_a_report_are_the_golden_ones():
 
 def test_verdicts_can_be_plain_values():
     result = as_data(experiment(*CLAIMS, paper=PAPER), full_table())
-    assert [item["verdict"] for item in result][:3] == ["supported", "not supported", "supported"]
+    assert [verdict["verdict"] for verdict in result][:3] == ["supported", "not supported", "supported"]
     assert result[0]["effect"] == pytest.approx(2.067, abs=0.001)
     assert result[0]["low"] < result[0]["effect"] < result[0]["high"]
     assert (result[0]["n"], result[0]["paired"], result[0]["unit"]) == (3, True, "points")

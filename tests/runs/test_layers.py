@@ -35,10 +35,10 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
     expected = measure_layers(
         hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")), "files"
     )
-    assert [item.degrees for item in result] == pytest.approx([change.degrees for change in expected], abs=1e-4)
-    assert [item.n for item in result] == [change.n for change in expected]
-    assert max(item.n for item in result) == batch.num_tokens
-    assert {item.corpus for item in result} == {"files"}
+    assert [layer.degrees for layer in result] == pytest.approx([change.degrees for change in expected], abs=1e-4)
+    assert [layer.n for layer in result] == [change.n for change in expected]
+    assert max(layer.n for layer in result) == batch.num_tokens
+    assert {layer.corpus for layer in result} == {"files"}
 
 
 def test_a_run_is_measured_once(finished):

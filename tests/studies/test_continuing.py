@@ -73,7 +73,7 @@ def test_a_run_is_continued_at_its_scale_unless_another_is_given(finished, corpu
     for asked, scale in (([], "smoke"), (["scale=laptop"], "laptop")):
         overrides = [*asked, "corpus=files", f"corpus.path={corpus}"]
         plan = plan_study(continue_run(finished.name, overrides), [*overrides, "seed=0"], [])
-        assert [item.point.config.scale.name for item in plan.points] == [scale]
+        assert [planned_point.point.config.scale.name for planned_point in plan.points] == [scale]
 
 
 def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):

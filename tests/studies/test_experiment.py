@@ -219,16 +219,19 @@ def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
     (deep,) = points_of("depth", "laptop", "model.num_layers=6")
     assert deep.row["model.num_layers"] == "24", "six layers replace the paper's 24 here, not its six"
     several = points_of("depth", "laptop", "model.num_layers=3,6")
-    assert [item.row["model.num_layers"] for item in several] == ["6", "24"]
-    assert [item.label for item in points_of("dropout", "smoke")] == ["dropout=With dropout", "dropout=Without dropout"]
+    assert [point.row["model.num_layers"] for point in several] == ["6", "24"]
+    assert [point.label for point in points_of("dropout", "smoke")] == [
+        "dropout=With dropout",
+        "dropout=Without dropout",
+    ]
     assert points_of("model-sizes", "smoke", "model=BERT-base")[0].label == "model=BERT-base"
 
 
 @pytest.mark.parametrize("layers", ["1,2,3,4,6", "6,4,3,2,1"])
 def test_every_given_value_is_a_row_of_its_own(layers):
     result = points_of("depth", "overnight", f"model.num_layers={layers}")
-    assert [str(item.config.model.num_layers) for item in result] == layers.split(",")
-    assert len({item.row["model.num_layers"] for item in result}) == 5
+    assert [str(point.config.model.num_layers) for point in result] == layers.split(",")
+    assert len({point.row["model.num_layers"] for point in result}) == 5
 
 
 def test_values_that_are_equal_though_written_differently_are_refused():

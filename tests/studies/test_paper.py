@@ -26,9 +26,9 @@ def tables(*more) -> list[Experiment]:
 
 
 def test_experiments_come_in_the_papers_order_and_figures_last():
-    names = [result.name for result in paper.experiments()]
+    names = [experiment.name for experiment in paper.experiments()]
     assert sorted(names) == [file.stem for file in experiment.files()]
-    numbers = [re.search(r"Tables? (\d+)", result.source) for result in paper.experiments()]
+    numbers = [re.search(r"Tables? (\d+)", experiment.source) for experiment in paper.experiments()]
     tables = [int(number.group(1)) for number in numbers if number]
     assert tables == sorted(tables)
     assert names[-2:] == ["layer-similarity", "layer-similarity-sharing"]

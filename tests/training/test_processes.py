@@ -67,7 +67,7 @@ def test_a_stop_of_any_process_stops_all_and_another_number_can_resume(corpus, t
     straight = train_until(Processes(), config, tmp_path / "straight", 99, 0)
     for size, stop_at in ((2, 3), (4, 6)):
         result = in_processes(size, train_until, config, tmp_path / "stopped", stop_at, size - 1)
-        assert [item[:2] for item in result] == [(None, stop_at)] * size
+        assert [ended[:2] for ended in result] == [(None, stop_at)] * size
         assert [path.name for path in (tmp_path / "stopped" / "checkpoint").iterdir()][-1:]
     counts, steps, tensors = train_until(Processes(), config, tmp_path / "stopped", 99, 0)
     assert (counts, steps) == ({0: 2, 3: 4, 6: 1}, 8)

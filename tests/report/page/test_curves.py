@@ -76,7 +76,7 @@ def test_runs_of_a_row_share_its_colour_and_dashes(folder):
 def test_a_constant_answer_is_drawn_only_for_pair_accuracies(folder):
     panels = section_of(folder).split("<figure ")[1:]
     assert ['class="constant"' in panel for panel in panels] == [False, True, True]
-    rewrite(folder, lambda _run, curve: [toy_curve_point(item.step, mlm_accuracy=20.0) for item in curve])
+    rewrite(folder, lambda _run, curve: [toy_curve_point(point.step, mlm_accuracy=20.0) for point in curve])
     assert "constant" not in section_of(folder)
 
 
@@ -88,12 +88,12 @@ def test_a_run_without_a_curve_is_named(folder):
 
 
 def test_a_missing_value_is_left_out_of_its_line(folder):
-    rewrite(folder, lambda _run, curve: [changed(item, None) if item.step == 200 else item for item in curve])
+    rewrite(folder, lambda _run, curve: [changed(point, None) if point.step == 200 else point for point in curve])
     assert polylines(section_of(folder))[3][1] == "100 300 400"
 
 
 def test_a_single_evaluation_and_equal_values_are_drawn_inside_the_panel(folder):
-    rewrite(folder, lambda _run, curve: [changed(item, 25.0) for item in curve if item.step == 400])
+    rewrite(folder, lambda _run, curve: [changed(point, 25.0) for point in curve if point.step == 400])
     for values, places, points in polylines(section_of(folder)).values():
         assert (values, places) == ("25.0", "400")
         x, y = map(float, points.split(","))
