@@ -32,7 +32,7 @@ def _check_options(text: str) -> str:
     try:
         options = shlex.split(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} cannot be split like in a shell: {error}") from error
+        raise ValueError(f"{text!r} cannot be split as a shell does: {error}") from error
     if options and not options[0].startswith("-"):
         raise ValueError(f"{text!r}: options of sbatch begin with a dash, such as --partition=gpu")
     for option in options:

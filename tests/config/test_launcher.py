@@ -26,7 +26,7 @@ def test_the_launcher_is_taken_from_the_overrides_of_a_run():
         ([], "gpu", "begin with a dash"),
         ([], "--array=1-3", "--array=1-3 cannot be given"),
         ([], "-d afterok:3", "-d cannot be given"),
-        ([], "'", "cannot be split like in a shell"),
+        ([], "'", "cannot be split as a shell does"),
     ],
 )
 def test_an_invalid_launcher_is_refused_with_its_key(overrides, slurm, said):
