@@ -51,7 +51,7 @@ class Encoder(nn.Module):
             output_hidden_states: whether to keep every layer's output.
         """
         mask = None if attention_mask is None else attention_mask[:, None, None, :]
-        bias = self.positions.bias(input_ids.shape[1], input_ids.device)
+        bias = self.positions.bias(token_type_ids)
         if bias is not None:
             mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         hidden_states = self.embeddings(input_ids, token_type_ids)

@@ -25,8 +25,12 @@ class PositionEncoding(nn.Module):
         """Query and key, both [batch, heads, sequence, head size], before their product."""
         return query, key
 
-    def bias(self, sequence: int, device: torch.device) -> torch.Tensor | None:
-        """A bias of the attention scores that broadcasts to [batch, heads, sequence, sequence]; None: no bias."""
+    def bias(self, token_type_ids: torch.Tensor) -> torch.Tensor | None:
+        """A bias of the attention scores that broadcasts to [batch, heads, sequence, sequence]; None: no bias.
+
+        Args:
+            token_type_ids: segment of each token [batch, sequence], 0 at padding.
+        """
         return None
 
 

@@ -111,8 +111,8 @@ def test_a_bias_of_the_scores_is_added_and_padding_stays_hidden(tmp_path):
         "@position_encoding('near')\n"
         "class Near(PositionEncoding):\n"
         "    has_table = False\n\n"
-        "    def bias(self, sequence, device):\n"
-        "        place = torch.arange(sequence, device=device)\n"
+        "    def bias(self, token_type_ids):\n"
+        "        place = torch.arange(token_type_ids.shape[1], device=token_type_ids.device)\n"
         "        return -(place[:, None] - place).abs()[None, None].float()\n"
     )
     registry.include(file)
@@ -124,6 +124,17 @@ def test_a_bias_of_the_scores_is_added_and_padding_stays_hidden(tmp_path):
     torch.testing.assert_close(output(near, IDS, mask)[:, :6], output(near, changed, mask)[:, :6])
     without = dataclasses.replace(near.shape, position_encoding="learned")
     assert isinstance(Encoder(without).embeddings.position_embeddings, nn.Embedding)
+
+
+def test_within_segments_a_segment_does_not_depend_on_the_other():
+    registry.include(EXAMPLES / "within_segments.py")
+    built = encoder("position_encoding=within-segments")
+    segments = torch.tensor([[0, 0, 0, 0, 0, 1, 1, 1]] * 2)
+    mask = torch.ones(2, 8, dtype=torch.bool)
+    changed = torch.where(segments == 1, IDS + 50, IDS)
+    usual, other = (built(ids, segments, mask).last_hidden_state for ids in (IDS, changed))
+    torch.testing.assert_close(usual[:, :5], other[:, :5])
+    assert not torch.allclose(usual[:, 5:], other[:, 5:])
 
 
 @pytest.mark.parametrize("overrides", [["sharing=not-shared"], ["embedding_size=48"], ["sharing=groups"]])
