@@ -14,8 +14,9 @@ from albert_lab.figures import drawing
 from albert_lab.figures.data import FigureData, over_seeds
 from albert_lab.figures.drawing import READ_OFF, Line
 from albert_lab.measures.catalog import labels, units
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.results import TRAINING_SPEED
-from albert_lab.score import Floor
+from albert_lab.score import SEGMENTS, Floor
 from albert_lab.studies.claim import number_in
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.studies.table import Row, Spread, paper_cells
@@ -91,7 +92,7 @@ def _draw_curves(data: FigureData, panel: Axes, column: str) -> None:
     lines = data.lines(along(data), column)
     for look, line in lines:
         drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
-    for number, (name, height) in enumerate(floors(data, column).items()):
+    for number, (name, height) in enumerate(floors(data.runs, column).items()):
         if column != "mlm_accuracy":
             drawing.draw_floor(panel, height, name, number)
     panel.set(xlabel=ALONG[along(data)], ylabel=AXES[column])
@@ -102,10 +103,10 @@ def along(data: FigureData) -> str:
     return "training_seconds" if any(run.record.config.budget.unit == "seconds" for run in data.runs) else "step"
 
 
-def floors(data: FigureData, column: str) -> dict[Floor, float]:
+def floors(runs: Sequence[ReportedRun], column: str) -> dict[Floor, float]:
     """The floors of a column of held-out scores, each its mean over the runs."""
     by_floor: dict[Floor, list[float]] = {}
-    for run in data.runs:
+    for run in runs:
         for name, height in (run.scores[column].floors if column in run.scores else {}).items():
             by_floor.setdefault(name, []).append(height)
     return {name: statistics.fmean(heights) for name, heights in by_floor.items()}
@@ -223,21 +224,40 @@ def _scores(
 
 
 def scores_by_setting(data: FigureData) -> Figure | None:
-    """Accuracies of pairs against the one numeric axis of a study, one line for each column."""
-    values = [(number_in(row.values[axis]), row) for row in data.rows for axis in data.axes]
-    rows = [(value, row) for value, row in values if value is not None]
-    if len(data.axes) != 1 or len(rows) < 2:
+    """Accuracies of pairs against a numeric axis, one line for each column, and a panel for each label of another axis.
+
+    Floors of single segments are drawn in the colours of their columns.
+    """
+    numeric = [axis for axis in data.axes if len({_number(row, axis) for row in data.rows} - {None}) > 1]
+    if not numeric or len(data.axes) > 2:
         return None
-    figure, ((panel,),) = drawing.sheet(1, 1)
+    axis, others = numeric[0], [axis for axis in data.axes if axis != numeric[0]]
+    groups: dict[str, list[tuple[float, Row]]] = {}
+    for row in data.rows:
+        if (x := _number(row, axis)) is not None:
+            groups.setdefault("".join(data.word(row, other) for other in others), []).append((x, row))
     columns = [name for name in data.experiment.columns if name != "mlm_accuracy" and units().get(name) == "%"]
-    for look, column in enumerate(columns):
-        points = [(x, spread) for x, row in sorted(rows, key=lambda item: item[0]) if (spread := row.spread(column))]
-        if points:
-            xs, spreads = zip(*points, strict=True)
-            drawing.draw_line(panel, Line.of_spreads(labels()[column], xs, spreads), look)
-    panel.set(xlabel=data.axes[0].rpartition(".")[2].replace("_", " "), ylabel="held-out accuracy (%)")
-    drawing.legend_below(figure, [panel])
+    figure, (panels,) = drawing.sheet(1, len(groups))
+    for panel, (name, rows) in zip(panels, groups.items(), strict=True):
+        panel.sharey(panels[0])
+        rows.sort(key=lambda place: place[0])
+        for look, column in enumerate(columns):
+            points = [(x, spread) for x, row in rows if (spread := row.spread(column))]
+            if points:
+                xs, spreads = zip(*points, strict=True)
+                drawing.draw_line(panel, Line.of_spreads(labels()[column], xs, spreads), look)
+            by_row = [(x, floors(row.runs, column).get(SEGMENTS)) for x, row in rows]
+            if heights := [(x, height) for x, height in by_row if height is not None]:
+                drawing.draw_floors(panel, heights, f"{SEGMENTS}, in the colour of its score", look)
+        panel.set(title=name, xlabel=axis.rpartition(".")[2].replace("_", " "), ylabel="held-out accuracy (%)")
+    drawing.legend_below(figure, panels)
     return figure
+
+
+def _number(row: Row, axis: str) -> float | None:
+    """The value of a row on an axis; its label, if it stands for several settings."""
+    value = number_in(row.values[axis])
+    return number_in(row.labels[axis]) if value is None else value
 
 
 def speed(data: FigureData) -> Figure | None:

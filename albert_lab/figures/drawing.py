@@ -146,6 +146,14 @@ def draw_floor(panel: Axes, height: float, name: Floor, number: int) -> None:
     panel.axhline(height, color="#555555", linestyle=pattern, linewidth=1, label=label)
 
 
+def draw_floors(panel: Axes, points: Sequence[tuple[float, float]], label: str, look_of: int) -> None:
+    """Draw a floor that differs from place to place, in the colour of its score; one line of the legend names all."""
+    dotted: dict[str, Any] = {"linestyle": (0, (1, 1)), "linewidth": 1}
+    panel.plot(*zip(*points, strict=True), color=style(look_of)["color"], **dotted)
+    if label not in panel.get_legend_handles_labels()[1]:
+        panel.plot([], [], color="#555555", label=label, **dotted)
+
+
 def draw_parting(panel: Axes, x: float) -> None:
     panel.axvline(x, color="#555555", linestyle=(0, (1, 1)), linewidth=1, label="one curve up to here")
 

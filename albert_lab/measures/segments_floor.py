@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # they take half a second to import, and only fitting needs t
 
 # Increment it with every change that gives other floors for the same text and settings.
 VERSION = 1
-# A classifier reads at most so many training pairs for each held-out pair, and epochs of them. With the 4,096 held-out
-# pairs of a run at scale laptop, that is about what the run reads.
+# A classifier reads at most so many training pairs for each held-out pair, and epochs of them. At scale laptop that is
+# 170,000 pairs, about what a run reads.
 TRAINING_PAIRS, MOST_EPOCHS = 32, 20
 # Share of the training documents whose pairs choose among these constant learning rates.
 VALIDATION_SHARE = 0.1

@@ -58,10 +58,10 @@ FIGURES = {
         _BY_BOTH,
     ),
     "scores-by-setting": Figure(
-        "Scores on pairs against the one numeric setting that the rows of a report differ in.",
-        "Scores of the rows against the setting that they differ in, each with a band of one standard deviation over"
-        " seeds.",
-        "a single axis, of numbers, with at least two rows",
+        "Scores on pairs against a numeric setting that the rows of a report differ in.",
+        "Scores of the rows against a setting that they differ in, each with a band of one standard deviation over"
+        " seeds; dotted: each segment by itself.",
+        "an axis of numbers with at least two rows, and at most one other axis",
         is_of_any=True,
     ),
     "speed": Figure(

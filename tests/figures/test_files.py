@@ -242,8 +242,38 @@ def test_scores_by_setting_has_a_line_for_each_accuracy_of_pairs_over_the_values
     assert panel.get_xlabel() == "dropout"
 
 
-@pytest.mark.parametrize("grid", ["{inter_sentence: [nsp, sop]}", "{dropout: [0, 0.1], sharing: [all-shared]}"])
-def test_scores_by_setting_needs_one_numeric_setting(tmp_path, grid):
+def test_scores_by_setting_has_a_panel_for_each_label_of_another_axis(tmp_path):
+    data = own_study(tmp_path, "{sharing: [all-shared, not-shared], dropout: [0, 0.1]}", seeds=2)
+    panels = drawn(figures.scores_by_setting(data)).axes
+    assert [panel.get_title() for panel in panels] == ["all-shared", "not-shared"]
+    assert all(places(line) == [0, 0.1] for panel in panels for line in panel.lines)
+
+
+def test_scores_by_setting_takes_the_label_of_a_value_that_stands_for_several_settings(tmp_path):
+    axis = "{32: [max_sequence_length=32, batch_size=8], 64: [max_sequence_length=64, batch_size=4]}"
+    grid = f"{{max_sequence_length: {axis}}}"
+    (panel,) = drawn(figures.scores_by_setting(own_study(tmp_path, grid, seeds=1))).axes
+    assert places(panel.lines[0]) == [32, 64]
+
+
+def test_scores_by_setting_draws_the_floor_of_single_segments_where_it_is_known(tmp_path):
+    data = own_study(tmp_path, "{dropout: [0, 0.1]}", seeds=1)
+    heights_of_floor = iter([61.0, 62.0])
+    for row in data.rows:
+        (run,) = row.runs
+        score = run.scores["sop_accuracy"]
+        run.scores["sop_accuracy"] = score.model_copy(update={"segments_floor": next(heights_of_floor)})
+    (panel,) = drawn(figures.scores_by_setting(data)).axes
+    assert [61.0, 62.0] in [heights(line) for line in panel.lines]
+    assert [text for text in panel.get_legend_handles_labels()[1] if "by itself" in text] == [
+        "each segment by itself, in the colour of its score"
+    ]
+
+
+@pytest.mark.parametrize(
+    "grid", ["{inter_sentence: [nsp, sop]}", "{dropout: [0, 0.1], sharing: [all-shared], embedding_size: [8, 16]}"]
+)
+def test_scores_by_setting_needs_a_numeric_setting_and_one_other_at_most(tmp_path, grid):
     assert figures.scores_by_setting(own_study(tmp_path, grid, seeds=1)) is None
 
 

@@ -98,7 +98,7 @@ def _panel(study: FigureData, runs: Sequence[RunCurve], column: str) -> Panel:
     of_name = {run.name: run for run in study.runs}
     points = {run.number: curve_of(of_name[run.name], along(study), column) for run in runs}
     xs, ys = ([point[side] for of_run in points.values() for point in of_run] for side in (0, 1))
-    floor = None if column == "mlm_accuracy" else floors(study, column).get(CHANCE)
+    floor = None if column == "mlm_accuracy" else floors(study.runs, column).get(CHANCE)
     ys += [] if floor is None else [floor]
     if not xs:
         return Panel(AXES[column], [], [], None, [])
