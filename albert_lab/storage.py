@@ -45,6 +45,8 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.replace(path)
         sync(path.parent)
     finally:
+        if before.exists() and not path.exists():  # interrupted between the two renames
+            before.rename(path)
         remove(partial)
     remove(before)
 

@@ -24,6 +24,7 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
     With --dry-run: the cost of each experiment, and of all of them.
     """
     from albert_lab.cli.train import train_study
+    from albert_lab.config.launcher import SlurmLauncher
     from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
     from albert_lab.report import collection, overview
     from albert_lab.studies import paper as whole
@@ -42,10 +43,11 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
         return
     # Before the first table, so that a run of several tables is trained again only once.
     plans = [options.reset(plan, retrain_recorded=options.retrain_recorded) for plan in plans]
-    if not how.is_here:  # submit all runs to the queue, so that no table waits for another
+    if isinstance(how.launcher, SlurmLauncher):  # submit all runs to the queue, so that no table waits for another
         for plan in plans:
             with suppress(*FIXABLE):  # reported below
-                execute(plan.at_look(1), replace(how, detach=True))
+                if (submitted := execute(plan.at_look(1), replace(how, detach=True)).code) in (STOPPED, INTERRUPTED):
+                    raise typer.Exit(submitted)
     code = 0
     for number, plan in enumerate(plans, 1):
         name = plan.experiment.name

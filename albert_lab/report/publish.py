@@ -1,10 +1,12 @@
 """Publishing a report: a deliberate copy into a folder that is committed, and the pages of that folder."""
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.report import ladder, overview, report
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.storage import replacing, writing
 from albert_lab.studies import ladder_results, side_by_side, study
 
@@ -28,16 +30,8 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     if target.resolve() != folder.resolve():
         _refuse_inside(target, folder)
         is_damaged = replace and _is_damaged(target)
-        if target.exists() and not is_damaged:
-            here = {run.name: run.identities for run in source.runs}
-            before = study.read(target).runs
-            runs = sum(run.name not in here for run in before)
-            tunings = sum(len(run.identities - here.get(run.name, set())) for run in before)
-            if (runs or tunings) and not replace:
-                raise ConfigError(
-                    f"{target} has {runs} runs and {tunings} fine-tunings that {folder} lacks; --replace publishes it"
-                    " all the same"
-                )
+        if target.exists() and not replace:
+            _refuse_losses(folder, source.runs, target, study.read(target).runs)
         throughput = None if is_damaged or side_by_side.read(folder) else side_by_side.read(target)
         _copy(folder, target)
         if throughput:
@@ -54,13 +48,21 @@ def _publish_ladder(folder: Path, root: Path, *, replace: bool) -> Path:
     if target.resolve() != folder.resolve():
         _refuse_inside(target, folder)
         if target.exists() and not replace:
-            lacking = len(ladder_results.read(target).runs.keys() - source.runs.keys())
-            if lacking:
-                raise ConfigError(
-                    f"{target} has {lacking} runs that {folder} lacks; --replace publishes it all the same"
-                )
+            _refuse_losses(folder, source.runs.values(), target, ladder_results.read(target).runs.values())
         _copy(folder, target)
     return ladder.rebuild(target)
+
+
+def _refuse_losses(folder: Path, runs: Iterable[ReportedRun], target: Path, published: Iterable[ReportedRun]) -> None:
+    here = {run.name: run.identities for run in runs}
+    before = {run.name: run.identities for run in published}
+    lacking = len(before.keys() - here.keys())
+    tunings = sum(len(identities - here.get(name, set())) for name, identities in before.items())
+    if lacking or tunings:
+        raise ConfigError(
+            f"{target} has {lacking} runs and {tunings} fine-tunings that {folder} lacks; --replace publishes it all"
+            " the same"
+        )
 
 
 def _refuse_inside(target: Path, folder: Path) -> None:

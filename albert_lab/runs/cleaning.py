@@ -1,9 +1,10 @@
 """Files that take disk space and can be recreated."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from albert_lab import in_use, locks, paths, storage
+from albert_lab.errors import DamagedFileError
 from albert_lab.runs import ancestry, run, states
 from albert_lab.storage import PARTIAL
 
@@ -19,10 +20,10 @@ def find_garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
     """
     half_made = (*paths.cache().glob(f"*/*{PARTIAL}*"), *paths.runs().glob(f"*/*checkpoint{PARTIAL}*"))
     garbage = {path for path in half_made if not _is_being_made(path)}
-    wanted = {"failed", "done"} if checkpoints else {"failed"}
+    wanted: tuple[states.State, ...] = ("failed", "done") if checkpoints else ("failed",)
     needed = {parent for child, parent in ancestry.parents(paths.runs()).items() if _is_unfinished(child)}
     for folder in paths.runs().glob("*/") if not in_use.is_used(paths.runs()) else ():
-        if folder.name not in needed and (folder / "checkpoint").is_dir() and states.state(folder) in wanted:
+        if folder.name not in needed and (folder / "checkpoint").is_dir() and _is_free(folder, wanted):
             garbage.add(folder / "checkpoint")
     if cache:
         garbage |= {path for path in _cached() if not in_use.is_used(path)}
@@ -50,8 +51,16 @@ def _is_being_made(partial: Path) -> bool:
     return locks.is_locked(whole.with_name(whole.name + locks.SUFFIX)) or run.is_locked(whole.parent)
 
 
+def _is_free(folder: Path, wanted: Collection[states.State]) -> bool:
+    """Whether a run is in one of these states, and no process or job works on it; False if that cannot be read."""
+    try:
+        return states.state(folder) in wanted and not states.is_taken(folder)
+    except DamagedFileError:
+        return False
+
+
 def _is_unfinished(name: str) -> bool:
-    return states.state(paths.runs() / name) not in ("done", "failed")
+    return not _is_free(paths.runs() / name, ("done", "failed"))
 
 
 def _size(path: Path) -> int:

@@ -76,9 +76,12 @@ def main(arguments: Sequence[str]) -> int:
         planned = [read(folder) for folder in asked.folders]
         for run in planned:
             registry.include_recorded(run.config.own_code)
-        prepare_all(planned, say)
-        for run in planned:
-            columns.prepare_tasks({task: task for task in asked.tasks}, run.config, say)
+        for file in asked.include:
+            registry.include(file)
+        with paths.with_conf(asked.conf):
+            prepare_all(planned, say)
+            for run in planned:
+                columns.prepare_tasks({task: task for task in asked.tasks}, run.config, say)
     except FIXABLE as error:
         say(str(error))
         return 2 if isinstance(error, ConfigError) else 4

@@ -39,11 +39,12 @@ def read_speed(folder: Path) -> Speed | None:
     if record is None or not are_included(record.config.own_code):
         return None
     training, place = record.training, record.provenance
+    parts = place.processes if place.device == "cuda" else 1  # processes on one CPU share its cores
     # The recorded tokens per second do not include padding.
     positions_per_second = training.tokens_per_second / (1 - record.data.padding_share)
     return Speed(
         config=record.config,
-        flops_per_second=positions_per_second * record.train_flops_per_token / place.processes,
+        flops_per_second=positions_per_second * record.train_flops_per_token / parts,
         padding_share=record.data.padding_share,
         device=place.device,
         devices=place.devices,

@@ -37,6 +37,11 @@ def state(folder: Path) -> State:
     return "stopped" if (folder / MACHINE).exists() else "missing"
 
 
+def is_taken(folder: Path) -> bool:
+    """Whether a process or a job of Slurm works on a run: trains it, fine-tunes it, or will."""
+    return _taken(folder) is not None
+
+
 def _taken(folder: Path) -> Literal["running", "queued"] | None:
     if is_locked(folder):
         return "running"

@@ -58,7 +58,9 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False, retrai
     for item in plan.family.values():
         folder = item.run.folder
         if not item.point.run:
-            if fresh and item.state not in states.TAKEN:
+            if fresh and states.is_taken(folder):
+                to_stderr(f"{item.run.name}: another process works on it, so --fresh leaves it as it is")
+            elif fresh:
                 states.forget(folder)
             elif retry_failed and item.state == "failed":
                 states.forget_failure(folder)
@@ -84,12 +86,12 @@ def execute(plan: Plan, options: Options) -> Outcome:
             to_stderr(warning)
         if options.is_here:
             _check_here(todo)
+        if options.prepares_here:
+            preparing.prepare_all((item.run for item in todo if item.run.name in plan.to_pretrain), to_stderr)
         for item in todo:
             if item.pretraining == "done" and item.run.name in plan.to_pretrain:
                 to_stderr(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
                 (item.run.folder / results.RECORD).unlink()  # its fine-tunings are kept
-        if options.prepares_here:
-            preparing.prepare_all((item.run for item in todo if item.run.name in plan.to_pretrain), to_stderr)
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
         is_any_done = any(look_again(item).state in states.FINISHED for item in plan.points)

@@ -4,7 +4,7 @@ An experiment has points (points.py), a point has a run, and a run may start fro
 what there is of each run, so it says what is to be trained; execute.py trains that.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -113,6 +113,19 @@ def family(points: Sequence[PlannedPoint]) -> dict[str, PlannedPoint]:
     return {other.run.name: rows.get(other.run.name, other) for item in points for other in (*item.ancestors, item)}
 
 
+def lines_to_pretrain(points: Sequence[PlannedPoint]) -> Iterator[list[PlannedPoint]]:
+    """For each point, the runs that need pre-training before it is finished: itself first, then what it starts from."""
+    runs = family(points)
+    for item in points:
+        line: list[PlannedPoint] = []
+        for ancestor in (runs[run.name] for run in reversed(item.lineage)):
+            is_finished = ancestor.pretraining in states.PRETRAINED or ancestor.state == "recorded"
+            if is_finished and (not line or ancestor.has_weights or line[-1].has_weights):
+                break
+            line.append(ancestor)
+        yield line
+
+
 @dataclass(frozen=True)
 class Plan:
     """The points of an experiment with their runs.
@@ -183,17 +196,12 @@ class Plan:
         A finished parent is trained again only if its weights were freed and an unfinished run starts from it. A parent
         that no unfinished run needs is left out, as is a run that starts from one that failed.
         """
-        names: set[str] = set()
-        for item in self.points:
-            line: list[PlannedPoint] = []
-            for ancestor in (self.family[run.name] for run in reversed(item.lineage)):
-                is_finished = ancestor.pretraining in states.PRETRAINED or ancestor.state == "recorded"
-                if is_finished and (not line or ancestor.has_weights or line[-1].has_weights):
-                    break
-                line.append(ancestor)
-            if not any(ancestor.pretraining == "failed" and ancestor.run.name in self.failed for ancestor in line):
-                names |= {ancestor.run.name for ancestor in line}
-        return names
+        return {
+            item.run.name
+            for line in lines_to_pretrain(self.points)
+            if not any(item.pretraining == "failed" and item.run.name in self.failed for item in line)
+            for item in line
+        }
 
     @property
     def to_train(self) -> list[PlannedPoint]:

@@ -12,7 +12,7 @@ from albert_lab.cost.listing import Listing
 from albert_lab.cost.rates import Price, Rates
 from albert_lab.runs import ancestry, regime, results
 from albert_lab.runs.speeds import choose_rates
-from albert_lab.studies.plan import Plan, PlannedPoint, family
+from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
 from albert_lab.units import Bytes, Seconds, duration, size
 
 # FLOP/s that convert a budget in seconds into FLOPs where only proportions matter.
@@ -90,11 +90,12 @@ def cost_of(points: Sequence[PlannedPoint], known: Rates, seen: set[str] | None 
     """
     seen = set() if seen is None else seen
     runs = family(points)
+    to_pretrain = {item.run.name for line in lines_to_pretrain(points) for item in line}
     cost = Cost(shared=len(points) - len({item.run.name for item in points}))
     for name, item in runs.items():
         if name in seen:
             cost += Cost(shared=1)
-        elif not item.lacks_pretraining:
+        elif name not in to_pretrain:
             cost += Cost(runs=1, finished=1)
         else:
             its = price(item, known)

@@ -3,7 +3,7 @@
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -91,7 +91,10 @@ def finetune(
     if before and not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
         return None
     tuning = _Finetuning(start, task, settings, seed, identity, before, data, say, is_stopped)
-    record_file(start.folder, task.name, seed).unlink(missing_ok=True)
+    if record is not None and record.identity == identity:
+        splits = tuple(dict.fromkeys([*record.other_splits, *splits]))
+    else:
+        record_file(start.folder, task.name, seed).unlink(missing_ok=True)
     record = tuning.run(splits, keep_weights)
     if record is not None:
         write_record(start.folder, record)
@@ -170,8 +173,9 @@ class _Finetuning:
     def run(self, splits: Sequence[str], keep_weights: bool) -> FinetuningRecord | None:
         self.outputs.mkdir(parents=True, exist_ok=True)
         train = self._read("train", self.settings.train_examples)
-        dev = self._read("dev", self.settings.dev_examples)
+        dev = self._read("dev", self._size_of("dev"))
         self.floors = floors_of(self.task, self.kind, train.examples, dev.examples, self.say)
+        others = {name: self._read(name, self._size_of(name)) for name in splits}  # now: a file may be unusable
         keeps_best = keep_weights or bool(splits)
         attempt = self._train(train, dev, keeps_best)
         while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
@@ -184,7 +188,7 @@ class _Finetuning:
             return None
         if attempt.end_loss is None:
             raise DivergedError(f"{self._name}: {'; '.join(attempt.diverged)}")
-        record = self._record(train, dev, attempt, splits)
+        record = self._record(train, dev, attempt, others)
         shutil.rmtree(self.outputs / CHECKPOINTS, ignore_errors=True)
         if not keep_weights:
             (self.outputs / WEIGHTS).unlink(missing_ok=True)
@@ -308,7 +312,10 @@ class _Finetuning:
         examples, step = split.examples, self.progress.step
         return evaluate_scores(self.task, self.kind, examples, scores, floors, self.say, step=step, threshold=threshold)
 
-    def _record(self, train: Split, dev: Split, attempt: Attempt, splits: Sequence[str]) -> FinetuningRecord:
+    def _size_of(self, split: str) -> int | None:
+        return self.settings.dev_examples if split.startswith("dev") else None
+
+    def _record(self, train: Split, dev: Split, attempt: Attempt, others: Mapping[str, Split]) -> FinetuningRecord:
         evaluations = [Evaluation(**evaluation) for evaluation in self.progress.evaluations]
         best = max(evaluations, key=lambda evaluation: evaluation.main.value)
         judged = {name: self._judge(dev, load_scores(self.outputs / f"{name}.npz"), self.floors) for name in SAVED}
@@ -332,7 +339,7 @@ class _Finetuning:
             last=evaluations[-1],
             evaluations=tuple(evaluations),
             example_scores=judged["best"].example_scores,
-            other_splits={split: self._predict_split(split, best, train) for split in splits},
+            other_splits={name: self._predict(name, split, best, train) for name, split in others.items()},
             threshold_from=None if best.threshold is None else "dev: it makes the F1 of these very examples highest",
             attempts=(*(Attempt(**earlier) for earlier in self.progress.attempts), attempt),
             diverged=attempt.diverged,
@@ -343,11 +350,10 @@ class _Finetuning:
             padding_share=1 - self.progress.tokens / self.progress.places,
         )
 
-    def _predict_split(self, name: str, best: Evaluation, train: Split) -> Evaluation | None:
+    def _predict(self, name: str, split: Split, best: Evaluation, train: Split) -> Evaluation | None:
         """Predictions for a further split with the best weights, and its scores if it has labels."""
         model = self._build()
         checkpoint.load_weights(self.outputs / WEIGHTS, model)
-        split = self._read(name, self.settings.dev_examples if name.startswith("dev") else None)
         scores = score_split(model, split, self.kind, self.device, self.autocast)
         save_scores(scores, self.outputs / f"{name}.npz")
         if not has_gold(split.examples):

@@ -92,23 +92,16 @@ class FinetuningRecord(Record):
 
 @dataclass(frozen=True)
 class Summary:
-    """Medians over the seeds of one task, and all values by seed, in percent."""
+    """Medians over the seeds of one task, in percent."""
 
     best: Score
     last: Score
-    best_values: dict[int, float]
-    last_values: dict[int, float]
 
 
 def summarize(records: Sequence[FinetuningRecord]) -> Summary:
     """Medians over the seeds of the main score (section 4.1 of the paper: median of five runs)."""
-    best, last = ({record.seed: getattr(record, which).main for record in records} for which in ("best", "last"))
-    return Summary(
-        median_score([*best.values()]),
-        median_score([*last.values()]),
-        {seed: score.value for seed, score in best.items()},
-        {seed: score.value for seed, score in last.items()},
-    )
+    best, last = ([getattr(record, which).main for record in records] for which in ("best", "last"))
+    return Summary(median_score(best), median_score(last))
 
 
 def median_score(scores: Sequence[Score]) -> Score:

@@ -32,6 +32,14 @@ def test_a_rate_is_that_of_the_fastest_run_of_similar_size_with_padding(own_home
     assert "from 3 runs" in result.source([record.config])
 
 
+def test_processes_on_one_cpu_share_its_rate_and_those_on_gpus_have_one_each(own_home):
+    record = toy_record()
+    keep(record, "cpu", 30.0, processes=2)
+    keep(record, "gpu", 30.0, processes=2, device="cuda", devices=("A", "A"))
+    speeds = {speed.device: speed.flops_per_second for speed in choose_rates("cpu", record.config).speeds}
+    assert speeds["cpu"] == pytest.approx(2 * speeds["cuda"])
+
+
 def test_a_rate_between_two_hidden_sizes_lies_between_theirs_and_nearer_to_the_nearer_one():
     def of(hidden):
         return load(["scale=smoke", f"model.hidden_size={hidden}"])

@@ -130,7 +130,7 @@ def test_a_published_ladder_keeps_runs_that_a_later_one_lacks(tmp_path, empty_fi
     report.write(part, analyse(toy_ladder(growing, rungs=4)))
     published = publish(whole, tmp_path / "public")
     assert published.read_text() == (whole / "report.md").read_text()
-    with pytest.raises(ConfigError, match=r"has 6 runs that .* lacks; --replace"):
+    with pytest.raises(ConfigError, match=r"has 6 runs and 0 fine-tunings that .* lacks; --replace"):
         publish(part, tmp_path / "public")
     publish(part, tmp_path / "public", replace=True)
     assert len(ladder_results.read(published.parent).runs) == 24

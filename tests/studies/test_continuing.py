@@ -1,7 +1,7 @@
 import pytest
 from command import here, own_signals
 from safetensors.numpy import load_file
-from toy import toy_overrides, train, write_corpus
+from toy import toy_overrides, toy_plan, train, write_corpus
 
 from albert_lab.errors import ConfigError
 from albert_lab.runs import cleaning, results, states, worker
@@ -119,6 +119,19 @@ def test_a_fresh_start_trains_the_new_run_again_but_not_the_one_it_continues(cor
     monkeypatch.setattr(execute, "_launch", lambda *_: None)
     train(execute.reset(plan, fresh=True))
     assert forgotten == [plan.points[0].run.name]
+
+
+def test_a_finished_run_that_a_process_fine_tunes_is_neither_cleaned_nor_started_afresh(corpus, own_home, runs_here):
+    plan = toy_plan(corpus)
+    train(plan)
+    folder = plan.points[0].run.folder
+    with runs.locked(folder, print):
+        assert not cleaning.find_garbage(cache=False, checkpoints=True)
+        execute.reset(plan.updated(), fresh=True)
+    assert (folder / "checkpoint").is_dir()
+    assert cleaning.find_garbage(cache=False, checkpoints=True).keys() == {folder / "checkpoint"}
+    execute.reset(plan.updated(), fresh=True)
+    assert not (folder / "checkpoint").exists()
 
 
 def test_cleaning_spares_the_weights_that_an_unfinished_run_starts_from(corpus, finished):

@@ -14,6 +14,7 @@ from toy import states_of, toy_overrides, train, write_corpus
 from albert_lab.errors import ConfigError
 from albert_lab.runs import ancestry, results, states, status, worker
 from albert_lab.runs import run as runs
+from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies import collect, experiment, prices
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.launchers import base, local
@@ -189,6 +190,14 @@ def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, o
     assert parts == pytest.approx([whole / 6 * 4] * 2, rel=0.05)
 
 
+def test_rows_that_are_in_reports_cost_nothing_though_the_run_they_start_from_is_not_there(corpus, own_home):
+    plan = planned(ARMS, corpus)
+    known = choose_rates("h100", plan.config)
+    assert prices.cost_of(plan.points, known).seconds > 0
+    recorded = [replace(item, state="recorded") for item in plan.points]
+    assert prices.cost_of(recorded, known).seconds == 0
+
+
 # Execution
 
 
@@ -215,6 +224,26 @@ def test_a_child_is_started_only_after_its_parent_has_finished(tmp_path, monkeyp
     assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
     assert [name for what, name in said if what == "left out"] == ["orphan", "grandchild"]
     assert len([what for what, _ in said if what == "begin"]) == 4
+
+
+def test_a_child_is_started_although_a_fine_tuning_of_its_parent_failed(tmp_path, monkeypatch):
+    parent, child = tmp_path / "parent", tmp_path / "child"
+    for folder in (parent, child):
+        folder.mkdir()
+    codes: dict[str, int] = {}
+    popen = subprocess.Popen
+
+    def begin(command, **_):
+        record = Path(command[3]) / results.RECORD
+        return popen([sys.executable, "-c", f"open({str(record)!r}, 'w').close(); raise SystemExit(1)"])
+
+    def end(folder, code):
+        codes[folder.name] = code
+        return True
+
+    monkeypatch.setattr(local.subprocess, "Popen", begin)
+    local.launch({parent: (), child: ()}, jobs=1, on_end=end, parents={child: parent})
+    assert codes == {"parent": 1, "child": 1}
 
 
 def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_home, runs_here):

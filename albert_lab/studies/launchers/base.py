@@ -1,5 +1,6 @@
 """The interface of launchers, and the meaning of their return values."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +36,22 @@ class Launcher(Protocol):
             or only to that of a run.
         """
         ...
+
+
+def worker(folder: Path, arguments: Sequence[str]) -> list[str]:
+    """The command line of the process that trains a run."""
+    return [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *arguments]
+
+
+def tasks_in(arguments: Sequence[str]) -> list[str]:
+    """The tasks among the arguments of a run's process, which come first."""
+    options = [index for index, text in enumerate(arguments) if text.startswith("--")]
+    return list(arguments[: options[0]] if options else arguments)
+
+
+def all_tasks(folders: Mapping[Path, Sequence[str]]) -> list[str]:
+    """The tasks of all runs, each once."""
+    return list(dict.fromkeys(task for arguments in folders.values() for task in tasks_in(arguments)))
 
 
 def in_order(folders: Mapping[Path, Sequence[str]], parents: Mapping[Path, Path]) -> list[Path]:

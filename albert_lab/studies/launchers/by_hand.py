@@ -1,13 +1,12 @@
 """Runs as printed command lines for any other way to start them; comments give their order and dependencies."""
 
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from albert_lab.config.launcher import ByHandLauncher
 from albert_lab.runs import preparing
-from albert_lab.studies.launchers.base import NOT_AWAITED, in_order
+from albert_lab.studies.launchers.base import NOT_AWAITED, all_tasks, in_order, worker
 
 
 def launch(
@@ -21,14 +20,9 @@ def launch(
     del on_end
     if settings.preparation == "job" and (lacking := preparing.lacking(folders)):
         print("# first, and alone:")
-        print(shlex.join(preparing.command(lacking)))
+        print(shlex.join(preparing.command(lacking, all_tasks(folders))))
     for folder in in_order(folders, parents):
         if folder in parents:
             print(f"# after the line of {parents[folder].name}:")
         print(shlex.join(worker(folder, folders[folder])), flush=True)
     return NOT_AWAITED
-
-
-def worker(folder: Path, arguments: Sequence[str]) -> list[str]:
-    """The command line of the process that trains a run."""
-    return [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *arguments]

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 from albert_lab import allocator, rank, signals
 from albert_lab.errors import INTERRUPTED, STOPPED
 from albert_lab.machine import cores, gpus, shared_out
-from albert_lab.studies.launchers.base import PARENT_FAILED
+from albert_lab.runs.run import is_trained
+from albert_lab.studies.launchers.base import PARENT_FAILED, worker
 
 POLL_SECONDS = 0.1
 
@@ -59,7 +59,7 @@ def launch(
                 own = {"CUDA_VISIBLE_DEVICES": ",".join(visible)} if visible else {}
                 with signals.held_back():  # until the child is in running, and handles signals
                     running[folder] = subprocess.Popen(
-                        [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *folders[folder]],
+                        worker(folder, folders[folder]),
                         env=environment | own,
                         stdin=subprocess.DEVNULL,
                     )
@@ -69,7 +69,7 @@ def launch(
                     del running[folder]
                     if -code in signals.NUMBERS:  # a second signal, when it handled none any more
                         code = signals.code_of(-code)
-                    if code:
+                    if code and not is_trained(folder):  # its weights are final even if a fine-tuning failed
                         failed.add(folder)
                     if code in (STOPPED, INTERRUPTED):
                         stopped = code

@@ -12,8 +12,7 @@ from albert_lab.config.schema import digest
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import to_stderr
 from albert_lab.runs import job, preparing
-from albert_lab.studies.launchers.base import NOT_AWAITED, in_order
-from albert_lab.studies.launchers.by_hand import worker
+from albert_lab.studies.launchers.base import NOT_AWAITED, all_tasks, in_order, tasks_in, worker
 from albert_lab.studies.launchers.slurm_wait import say_how_to_end, wait
 
 # Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue. scancel and
@@ -156,23 +155,16 @@ def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLa
     lacking = preparing.lacking(folders)
     if not lacking:
         return ""
-    tasks = dict.fromkeys(task for folder in folders for task in _tasks(folders[folder]))
-    command = [(preparing.command(lacking, tasks), log_of("prepare").with_suffix(".exit"))]
+    command = [(preparing.command(lacking, all_tasks(folders)), log_of("prepare").with_suffix(".exit"))]
     own = settings.model_copy(update={"sbatch": settings.preparation_sbatch or settings.sbatch})
     number = _sbatch("albert-lab-prepare", command, [], own, tasks="1")
     to_stderr(f"preparation of the text: job {number}, which writes {log_of(number)}")
     return number
 
 
-def _tasks(arguments: Sequence[str]) -> list[str]:
-    """The tasks among the arguments of a run's process, which come first."""
-    options = [index for index, text in enumerate(arguments) if text.startswith("--")]
-    return list(arguments[: options[0]] if options else arguments)
-
-
 def _joined(before: Sequence[str], arguments: Sequence[str]) -> list[str]:
     """The arguments of a run's process that serves two commands; those of the later one if they cannot be combined."""
-    tasks, earlier = _tasks(arguments), _tasks(before)
+    tasks, earlier = tasks_in(arguments), tasks_in(before)
     if not tasks:
         return list(before)
     if not earlier or before[len(earlier) :] == arguments[len(tasks) :]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from albert_lab import signals, squeue
-from albert_lab.errors import STOPPED
+from albert_lab.errors import INTERRUPTED, STOPPED
 from albert_lab.messages import to_stderr
 from albert_lab.runs import job, states
 from albert_lab.studies.launchers.base import LOST, PARENT_FAILED
@@ -45,8 +45,8 @@ def wait(
         for folder, code in ended.items():
             if is_cancelled and not job.log(folder, numbers[folder]).exists():  # it never started
                 continue
-            if code == STOPPED:
-                study_code = STOPPED
+            if code in (STOPPED, INTERRUPTED):
+                study_code = code
                 to_stderr(f"{folder.name}: stopped; the same command resumes it")
             if not on_end(folder, code) and not is_cancelled and watched.left:
                 is_cancelled = True
