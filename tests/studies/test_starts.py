@@ -11,10 +11,10 @@ from command import own_signals
 from safetensors.numpy import load_file
 from toy import states_of, toy_overrides, train, write_corpus
 
+from albert_lab.cost.rates import Rates
 from albert_lab.errors import ConfigError
 from albert_lab.runs import ancestry, results, states, status, worker
 from albert_lab.runs import run as runs
-from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies import collect, experiment, prices
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.launchers import base, local
@@ -192,7 +192,7 @@ def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, o
 
 def test_rows_that_are_in_reports_cost_nothing_though_the_run_they_start_from_is_not_there(corpus, own_home):
     plan = planned(ARMS, corpus)
-    known = choose_rates("h100", plan.config)
+    known = Rates("h100")
     assert prices.cost_of(plan.points, known).seconds > 0
     recorded = [replace(item, state="recorded") for item in plan.points]
     assert prices.cost_of(recorded, known).seconds == 0
