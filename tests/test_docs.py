@@ -185,3 +185,33 @@ def test_every_group_of_the_configuration_is_documented():
     config = OmegaConf.load(paths.CONF / "config.yaml")
     groups = {key for item in config.defaults if not isinstance(item, str) for key in item}
     assert all(f"`{group}`" in text for group in groups)
+
+
+MEAN = re.compile(r"(-?\d+\.\d+) ± (\d+\.\d+)")
+
+
+def means(text: str) -> list[tuple[str, ...]]:
+    return [match.groups() for match in MEAN.finditer(text.replace(",", ""))]
+
+
+def is_rounded(cell: tuple[str, ...], known: tuple[str, ...]) -> bool:
+    return all(f"{float(full):.{len(text.partition('.')[2])}f}" == text for text, full in zip(cell, known, strict=True))
+
+
+@pytest.mark.parametrize(
+    "page", [CHECKOUT / "README.md", CHECKOUT / "docs" / "findings.md"], ids=lambda page: page.stem
+)
+def test_means_in_a_table_are_those_of_the_reports_that_it_or_the_text_above_it_links_to(page):
+    above, checked = "", 0
+    for block in page.read_text().split("\n\n"):
+        if not block.startswith("|"):
+            above = block
+            continue
+        links = set(re.findall(r"\]\(([^)#]*/report\.md)\)", above + block))
+        # The report of a ladder has effects, not means.
+        reports = [page.parent / link for link in links if "/ladder-" not in link]
+        known = [mean for report in reports for mean in means(report.read_text())]
+        cells = means(block) if reports else []
+        checked += len(cells)
+        assert not [cell for cell in cells if not any(is_rounded(cell, mean) for mean in known)], (reports, above[:80])
+    assert checked
