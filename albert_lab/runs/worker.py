@@ -74,7 +74,10 @@ def main(
 
 
 def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool], say: Callable[[str], None]) -> int:
-    """Help the leading process to pre-train, without output, and return the exit code: 0 done, 75 stopped."""
+    """Help the leading process to pre-train, without output, and return the exit code.
+
+    0 done; 75 stopped; 1 failed, or diverged as all do; 2 an error of own code.
+    """
     run = read(folder)
     use_threads(folder, run.config, rank)
     if is_trained(folder):

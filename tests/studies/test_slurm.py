@@ -14,7 +14,7 @@ from toy import toy_config, toy_overrides
 from albert_lab import squeue
 from albert_lab.config.launcher import SlurmLauncher
 from albert_lab.errors import INTERRUPTED, STOPPED, ConfigError, MissingDataError
-from albert_lab.runs import job, preparing, states
+from albert_lab.runs import job, preparing, results, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.status import rows
 from albert_lab.studies.launchers import slurm
@@ -134,17 +134,26 @@ def test_the_number_of_tasks_of_an_array_that_run_at_once_can_be_limited(cluster
     assert not any(option.startswith("--dependency") for option in options(cluster, 11))
 
 
-def test_a_run_waits_for_its_parent_and_is_skipped_if_that_fails(cluster, folders, tmp_path):
+@pytest.mark.parametrize("child_starts", [True, False])
+def test_a_run_waits_for_its_parent_and_has_its_failure_for_a_reason(cluster, folders, tmp_path, child_starts):
     parents = {tmp_path / "child": tmp_path / "parent"}
     (cluster / "still").touch()
-    launch(folders(child="exit 0", parent="exit 1"), detach=True, parents=parents)
+    launch(folders(child="exit 4", parent="exit 1"), detach=True, parents=parents)
     assert "--dependency=singleton" in options(cluster, 11)
-    assert "--dependency=singleton,afterok:11" in options(cluster, 12)
-    (cluster / "queue").write_text("11|PENDING||\n")  # Slurm cancels what can never begin
+    assert "--dependency=singleton,afterany:11" in options(cluster, 12)
+    if not child_starts:
+        (cluster / "queue").write_text("11|PENDING||\n")  # someone cancels it
     (cluster / "still").unlink()
     numbers = {tmp_path / "parent": "11", tmp_path / "child": "12"}
     assert slurm.wait(numbers, 0.01, parents, note := Ends(), received=[]) == 0
     assert note.codes == {"parent": 1, "child": PARENT_FAILED}
+
+
+def test_a_run_starts_although_a_fine_tuning_of_its_parent_failed(cluster, folders, tmp_path):
+    parents = {tmp_path / "child": tmp_path / "parent"}
+    record = tmp_path / "parent" / results.RECORD
+    ended = launch(folders(child="exit 0", parent=f"touch {record}; exit 1"), parents=parents)
+    assert ended == (0, {"parent": 1, "child": 0})
 
 
 class Ends:

@@ -135,11 +135,13 @@ def _submit_all(
     for group in [alike, *([folder] for folder in todo if folder not in alike)]:
         if received or not group:
             continue
-        after = [numbers[parents[folder]] for folder in group if parents.get(folder) in numbers]
+        # After any end: the weights of a parent may be final although a fine-tuning of it failed.
+        after = [f"afterany:{numbers[parents[folder]]}" for folder in group if parents.get(folder) in numbers]
+        after += [f"afterok:{preparation}"] if preparation else []
         jobs = [(worker(folder, todo[folder]), folder / job.EXIT) for folder in group]
         # Runs in other homes can have the same name.
         name = f"{group[0].name}-{digest(' '.join(map(str, group)))}"
-        first = _sbatch(name, jobs, [*after, *([preparation] if preparation else [])], settings)
+        first = _sbatch(name, jobs, after, settings)
         for place, folder in enumerate(group):
             number = f"{first}_{place}" if len(group) > 1 else first
             job.write(folder, number, todo[folder], str(log_of(preparation)) if preparation else None)
@@ -187,12 +189,15 @@ def _sbatch(
     """Submit commands, each with the file for its exit code, and return the number of their job.
 
     Several are an array, of which at most settings.at_once run at a time.
+
+    Args:
+        after: dependencies on other jobs, as sbatch takes them.
     """
     for _, exit_file in commands:
         exit_file.unlink(missing_ok=True)
     is_array = len(commands) > 1
     # A second job of one name waits for the first; tasks of an array, which have one name, would wait for each other.
-    dependencies = [*([] if is_array else ["singleton"]), *(f"afterok:{number}" for number in after)]
+    dependencies = [*([] if is_array else ["singleton"]), *after]
     throttle = f"%{settings.at_once}" if settings.at_once else ""
     folder = log_of("").parent
     folder.mkdir(parents=True, exist_ok=True)

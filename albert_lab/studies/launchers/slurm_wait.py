@@ -12,6 +12,7 @@ from albert_lab import signals, squeue
 from albert_lab.errors import INTERRUPTED, STOPPED
 from albert_lab.messages import to_stderr
 from albert_lab.runs import job, states
+from albert_lab.runs.run import is_trained
 from albert_lab.studies.launchers.base import LOST, PARENT_FAILED
 
 _NAP_SECONDS = 0.2
@@ -87,8 +88,14 @@ class _Watched:
                 codes[folder] = None
         ended = {folder: code for folder, code in codes.items() if code is not None}
         self.failed |= {folder for folder, code in ended.items() if code}
+        ended |= {folder: PARENT_FAILED for folder, code in ended.items() if code and self._lacks_parent(folder)}
         self.left = {folder: number for folder, number in self.left.items() if folder not in ended}
         return ended
+
+    def _lacks_parent(self, folder: Path) -> bool:
+        """Whether the run that a run starts from ended before its weights were final."""
+        parent = self.parents.get(folder)
+        return parent is not None and parent in self.failed and not is_trained(parent)
 
     def _queue(self) -> dict[str, squeue.Job] | None:
         queue = squeue.jobs()
@@ -105,7 +112,7 @@ class _Watched:
                 self.said[folder] = job_there.description
                 to_stderr(f"{folder.name}: {job_there.description}")
             return None
-        if parent in self.failed and not job.log(folder, number).exists():
+        if self._lacks_parent(folder) and not job.log(folder, number).exists():
             return PARENT_FAILED
         if (code := _exit_code(folder, number)) is not None:
             return code
