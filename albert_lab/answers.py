@@ -25,15 +25,18 @@ def unpack(text: str) -> np.ndarray:
         ValueError: another text.
     """
     kind, length, content = text.split(" ")
+    count = int(length)
     try:
         values = zlib.decompress(b64decode(content, validate=True))
         dtype = np.dtype(kind)
     except (zlib.error, TypeError) as error:
         raise ValueError(f"no packed answers: {error}") from error
     if kind == "bool":
-        return np.unpackbits(np.frombuffer(values, np.uint8), count=int(length)).astype(bool)
+        if count < 0 or len(values) != -(-count // 8):
+            raise ValueError(f"{len(values)} bytes of packed answers, not those of {length}")
+        return np.unpackbits(np.frombuffer(values, np.uint8), count=count).astype(bool)
     array = np.frombuffer(values, dtype)
-    if len(array) != int(length):
+    if len(array) != count:
         raise ValueError(f"{len(array)} packed answers, not {length}")
     return array.astype(np.float64 if dtype.kind == "f" else np.int64)
 

@@ -26,7 +26,21 @@ def test_the_answers_of_a_run_stay_below_a_hundred_kilobytes():
     assert sum(map(len, [*right, *sources, *counts, losses])) < 100_000
 
 
-@pytest.mark.parametrize("text", ["", "bool 3", "bool 3 ???", "int64 3 eJwDAAAAAAE=", "nothing 3 eJwDAAAAAAE="])
+BYTE = pack(np.ones(8, bool)).rpartition(" ")[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "bool 3",
+        "bool 3 ???",
+        f"bool 30 {BYTE}",
+        f"bool -3 {BYTE}",
+        "int64 3 eJwDAAAAAAE=",
+        "nothing 3 eJwDAAAAAAE=",
+    ],
+)
 def test_other_texts_are_no_answers(text):
     with pytest.raises(ValidationError):
         Answers(pairs="sop_accuracy", right=text)

@@ -97,7 +97,7 @@ def _of_pair(
     agrees, interval = has_order(ours.value), ours.interval
     is_decided = ours.n >= FEWEST_SEEDS and interval is not None and not interval[0] <= 0 <= interval[1]
     loss, sign = likelihood
-    is_likely = all(here.sample(row, loss) for row in rows)
+    is_likely = all(here.sample(row, loss) for row in rows) and here.is_of_one_set(rows, loss)
     by_loss = here.estimate([(sign, rows[0]), (-sign, rows[1])], loss).value if is_likely else 0.0
     first, second = (row.runs[0].record.parameters["total"] for row in rows)
     return Agreement(

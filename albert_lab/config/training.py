@@ -129,7 +129,7 @@ def _tracker(name: str) -> str:
 
 
 class MachineConfig(Section):
-    """Technical settings of a run; they must not change its results beyond rounding."""
+    """Technical settings of a run; they must not change its results beyond rounding and the draws of dropout."""
 
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "bf16", "fp16", "tf32", "fp32"]
@@ -146,7 +146,7 @@ class MachineConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, content: Any) -> Any:
-        """Add keys that are newer than a saved run; defaults are correct, since no machine key changes a score."""
+        """Add keys that are newer than a saved run; defaults are correct, since runs had no other."""
         if not isinstance(content, dict):
             return content
         content = _machine_defaults() | content

@@ -138,10 +138,12 @@ class Batches:
         starts = list(self._starts)  # the thread that makes batches may add to them
         return {"of": self._identity(), "starts": starts, "stats": self._first_stats and dict(self._first_stats)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores the state; ignores a state of other text or other pairs."""
-        if state["of"] == self._identity():
-            self._starts, self._first_stats = list(state["starts"]), state["stats"]
+    def load_state_dict(self, state: Mapping[str, Any]) -> bool:
+        """Restores the state; False, and nothing is restored, if it is of other text or other pairs."""
+        if state["of"] != self._identity():
+            return False
+        self._starts, self._first_stats = list(state["starts"]), state["stats"]
+        return True
 
     def _identity(self) -> str:
         """Hash of everything that the plans depend on."""

@@ -19,6 +19,9 @@ from albert_lab.errors import ConfigError
 
 Split = Literal["train", "dev"]
 
+# A part of a document with fewer words may be in two documents by chance.
+FEWEST_WORDS = 10
+
 
 @dataclass(frozen=True)
 class Document:
@@ -97,6 +100,16 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
             continue
         seen.add(key)
         yield document
+
+
+def marks(document: Document) -> set[int]:
+    """Hashes that a document shares with its copies in other white space, and with those that have a part of it.
+
+    They are those of its text and of its parts between blank lines of ten words or more.
+    """
+    parts = [part for block in document.blocks for part in re.split(r"\n\s*\n", block)]
+    words = [document.text.split(), *(part.split() for part in parts)]
+    return {_hash(" ".join(of)) for number, of in enumerate(words) if not number or len(of) >= FEWEST_WORDS}
 
 
 def split_of(text: str, dev_share: float) -> Split:

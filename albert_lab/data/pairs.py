@@ -27,7 +27,7 @@ _Block = tuple[int, tuple[int, int]]  # number, (first document, document after 
 
 
 class Stream(IntEnum):
-    """Use of random numbers: a part of the generator's key, so that no two uses share random numbers."""
+    """Use of random numbers in batches and evaluation sets: a part of the generator's key, so that no two share any."""
 
     PAIRS = 0
     ORDER = 1

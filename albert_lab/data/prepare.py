@@ -34,8 +34,9 @@ from albert_lab.machine import cores
 from albert_lab.messages import Say
 from albert_lab.units import duration, size
 
-# Increment it with every change that writes other shards from the same text, settings and tokenizer.
+# Increment them with every change that writes other shards from the same text, settings and tokenizer.
 SHARDS_VERSION = 2
+ADDED_VERSION = 1  # of shards with added text
 
 _BATCH_CHARACTERS = 2**19
 # One process reads for all workers; more workers than this would wait for it and use memory. For 1 MB of plain text,
@@ -58,6 +59,7 @@ def find_shards(config: RunConfig) -> Path:
     content: list[Any] = [SHARDS_VERSION]
     for corpus in _corpora(config):
         content += [settings(corpus), fingerprint(corpus)]
+    content += [ADDED_VERSION] if len(_corpora(config)) > 1 else []
     return paths.cache() / "shards" / digest([*content, tokenizer_fingerprint(config)])
 
 
@@ -79,6 +81,11 @@ def prepare(config: RunConfig, say: Say) -> Path:
     find_or_build(folder, lambda part: _build(config, fingerprints, model, part, say), "the token shards", say)
     remember_fingerprints()
     return folder
+
+
+def without_added(config: RunConfig) -> RunConfig:
+    """The configuration without added text, on which floors and probes are fitted: rows of a table share them."""
+    return config.model_copy(update={"added_corpus": config.added_corpus.model_copy(update={"source": "none"})})
 
 
 def describe(config: RunConfig) -> dict[str, Any]:
@@ -146,10 +153,11 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     counts: Counter[str] = Counter()
     unknown: Counter[Split] = Counter()
     seen: set[int] = set()
-    batches = [_batches(corpus, counts, seen)]
+    held_out: set[int] = set()
+    batches = [_batches(corpus, counts, seen, held_out)]
     for other in added:
-        # The split depends on a hash of the text, so no copy of a held-out document is trained on.
-        batches.append(batch for batch in _batches(other, counts, seen) if batch.split == "train")
+        of_added = _batches(other, counts, seen, held_out, is_added=True)
+        batches.append(batch for batch in of_added if batch.split == "train")
     writers, documents = {split: ShardWriter(folder, split) for split in SPLITS}, Lengths()
     results = _map_in_order(encode, chain.from_iterable(batches), workers)
     with closing(results), _progress("encoding text", raw_bytes, say) as advance:
@@ -187,6 +195,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
         **documents.medians,
         "documents_found": counts["documents"],
         "duplicates_dropped": counts["duplicates"],
+        "held_out_copies_dropped": counts["held_out_copies"],
         "empty_documents_dropped": counts["empty_documents"],
         "short_paragraphs_dropped": counts["short_paragraphs"],
         "text_bytes": counts["text_bytes"],
@@ -228,7 +237,7 @@ def _announce(
 ) -> None:
     """Prints size and time, estimated from a sample of the text; raises DiskFullError if the disk is too small."""
     start = time.monotonic()
-    sample = [encode(batch) for batch in islice(_batches(corpus, Counter(), set()), 2)]
+    sample = [encode(batch) for batch in islice(_batches(corpus, Counter(), set(), set()), 2)]
     seconds = (time.monotonic() - start) / workers
     text_bytes = sum(batch.text_bytes for batch in sample)
     if not text_bytes:
@@ -258,12 +267,22 @@ def _default_workers(raw_bytes: int | None) -> int:
     return min(cores(), useful, _MAX_WORKERS)
 
 
-def _batches(corpus: CorpusConfig, counts: Counter[str], seen: set[int]) -> Iterator[_Batch]:
-    """Batches of source documents, in order, each as its distinct documents; a batch has one split."""
+def _batches(
+    corpus: CorpusConfig, counts: Counter[str], seen: set[int], held_out: set[int], is_added: bool = False
+) -> Iterator[_Batch]:
+    """Batches of source documents, in order, each as its distinct documents; a batch has one split.
+
+    Added documents with a mark of held-out ones (texts.marks) are left out; other text adds its marks.
+    """
     waiting: dict[Split, list[list[str]]] = {split: [] for split in SPLITS}
     characters: Counter[Split] = Counter()
     for source in texts.iterate(corpus):
-        split = texts.split_of(source.text, corpus.dev_share)
+        split, marks = texts.split_of(source.text, corpus.dev_share), texts.marks(source)
+        if is_added and marks & held_out:
+            counts["held_out_copies"] += 1
+            continue
+        if not is_added and split == "dev":
+            held_out |= marks
         # By document: a paragraph that occurs in two source documents must not be both trained on and held out.
         documents = [document.text for document in texts.distinct(texts.documents_of(source, corpus), counts, seen)]
         waiting[split].append(documents)

@@ -46,6 +46,7 @@ class StagedBatches:
         self._passed: list[StageData] = []
         self._number = -1  # no stage has begun
         self._first_step = 0
+        self._counted_from = 0  # what the stage read before this step, of another text, is counted already
         self._batches: Batches | None = None
 
     def batch(self, step: int, share: float = 0.0) -> Batch:
@@ -83,16 +84,24 @@ class StagedBatches:
             "schedule": self._schedule(),
             "number": self._number,
             "first_step": self._first_step,
+            "counted_from": self._counted_from,
             "passed": [asdict(stage) for stage in self._passed],
             "current": self._current().state_dict(),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores the state; ignores a state of another schedule, and plans of other text or other pairs."""
+    def load_state_dict(self, state: Mapping[str, Any], step: int) -> None:
+        """Restores the state before a step; ignores that of another schedule, and plans of other text or other pairs.
+
+        What the stage has read of another text is counted as that.
+        """
         if state["schedule"] == self._schedule():
             self._passed = [StageData(**stage) for stage in state["passed"]]
             self._enter(state["number"], state["first_step"])
-            self._current().load_state_dict(state["current"])
+            self._counted_from = state.get("counted_from", self._first_step)
+            is_restored = self._current().load_state_dict(state["current"])
+            if not is_restored and state["current"]["stats"] and step > self._counted_from:
+                self._passed.append(self._data(step, state["current"]["stats"]))
+                self._counted_from = step
 
     def drop_plans(self) -> None:
         if self._batches:
@@ -122,7 +131,7 @@ class StagedBatches:
         return step if number else 0
 
     def _enter(self, number: int, first_step: int) -> None:
-        self._number, self._first_step = number, first_step
+        self._number, self._first_step, self._counted_from = number, first_step, first_step
         self._batches = self._make(number, first_step)
 
     def _make(self, number: int, first_step: int) -> Batches:
@@ -133,7 +142,7 @@ class StagedBatches:
         assert self._batches is not None, "no stage has begun"
         return self._batches
 
-    def _data(self, end: int) -> StageData:
+    def _data(self, end: int, stats: Mapping[str, Any] | None = None) -> StageData:
         config = self._config.at_stage(self._number)
-        steps, stats = end - self._first_step, self._current().stats()
-        return StageData(config.max_sequence_length, config.batch_size, self._first_step, steps, stats)
+        steps, stats = end - self._counted_from, stats or self._current().stats()
+        return StageData(config.max_sequence_length, config.batch_size, self._counted_from, steps, stats)

@@ -11,7 +11,7 @@ from albert_lab.config.compose import load, parse, validate
 from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.fingerprint import fingerprint
-from albert_lab.data.prepare import prepare
+from albert_lab.data.prepare import prepare, without_added
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.errors import ConfigError
@@ -21,6 +21,7 @@ from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
 from albert_lab.measures.segments_floor import find_or_fit
 from albert_lab.messages import Say
+from albert_lab.runs.trained_on import overlaps
 from albert_lab.score import PRINTED, Score, printed
 
 # Keys that an evaluation may set; the model determines all others.
@@ -81,7 +82,8 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
     """
     opened = open_folder(text)
     config = _configure(opened, overrides)
-    is_whole = whole and opened.text != fingerprint(config.corpus)
+    config = without_added(config)
+    is_whole = whole and fingerprint(config.corpus) not in {text.fingerprint for text in opened.texts}
     is_whole &= not any(text.lstrip("+").startswith("corpus.dev_share=") for text in overrides)
     if is_whole:
         config = config.model_copy(update={"corpus": config.corpus.model_copy(update={"dev_share": 1.0})})
@@ -149,22 +151,15 @@ def _reasons(opened: Opened) -> dict[type[Measure], str]:
 
 
 def _notes(opened: Opened, corpus: CorpusConfig, is_whole: bool) -> tuple[str, ...]:
-    notes = []
-    trained = opened.config.corpus
-    is_same_text = (corpus.source, corpus.path, corpus.datasets) == (trained.source, trained.path, trained.datasets)
-    for key in ("dev_share", "source_documents"):
-        here, before = getattr(corpus, key), getattr(trained, key)
-        if not opened.imported and is_same_text and (here > before if key == "dev_share" else here != before):
-            notes.append(
-                f"The run held out other documents of this text (corpus.{key}={before}, here {here}): it was"
-                " trained on some of those that are scored."
-            )
+    notes = overlaps(opened.texts, corpus, fingerprint(corpus))
     if not opened.pair_labels and "pooler" not in opened.missing and not is_whole:
         notes.append("There is no pair head: NSP and SOP are scored by a linear probe on the pooled output.")
     elif opened.pair_labels:
         notes.append(f"Labels of the pair head: {', '.join(opened.pair_labels)}.")
-    if opened.imported:
+    if opened.imported or opened.unknown:
         notes.append("It is not known whether the model was trained on this text.")
+    if opened.unknown:
+        notes.append(f"It starts from {opened.unknown}, which is not here.")
     return tuple(notes)
 
 

@@ -1,1 +1,1 @@
-"""From text to masked batches; does not depend on models."""
+"""The measures on held-out text, each a file: what is asked, of which pairs, and what a floor answers."""

@@ -24,7 +24,9 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import open_shards
 
-    by_data = {(run.evaluation_set, run.config.inter_sentence.name, run.config.added_corpus.name): run for run in runs}
+    by_data = {
+        (run.evaluation_set, run.config.inter_sentence.name, run.fingerprints.get("added_corpus")): run for run in runs
+    }
     for config in (run.config for run in by_data.values()):
         folder = prepare(config, say)
         # Held-out text is the smaller part: if it is enough, so is the rest.

@@ -66,7 +66,7 @@ class Quantity:
 
 def of_config(config: RunConfig, text_tokens: float | None = None) -> list[Quantity]:
     """Quantities that follow from a configuration; the tokens of a budget in steps are counted at full length."""
-    unit, budget = config.budget.unit, config.budget.value
+    unit, budget = config.budget.unit, config.budget.value * config.budget.stop_at
     tokens = {"steps": budget * config.batch_size * config.max_sequence_length, "tokens": budget}.get(unit)
     parameters = count_parameters(config).total
     passes = tokens / text_tokens if tokens and text_tokens else None

@@ -156,7 +156,7 @@ def _pretrain(
         LostProcessError: another process of the run was lost.
     """
     from albert_lab.cost import capacity
-    from albert_lab.data.prepare import prepare
+    from albert_lab.data.prepare import prepare, without_added
     from albert_lab.data.shards import open_shards
     from albert_lab.data.tokenizer.cache import load_tokenizer
 
@@ -172,6 +172,8 @@ def _pretrain(
     shards = prepare(config, say)
     tokenizer = load_tokenizer(config)
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
+    base = without_added(config)
+    fitted_on = open_shards(prepare(base, say), "train", tokenizer)
 
     import torch
 
@@ -186,7 +188,7 @@ def _pretrain(
     from albert_lab.training.pretrain import Pretrainer
 
     torch.set_num_threads(threads)
-    floors = find_or_fit(config, train, dev, say)
+    floors = find_or_fit(base, fitted_on, dev, say)
     with together(folder, config, rendezvous, is_stopped) as (processes, device), ExitStack() as stack:
         if processes is None:
             return False
@@ -204,7 +206,7 @@ def _pretrain(
             folder=folder,
             batches=batches,
             evaluator=Evaluator(
-                sets=make_sets(train, dev, tokenizer, config, floors),
+                sets=make_sets(fitted_on, dev, tokenizer, config, floors),
                 kinds=[label.kind for label in config.inter_sentence.labels],
                 batch_size=config.evaluation.batch_size,
                 device=device,

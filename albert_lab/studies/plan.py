@@ -18,6 +18,7 @@ from albert_lab.runs import ancestry, columns, finetunings, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.states import State
+from albert_lab.runs.trained_on import overlaps, texts_of
 from albert_lab.studies import recorded, starts
 from albert_lab.studies.experiment import INTRINSIC, Experiment
 from albert_lab.studies.points import Point, points
@@ -245,6 +246,7 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
             for point in asked
         )
     _say_different_sets(planned, to_stderr)
+    _say_overlaps(planned, to_stderr)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
     return Plan(experiment, planned, chosen, _seed_plan(planned, overrides))
@@ -278,6 +280,18 @@ def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:
             f" give different held-out sets: {'; '.join(shown)}{'; …' * (len(rows) > len(shown))}. Scores after"
             " fine-tuning on the same examples are"
         )
+
+
+def _say_overlaps(planned: Sequence[PlannedPoint], say: Say) -> None:
+    """Say which rows hold out text that a run from which they start was trained on."""
+    said = (
+        sentence
+        for item in planned
+        for ancestor in item.ancestors
+        for sentence in overlaps(texts_of(ancestor.run), item.run.config.corpus, item.run.fingerprints["corpus"])
+    )
+    for sentence in dict.fromkeys(said):
+        say(f"warning: {sentence}")
 
 
 def _seed_plan(planned: Sequence[PlannedPoint], overrides: Sequence[str]) -> SeedPlan:

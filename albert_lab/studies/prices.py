@@ -203,13 +203,13 @@ def regime_of(plan: Plan) -> Listing:
     """The regime of a study next to the paper's: as recorded for finished runs, as configured for others."""
     from albert_lab.data.prepare import describe
 
-    text: dict[str, int | None] = {}
+    text: dict[tuple[str, str | None], int | None] = {}
     cells = []
     for item in plan.rows:
         if record := results.read(item.run.folder):
             cells.append(regime.of_record(record))
             continue
-        key, config = item.run.evaluation_set, item.point.config
+        key, config = (item.run.evaluation_set, item.run.fingerprints.get("added_corpus")), item.point.config
         if key not in text:
             # Cut documents leave an unknown part of the text out of a pass.
             text[key] = None if config.corpus.document_tokens else describe(config)["num_tokens"]

@@ -167,7 +167,8 @@ def pair_relations(documents: Sequence[HeldOutDocument], rng: np.random.Generato
             places = [number + 1] if kind == "follows" else fitting[source]
             place = int(places[rng.integers(len(places))]) if places else -1
             is_near = source == index and abs(place - number) <= 1
-            if place in fitting[source] and is_near == (kind == "follows"):
+            is_other = source != index  # not if this is the only document
+            if place in fitting[source] and (is_near, is_other) == (kind == "follows", kind == "other-document"):
                 second = documents[source].sentences[place]
                 yield TextExample(f"{document.name}:{number}", document.sentences[number], second, kind)
 

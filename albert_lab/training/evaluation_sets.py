@@ -79,7 +79,7 @@ def make_sets(
     Every set is masked like the training batches ("the same procedure", section 4.1).
 
     Args:
-        train: the training text, for probes; None: no probes.
+        train: the training text without added text, for probes; None: no probes.
         dev: the held-out text.
         vocabulary, config, floors: see EvaluationSets.
 

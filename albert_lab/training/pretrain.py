@@ -246,7 +246,7 @@ class Pretrainer:
             self.peak_memory_bytes = state["peak_memory_bytes"]
             if state["loss_scale"]:  # empty without a scale
                 self.step.scaler.load_state_dict(state["loss_scale"])
-            self.batches.load_state_dict(state["epochs"])
+            self.batches.load_state_dict(state["epochs"], state["step"])
             # Dropout depends on the micro-batches, so a resumed run keeps its size.
             self.tried_first = state["micro_batch_size"] or self.tried_first
             self.process_counts = {int(step): count for step, count in state["processes"].items()}

@@ -120,10 +120,10 @@ class Step:
         return norm
 
     def compiled(self, batches: Sequence[Batch]) -> Callable[..., PretrainingOutput]:
-        """The model, compiled for the shapes of each batch, one a length; passes over them change no weights."""
+        """The model, compiled for the shapes of the parts of each batch; passes over them change no weights."""
         forward = torch.compile(self.model, dynamic=False)
-        for batch in batches:
-            part = next(self._parts(batch))
+        shapes = {part.input_ids.shape: (part, batch) for batch in batches for part in self._parts(batch)}
+        for part, batch in shapes.values():
             self._backward(forward, inputs_of(part, self.device, needs_mask=True), labels_of(part, self.device), batch)
         self.optimizer.zero_grad(set_to_none=True)
         return forward

@@ -72,7 +72,7 @@ def test_a_restored_state_continues_with_the_same_batches(shards, stopped_at):
     first = StagedBatches(shards, VOCABULARY, config)
     before, tokens = through(first, 0, 0, stopped_at)
     second = StagedBatches(shards, VOCABULARY, config)
-    second.load_state_dict(first.state_dict())
+    second.load_state_dict(first.state_dict(), stopped_at)
     after, _ = through(second, stopped_at, tokens, 20)
     assert all(same(one, other) for one, other in zip([*before, *after], whole, strict=True))
 
@@ -82,8 +82,23 @@ def test_a_state_of_another_schedule_is_no_error(shards):
     other = StagedBatches(shards, VOCABULARY, configure("budget.value=20"))
     read(other, config, 0, 3)
     batches = StagedBatches(shards, VOCABULARY, config)
-    batches.load_state_dict(other.state_dict())
+    batches.load_state_dict(other.state_dict(), 3)
     assert batches.batch(12, 0.6).input_ids.shape == (16, 32)
+
+
+def test_what_was_read_of_another_text_before_an_arm_is_counted_as_that_text(shards):
+    config = configure("budget.value=20", "length_schedule=constant")
+    trunk = StagedBatches(shards, VOCABULARY, config)
+    read(trunk, config, 0, 14)
+    more = make_prose(90, sentences=20, tokens=8, vocab_size=VOCAB)
+    arm = StagedBatches(more, VOCABULARY, config)
+    arm.load_state_dict(trunk.state_dict(), 14)
+    resumed = StagedBatches(more, VOCABULARY, config)
+    read(arm, config, 14, 17)
+    resumed.load_state_dict(arm.state_dict(), 17)
+    old, new = resumed.stages(20)
+    assert [(stage.first_step, stage.steps) for stage in (old, new)] == [(0, 14), (14, 6)]
+    assert old.stats["pairs"] == trunk.stages(14)[0].stats["pairs"] < new.stats["pairs"]
 
 
 def test_stages_of_one_length_do_not_repeat_their_examples(shards):

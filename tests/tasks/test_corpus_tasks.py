@@ -1,8 +1,12 @@
+import dataclasses
+
+import numpy as np
 import pytest
 
 from albert_lab.config.compose import load
 from albert_lab.data.corpus import iterate, split_of
 from albert_lab.errors import ConfigError
+from albert_lab.tasks.corpus_examples import HeldOutDocument, pair_relations
 from albert_lab.tasks.corpus_tasks import STANDS_FOR, data_folder, find_or_make, make_tasks
 from albert_lab.tasks.task import load_task, task_names
 
@@ -110,6 +114,15 @@ def test_a_pair_labelled_follows_is_consecutive_in_its_document(corpus_tasks):
     for example in read(corpus_tasks, "pair-relation", "dev"):
         follows = any(f"{example.text_a} {example.text_b}" in text for text in texts)
         assert follows == (example.label == "follows")
+
+
+def test_of_a_single_document_no_pair_is_said_to_be_of_another_one():
+    sentences = [f"The {subject} walked slowly to the old {PLACES[0]} again." for subject in SUBJECTS * 3]
+    (document,) = [HeldOutDocument("1800-speech", " ".join(sentences), "train", [sentences])]
+    kinds = [example.label for example in pair_relations([document], np.random.default_rng(0))]
+    assert set(kinds) == {"follows", "same-document"}
+    others = pair_relations([document, dataclasses.replace(document, name="1801-speech")], np.random.default_rng(0))
+    assert "other-document" in {example.label for example in others}
 
 
 def test_the_right_option_begins_the_paragraph_after_the_passage(corpus_tasks):
