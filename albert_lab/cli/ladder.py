@@ -100,7 +100,7 @@ def ladder(
         raise ConfigError(f"--hours {hours:g}: not even one seed of the lowest rung fits")
     expected = _expected(rungs, known, folder)
     if options.dry_run:
-        costs = ladder_cost.costs(rungs, known)
+        costs = ladder_cost.costs(rungs, ladders.looks_of(all_rungs), known)
         costs = replace(costs, notes=[*costs.notes, *([expected] if expected else [])])
         print(json.dumps(costs.as_dict(), indent=2) if options.as_json else costs.as_text())
         return

@@ -98,10 +98,11 @@ def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
     from omegaconf import OmegaConf
 
     from albert_lab.config.compose import load
+    from albert_lab.config.section import complete
     from albert_lab.runs import regime
 
     config = load(overrides or [])
-    content = config.model_dump(mode="json")
+    content = complete(config)
     if as_json:
         print(json.dumps(content, indent=2))
         return

@@ -1,9 +1,11 @@
 """The pages of all reports under a folder: one with a line a claim, and one for each scale and corpus."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from albert_lab.analysis import ladder
 from albert_lab.analysis.agreement import total
 from albert_lab.analysis.verdicts import Decision
 from albert_lab.report import agreement, alarms, verdicts
@@ -12,6 +14,7 @@ from albert_lab.report.markdown import MISSING, as_table, escape_tags, scores_ta
 from albert_lab.report.report import REPORT
 from albert_lab.report.templates import call, fill
 from albert_lab.storage import write_atomically
+from albert_lab.studies import ladder_results
 from albert_lab.studies.experiment import AVERAGE
 
 PAGE = "README.md"
@@ -46,7 +49,21 @@ def render(collections: Sequence[Collection], root: Path) -> str:
         }
         for collection in collections
     ]
-    return fill("all_reports.md.j2", sections=sections, agreement=agreement.as_text(together))
+    ladders = [_ladder(folder, root) for folder in sorted(root.glob("*/*/")) if ladder_results.holds(folder)]
+    return fill("all_reports.md.j2", sections=sections, agreement=agreement.as_text(together), ladders=ladders)
+
+
+def _ladder(folder: Path, root: Path) -> str:
+    """The line of a ladder: its size, and how many of its effects grow, vanish or are open."""
+    analysis = ladder.analyse(ladder_results.read(folder))
+    file, measured = analysis.results.file, [line for line in analysis.trends if line.trend]
+    counts = Counter(str(line.direction or "open") for line in measured)
+    rungs = max((len(line.effects) for line in analysis.trends), default=0)
+    trends = ", ".join(f"{number} {word}" for word, number in counts.items()) or "no trend yet"
+    place = _relative(folder / REPORT, root)
+    return (
+        f"{file.experiment.title}, {rungs} rungs, {len(analysis.results.runs)} runs: {trends}. [{folder.name}]({place})"
+    )
 
 
 def _heading(collection: Collection, root: Path) -> str:

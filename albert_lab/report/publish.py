@@ -50,7 +50,9 @@ def _publish_ladder(folder: Path, root: Path, *, replace: bool) -> Path:
         if target.exists() and not replace:
             _refuse_losses(folder, source.runs.values(), target, ladder_results.read(target).runs.values())
         _copy(folder, target)
-    return ladder.rebuild(target)
+    written = ladder.rebuild(target)
+    overview.write(root)
+    return written
 
 
 def _refuse_losses(folder: Path, runs: Iterable[ReportedRun], target: Path, published: Iterable[ReportedRun]) -> None:

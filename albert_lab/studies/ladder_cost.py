@@ -7,7 +7,7 @@ from statistics import fmean
 from albert_lab.cost import counts
 from albert_lab.cost.listing import Listing
 from albert_lab.cost.rates import Rates
-from albert_lab.studies.ladder import PlannedRung, in_order, looks_of
+from albert_lab.studies.ladder import PlannedRung, in_order
 from albert_lab.studies.plan import PlannedPoint
 from albert_lab.studies.prices import cost_of, price
 from albert_lab.units import Seconds, duration
@@ -17,8 +17,12 @@ def flops_of(points: Sequence[PlannedPoint], known: Rates) -> float:
     return fmean(price(item, known).flops for item in points)
 
 
-def costs(rungs: Sequence[PlannedRung], known: Rates) -> Listing:
-    """A line per rung: its runs, their sizes and FLOPs, and the time of those that are to be trained."""
+def costs(rungs: Sequence[PlannedRung], looks: Sequence[int], known: Rates) -> Listing:
+    """A line per rung: its runs, their sizes and FLOPs, and the time of those that are to be trained.
+
+    Args:
+        looks: the numbers of seeds at which the whole ladder is judged.
+    """
     rows = []
     total = 0.0
     for rung in rungs:
@@ -42,7 +46,7 @@ def costs(rungs: Sequence[PlannedRung], known: Rates) -> Listing:
     notes = [
         f"To train: {duration(total)}, one run after another. Evaluation and the preparation of text are not included.",
         f"Time: {known.source(item.point.config for rung in rungs for item in rung.points)}.",
-        f"Order: all rungs from the lowest up, with {', then '.join(map(str, looks_of(rungs)))} seeds.",
+        f"Order: all rungs from the lowest up, with {', then '.join(map(str, looks))} seeds.",
     ]
     return Listing(rows, notes)
 

@@ -6,6 +6,7 @@ from toy_folders import toy_tokenizer_file
 from albert_lab import paths
 from albert_lab.config import compose as config
 from albert_lab.config.launcher import take
+from albert_lab.config.section import complete
 from albert_lab.errors import ConfigError
 from albert_lab.registry import renew
 
@@ -373,3 +374,12 @@ def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     file = toy_tokenizer_file(tmp_path, vocab_size=52)
     result = config.load(["tokenizer=model-file", f"tokenizer.model_file={file}"])
     assert result.tokenizer.vocab_size == 52
+
+
+def test_the_shown_configuration_has_every_key_also_those_that_records_leave_out():
+    composed = config.load(["scale=smoke"])
+    shown = complete(composed)
+    assert shown["position_encoding"] == "learned"
+    assert shown["inter_sentence"]["random_share"] == 0
+    assert set(shown) == set(type(composed).model_fields)
+    assert config.load(["scale=smoke", f"position_encoding={shown['position_encoding']}"]) == composed

@@ -3,10 +3,13 @@ from pathlib import Path
 
 import pytest
 from test_report import changed, report_of, toy_points, toy_runs, written
+from toy_ladder import growing, toy_ladder
 
 from albert_lab import paths
+from albert_lab.analysis import ladder as ladders
 from albert_lab.analysis.verdicts import Decision
 from albert_lab.report import collection, overview
+from albert_lab.report import ladder as ladder_report
 from albert_lab.report.markdown import PROBE_NOTE
 from albert_lab.studies import paper
 
@@ -37,7 +40,7 @@ def test_the_page_has_a_line_for_each_claim_that_was_run(tmp_path):
     lines = [line for line in text.splitlines() if line.startswith("- **")]
     assert len(lines) == len(run) > 0
     assert all(f"“{verdict.claim.quote}”" in line for verdict, line in zip(run, lines, strict=True))
-    assert f"1 of {len(paper.experiments())} experiments of the paper has a report" in text
+    assert f"1 of the {len(paper.experiments())} experiments that come with albert-lab has a report" in text
 
 
 def test_the_page_of_a_scale_names_every_table_and_what_is_missing(tmp_path):
@@ -166,3 +169,10 @@ def test_a_study_with_the_name_of_a_table_and_a_source_of_its_own_is_listed(tmp_
     file = folder / "experiment.yaml"
     file.write_text(re.sub("^source: .*$", "source: my own question", file.read_text(), flags=re.MULTILINE))
     assert "| my own question" in page_of(tmp_path)
+
+
+def test_a_ladder_has_a_line_on_the_page_of_all_reports(tmp_path):
+    ladder_report.write(tmp_path / "smoke-sotu" / "ladder-toy", ladders.analyse(toy_ladder(growing)))
+    text = overview.write(tmp_path).read_text()
+    (line,) = [line for line in text.splitlines() if "(smoke-sotu/ladder-toy/report.md)" in line]
+    assert "1 grows" in line

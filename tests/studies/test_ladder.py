@@ -124,3 +124,13 @@ def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, 
     assert again.stdout == done.stdout
     assert here("report", str(folder)).returncode == 0
     assert (folder / "report.md").read_text().count("nats per token") == text.count("nats per token")
+
+
+def test_the_order_of_a_ladder_that_hours_cut_names_the_looks_of_the_whole_one(corpus):
+    rungs = planned(corpus, ladder.read("smoke"), "scale.seeds=[0,1,2]", "scale.looks=[2,3]")
+    known = Rates("rtx4090")
+    one = cost_of(rungs[0].of_seed(0), known).all_seconds
+    part = ladder_cost.within(rungs, 1.001 * one / 3600, 1, known)
+    assert [rung.seeds for rung in part] == [[0]]
+    (order,) = [note for note in ladder_cost.costs(part, ladder.looks_of(rungs), known).notes if "Order" in note]
+    assert order.endswith("with 2, then 3 seeds.")

@@ -64,7 +64,7 @@ def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
     assert "broken" in out
     reports = own_home / "reports"
     page = (reports / "README.md").read_text()
-    assert "2 of 3 experiments of the paper have a report." in page
+    assert "2 of the 3 experiments that come with albert-lab have a report." in page
     scale = (reports / "smoke-files" / "README.md").read_text()
     assert "| [first](first/report.md)" in scale
     assert re.search(r"\| \[second\]\(second/report.md\) +\| +Tables 1 and 2 +\| +1 of 1 ", scale)
