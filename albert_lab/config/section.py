@@ -29,11 +29,10 @@ def default(value: Any) -> Any:
 
 def complete(section: BaseModel) -> dict[str, Any]:
     """All keys of a section as plain data, also those that records leave out at their default."""
-    content = section.model_dump(mode="json")
-    for name in type(section).model_fields:
-        value = getattr(section, name)
-        content[name] = complete(value) if isinstance(value, BaseModel) else content.get(name, value)
-    return {name: content[name] for name in type(section).model_fields}
+    recorded = section.model_dump(mode="json")
+    return {
+        name: complete(value) if isinstance(value, BaseModel) else recorded.get(name, value) for name, value in section
+    }
 
 
 # What own code can add to, and a configuration names: the names of this package, the default of each part first.

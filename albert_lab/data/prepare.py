@@ -85,6 +85,8 @@ def prepare(config: RunConfig, say: Say) -> Path:
 
 def without_added(config: RunConfig) -> RunConfig:
     """The configuration without added text, on which floors and probes are fitted: rows of a table share them."""
+    if config.added_corpus.source == "none":
+        return config
     return config.model_copy(update={"added_corpus": config.added_corpus.model_copy(update={"source": "none"})})
 
 
@@ -153,7 +155,7 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     counts: Counter[str] = Counter()
     unknown: Counter[Split] = Counter()
     seen: set[int] = set()
-    held_out: set[int] = set()
+    held_out: set[int] | None = set() if added else None
     batches = [_batches(corpus, counts, seen, held_out)]
     for other in added:
         of_added = _batches(other, counts, seen, held_out, is_added=True)
@@ -237,7 +239,7 @@ def _announce(
 ) -> None:
     """Prints size and time, estimated from a sample of the text; raises DiskFullError if the disk is too small."""
     start = time.monotonic()
-    sample = [encode(batch) for batch in islice(_batches(corpus, Counter(), set(), set()), 2)]
+    sample = [encode(batch) for batch in islice(_batches(corpus, Counter(), set()), 2)]
     seconds = (time.monotonic() - start) / workers
     text_bytes = sum(batch.text_bytes for batch in sample)
     if not text_bytes:
@@ -268,21 +270,27 @@ def _default_workers(raw_bytes: int | None) -> int:
 
 
 def _batches(
-    corpus: CorpusConfig, counts: Counter[str], seen: set[int], held_out: set[int], is_added: bool = False
+    corpus: CorpusConfig,
+    counts: Counter[str],
+    seen: set[int],
+    held_out: set[int] | None = None,
+    is_added: bool = False,
 ) -> Iterator[_Batch]:
     """Batches of source documents, in order, each as its distinct documents; a batch has one split.
 
-    Added documents with a mark of held-out ones (texts.marks) are left out; other text adds its marks.
+    Args:
+        held_out: marks of held-out documents (texts.marks): those of a corpus are added, and added documents that share
+            one are left out. None: no text is added.
     """
     waiting: dict[Split, list[list[str]]] = {split: [] for split in SPLITS}
     characters: Counter[Split] = Counter()
     for source in texts.iterate(corpus):
-        split, marks = texts.split_of(source.text, corpus.dev_share), texts.marks(source)
-        if is_added and marks & held_out:
+        split = texts.split_of(source.text, corpus.dev_share)
+        if held_out is not None and is_added and texts.marks(source) & held_out:
             counts["held_out_copies"] += 1
             continue
-        if not is_added and split == "dev":
-            held_out |= marks
+        if held_out is not None and not is_added and split == "dev":
+            held_out |= texts.marks(source)
         # By document: a paragraph that occurs in two source documents must not be both trained on and held out.
         documents = [document.text for document in texts.distinct(texts.documents_of(source, corpus), counts, seen)]
         waiting[split].append(documents)

@@ -53,17 +53,16 @@ def render(collections: Sequence[Collection], root: Path) -> str:
     return fill("all_reports.md.j2", sections=sections, agreement=agreement.as_text(together), ladders=ladders)
 
 
-def _ladder(folder: Path, root: Path) -> str:
-    """The line of a ladder: its size, and how many of its effects grow, vanish or are open."""
+def _ladder(folder: Path, root: Path) -> dict[str, object]:
+    """The values of the line of a ladder: its size, and how many of its effects grow, shrink or are open."""
     analysis = ladder.analyse(ladder_results.read(folder))
-    file, measured = analysis.results.file, [line for line in analysis.trends if line.trend]
-    counts = Counter(str(line.direction or "open") for line in measured)
-    rungs = max((len(line.effects) for line in analysis.trends), default=0)
-    trends = ", ".join(f"{number} {word}" for word, number in counts.items()) or "no trend yet"
-    place = _relative(folder / REPORT, root)
-    return (
-        f"{file.experiment.title}, {rungs} rungs, {len(analysis.results.runs)} runs: {trends}. [{folder.name}]({place})"
-    )
+    return {
+        "title": analysis.results.file.experiment.title,
+        "rungs": max((len(line.effects) for line in analysis.trends), default=0),
+        "runs": len(analysis.results.runs),
+        "trends": Counter(str(line.direction or "open") for line in analysis.trends if line.trend),
+        "link": f"[{folder.name}]({_relative(folder / REPORT, root)})",
+    }
 
 
 def _heading(collection: Collection, root: Path) -> str:

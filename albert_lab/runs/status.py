@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,9 @@ def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, A
     parents = ancestry.parents(folder)
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
-        state, last, reason, at = _read(run_folder)
-        if names is not None and run_folder.name not in names and state not in states.TAKEN:
+        if names is not None and run_folder.name not in names and not _trains(run_folder):
             continue
+        state, last, reason, at = _read(run_folder)
         by_name[run_folder.name] = {
             "run": run_folder.name,
             "state": state,
@@ -51,6 +51,14 @@ def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, A
             "reason": reason or at["place"],
         }
     return [by_name[name] | {"depth": depth} for name, depth in ancestry.tree(list(by_name), parents)]
+
+
+def _trains(folder: Path) -> bool:
+    """Whether a run is queued or trains; False if that cannot be read."""
+    try:
+        return states.state(folder) in states.TAKEN
+    except DamagedFileError:
+        return False
 
 
 def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]]:
@@ -101,10 +109,6 @@ def totals(listed: list[dict[str, Any]]) -> str:
     return ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items())
 
 
-def _are_done(listed: Iterable[dict[str, Any]]) -> bool:
-    return all(row["state"] in states.PRETRAINED for row in listed)
-
-
 def watch(folder: Path, names: Collection[str] | None, is_stopped: Callable[[], bool]) -> None:
     """Show the rows of runs on the terminal, again every two seconds, until stopped or until all those named are done.
 
@@ -116,10 +120,11 @@ def watch(folder: Path, names: Collection[str] | None, is_stopped: Callable[[], 
             table = Table(*HEADINGS, box=None, pad_edge=False)
             for row in listed:
                 table.add_row(*map(escape, cells(row)))
-            to_come = len(set(names or ()) - {row["run"] for row in listed})
+            named = [row for row in listed if row["run"] in (names or ())]
+            to_come = len(set(names or ())) - len(named)
             left = f", {to_come} to come" if to_come else ""
             live.update(Group(table, f"\n{totals(listed) or 'no runs yet'}{left}"), refresh=True)
-            if names is not None and not to_come and _are_done(row for row in listed if row["run"] in names):
+            if names is not None and not to_come and all(row["state"] in states.PRETRAINED for row in named):
                 return
             for _ in range(round(WATCH_SECONDS / STOP_SECONDS)):
                 if is_stopped():

@@ -20,13 +20,9 @@ class TrainingText:
 
     def overlap(self, corpus: CorpusConfig, fingerprint: str) -> str | None:
         """A sentence on documents of this text that are held out of a corpus; None if there are none."""
-        if self.is_added:
-            return (
-                f"{self.run} was trained on all of this text (added_corpus)."
-                if self.fingerprint == fingerprint
-                else None
-            )
-        if not is_same_text(corpus, self.corpus):
+        if self.is_added and self.fingerprint == fingerprint:
+            return f"{self.run} was trained on all of this text (added_corpus)."
+        if self.is_added or not is_same_text(corpus, self.corpus):
             return None
         for key in ("dev_share", "source_documents"):
             here, before = getattr(corpus, key), getattr(self.corpus, key)

@@ -173,7 +173,7 @@ def _pretrain(
     tokenizer = load_tokenizer(config)
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
     base = without_added(config)
-    fitted_on = open_shards(prepare(base, say), "train", tokenizer)
+    fitted_on = train if base is config else open_shards(prepare(base, say), "train", tokenizer)
 
     import torch
 
