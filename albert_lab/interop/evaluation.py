@@ -159,7 +159,7 @@ def _notes(opened: Opened, corpus: CorpusConfig, is_whole: bool) -> tuple[str, .
     if opened.imported or opened.unknown:
         notes.append("It is not known whether the model was trained on this text.")
     if opened.unknown:
-        notes.append(f"It starts from {opened.unknown}, which is not here.")
+        notes.append(f"It starts from {opened.unknown}, whose training text is not known here.")
     return tuple(notes)
 
 

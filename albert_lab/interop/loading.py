@@ -28,7 +28,7 @@ class Opened:
     config describes the model and its text. pair_labels are the kinds of pair that the pair head classifies; empty
     without a pair head. missing has the names of parts that the folder lacks and that get random weights.
     imported: the model was not trained by this package. texts are those that a run, and the runs that it starts from,
-    were trained on; unknown names the first of these that is not here.
+    were trained on; unknown names the first of these whose texts are not known.
     """
 
     name: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
 from albert_lab.errors import ConfigError
-from albert_lab.runs.run import RUN_FILE, Run, read
+from albert_lab.runs.run import IMPORT, RUN_FILE, Run, read
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,15 @@ def is_same_text(corpus: CorpusConfig, other: CorpusConfig) -> bool:
     return (corpus.source, corpus.path, corpus.datasets) == (other.source, other.path, other.datasets)
 
 
+def is_known(run: Run) -> bool:
+    """Whether the texts are known: not of an imported model, whose configuration has the text of the import."""
+    return not (run.folder / IMPORT).exists()
+
+
 def texts_of(run: Run) -> list[TrainingText]:
-    """The texts that a run itself was trained on."""
+    """The texts that a run itself was trained on, as far as they are known."""
+    if not is_known(run):
+        return []
     texts = [TrainingText(run.name, run.config.corpus, run.fingerprints["corpus"])]
     if added := run.fingerprints.get("added_corpus"):
         texts.append(TrainingText(run.name, run.config.corpus, added, is_added=True))
@@ -47,7 +54,7 @@ def texts_of(run: Run) -> list[TrainingText]:
 
 
 def texts_of_line(run: Run) -> tuple[list[TrainingText], str | None]:
-    """The texts that a run and those it starts from were trained on, and the first of these that cannot be read."""
+    """The texts that a run and those it starts from were trained on, and the first run whose texts are not known."""
     texts = texts_of(run)
     while run.start_from is not None:
         folder = paths.runs() / run.start_from.run
@@ -56,6 +63,8 @@ def texts_of_line(run: Run) -> tuple[list[TrainingText], str | None]:
                 return texts, folder.name
             run = read(folder)
         except ConfigError:
+            return texts, folder.name
+        if not is_known(run):
             return texts, folder.name
         texts += texts_of(run)
     return texts, None

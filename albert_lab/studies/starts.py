@@ -12,7 +12,7 @@ from albert_lab.model.deepen import check_deepening
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
 from albert_lab.runs.single_run import find_run
-from albert_lab.runs.trained_on import is_same_text
+from albert_lab.runs.trained_on import is_known, is_same_text
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, Start
 
@@ -147,7 +147,9 @@ def _adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str]) -> 
         section, _, last = key.rpartition(".")
         if key not in overridden:
             (content[section] if section else content)[last] = (there[section] if section else there)[last]
-    if is_same_text(config.corpus, parent.config.corpus):  # else text of the training would be held out
+    if is_known(parent) and is_same_text(
+        config.corpus, parent.config.corpus
+    ):  # else text of the training would be held out
         for key in ("dev_share", "source_documents"):
             if f"corpus.{key}" not in overridden:
                 content["corpus"][key] = there["corpus"][key]

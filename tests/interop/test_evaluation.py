@@ -67,8 +67,11 @@ def test_text_that_was_added_to_a_run_or_to_one_it_starts_from_is_said_to_be_tra
     for run in (parent, child):
         scored = evaluate(run.name, text, silent, whole=True)
         assert f"{parent.name} was trained on all of this text (added_corpus)." in scored.notes
+    (parent.folder / runs.IMPORT).write_text('{"missing_parts": []}')
+    unknown = f"It starts from {parent.name}, whose training text is not known here."
+    assert unknown in evaluate(child.name, text, silent).notes
     shutil.rmtree(parent.folder)
-    assert f"It starts from {parent.name}, which is not here." in evaluate(child.name, text, silent).notes
+    assert unknown in evaluate(child.name, text, silent).notes
 
 
 def test_another_corpus_is_read_with_the_tokens_and_cleaning_of_the_model(finished, tmp_path):

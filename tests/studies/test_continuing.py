@@ -82,6 +82,8 @@ def test_a_continued_run_holds_out_what_the_other_one_did_or_says_that_it_does_n
     assert plan_study(experiment, text, []).points[0].run.config.corpus.dev_share == 0.15
     assert "warning" not in capsys.readouterr().err
     plan_study(experiment, [*text, "corpus.dev_share=0.3"], [])
+    imported(run)
+    assert plan_study(experiment, text, []).points[0].run.config.corpus.dev_share != 0.15
     said = capsys.readouterr().err
     assert f"warning: {run.name} held out other documents of this text (corpus.dev_share=0.15, here 0.3)" in said
 
