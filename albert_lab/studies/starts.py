@@ -34,6 +34,8 @@ _SAME_IN_TRAINING = (
 _DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
 # Keys that keep the values of an existing run unless given.
 _KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents")
+# Those that it keeps on the same text: by others, a document that it was trained on would be held out.
+_SPLIT = ("corpus.dev_share", "corpus.source_documents")
 
 
 def lineage(point: Point, known: dict[int, list[tuple[Point, runs.Run]]] | None = None) -> list[tuple[Point, runs.Run]]:
@@ -143,16 +145,11 @@ def _adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str]) -> 
     content, there = config.model_dump(mode="json"), parent.config.model_dump(mode="json")
     for key in _DECIDED:
         content[key] = there[key]
-    for key in _KEPT:
+    has_same_text = is_known(parent) and is_same_text(config.corpus, parent.config.corpus)
+    for key in (*_KEPT, *(_SPLIT if has_same_text else ())):
         section, _, last = key.rpartition(".")
         if key not in overridden:
             (content[section] if section else content)[last] = (there[section] if section else there)[last]
-    if is_known(parent) and is_same_text(
-        config.corpus, parent.config.corpus
-    ):  # else text of the training would be held out
-        for key in ("dev_share", "source_documents"):
-            if f"corpus.{key}" not in overridden:
-                content["corpus"][key] = there["corpus"][key]
     adopted = validate(content)
     if parent.config.tokenizer.model_file is None and (
         tokenizer_fingerprint(adopted) != parent.fingerprints["tokenizer"]
