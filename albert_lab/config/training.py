@@ -135,6 +135,7 @@ class MachineConfig(Section):
     precision: Literal["auto", "bf16", "fp16", "tf32", "fp32"]
     memory_check: bool
     compile: bool
+    cuda_graphs: bool
     processes: int = PositiveInt
     threads: int | None = Field(gt=0, le=MAX_THREADS)
     workers: int | None = Field(gt=0, le=MAX_THREADS)

@@ -15,6 +15,8 @@ from albert_lab.model.heads import PretrainingModel
 from albert_lab.training.clock import synchronize
 from albert_lab.training.device import autocast, choose_device, choose_precision, loss_scaler
 from albert_lab.training.fitting import usable_memory_bytes
+from albert_lab.training.graphs import WARM_UP as GRAPHS_WARM_UP
+from albert_lab.training.graphs import with_graphs
 from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
@@ -72,7 +74,9 @@ class Bench:
         self.model = self._step.model
         self._batch = synthetic_batch(config, config.batch_size)
         self._forward = self._step.compiled([self._batch]) if config.machine.compile else self.model
-        times = [self._timed(self.train_once, 1) for _ in range(WARM_UP)]
+        self._steps = with_graphs(self._step)
+        more = 0 if self._steps is self._step else GRAPHS_WARM_UP
+        times = [self._timed(self.train_once, 1) for _ in range(WARM_UP + more)]
         self.peak_memory_bytes = peak_memory_bytes(self.device) - before
         self._training_passes = _passes(seconds, times[-1])
         self._held_out = synthetic_batch(config, config.evaluation.batch_size)
@@ -103,7 +107,7 @@ class Bench:
     def train_once(self) -> None:
         """One of the steps that training() times, at a learning rate of 0."""
         self.model.train()
-        self._step.take(self._forward, self._batch)
+        self._steps.take(self._forward, self._batch)
 
     def _infer_once(self) -> None:
         self.model.eval()

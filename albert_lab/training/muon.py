@@ -79,7 +79,11 @@ class Muon(Optimizer):
             stacked = torch.stack([update for _, update in pairs]).to(torch.bfloat16 if is_bf16 else torch.float32)
             steps = orthogonalized(stacked, group["newton_schulz_steps"]).to(pairs[0][0].dtype)
             rate = group["lr"] * _RMS_OF_ADAMW * math.sqrt(max(shape))
-            torch._foreach_add_([matrix for matrix, _ in pairs], list(steps.unbind()), alpha=-rate)
+            targets = [matrix for matrix, _ in pairs]
+            if isinstance(rate, Tensor):
+                torch._foreach_sub_(targets, list((steps * rate).unbind()))
+            else:
+                torch._foreach_add_(targets, list(steps.unbind()), alpha=-rate)
 
     def _momentum(self, matrix: Tensor) -> Tensor:
         state = self.state[matrix]

@@ -5,7 +5,7 @@ from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import AdamW, Optimizer
 
@@ -77,9 +77,16 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
 
 
 def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
-    """Set the rate of every group to this one times the group's ratio; the last group's ratio is 1."""
+    """Set the rate of every group to this one times the group's ratio; the last group's ratio is 1.
+
+    A rate that is a tensor keeps its place, from which a CUDA graph reads it.
+    """
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate * group["ratio"]
+        rate = learning_rate * group["ratio"]
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def num_moments(group: dict[str, Any]) -> int:

@@ -20,6 +20,7 @@ from albert_lab.training.clock import Clock
 from albert_lab.training.device import choose_precision, loss_scaler
 from albert_lab.training.evaluate import Evaluation, Evaluator, ForwardPasses, StoppedError
 from albert_lab.training.fitting import fit
+from albert_lab.training.graphs import TakesSteps, with_graphs
 from albert_lab.training.intervals import DataCounts, Interval, LastLosses, LearningCurve, Position, SaveTimer
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.memory import peak_memory_bytes
@@ -157,6 +158,7 @@ class Pretrainer:
         """
         self.model.train()
         forward = self._forward()
+        steps = with_graphs(self.step)
         self.save_timer.restart()
         with closing(self.batches.prefetch(self.position.steps, lambda: self.share)) as stream:
             while True:
@@ -172,9 +174,9 @@ class Pretrainer:
                 if decision.is_save_due:
                     self._save()
                     self.save_timer.restart()
-                self._take_steps(forward, stream)
+                self._take_steps(steps, forward, stream)
 
-    def _take_steps(self, forward: Forward, stream: Iterator[Batch]) -> None:
+    def _take_steps(self, steps: TakesSteps, forward: Forward, stream: Iterator[Batch]) -> None:
         """Take steps until something else is due, and log their means; the training clock runs meanwhile."""
         optimizer, interval = self.config.optimizer, Interval()
         with self.clock.training():
@@ -185,7 +187,7 @@ class Pretrainer:
                 self.position.wait_seconds += time.perf_counter() - waited
                 factor = learning_rate_factor(self.share, optimizer.warmup, optimizer.decay)
                 set_learning_rate(self.optimizer, self.config.learning_rate * factor)
-                interval.add(batch, self.step.take(forward, batch, self.position.steps))
+                interval.add(batch, steps.take(forward, batch, self.position.steps))
                 self.position.add(batch)
                 is_due = self._is_anything_due()
         self._log("training", self.losses.add(interval, self.position.steps) | self._speed())
@@ -222,7 +224,7 @@ class Pretrainer:
     def _speed(self) -> dict[str, float]:
         tokens, seconds = self.position.tokens, self.clock.training_seconds
         return {
-            "learning_rate": self.optimizer.param_groups[-1]["lr"],
+            "learning_rate": float(self.optimizer.param_groups[-1]["lr"]),
             "tokens": tokens,
             "tokens_per_second": tokens / max(seconds, 1e-9),
             "training_seconds": seconds,

@@ -24,7 +24,8 @@ def losses(
     model: Callable[..., PretrainingOutput],
     inputs: Tensors,
     labels: dict[str, torch.Tensor],
-    whole: Batch,
+    num_masked: int | torch.Tensor,
+    num_pairs: int,
 ) -> dict[str, torch.Tensor]:
     """Losses of a micro-batch, as its part of the loss of the whole batch, and counts of right answers.
 
@@ -35,13 +36,12 @@ def losses(
     output = model(**inputs)
     mlm_logits = output.mlm_logits.float()
     sums = {
-        "mlm_loss": F.cross_entropy(mlm_logits, labels["masked_labels"], reduction="sum") / len(whole.masked_labels),
+        "mlm_loss": F.cross_entropy(mlm_logits, labels["masked_labels"], reduction="sum") / num_masked,
         "mlm_correct": (likeliest(mlm_logits) == labels["masked_labels"]).sum(),
     }
     if output.pair_logits is not None:
         pair_logits = output.pair_logits.float()
-        pair_loss = F.cross_entropy(pair_logits, labels["pair_labels"], reduction="sum") / len(whole.pair_labels)
-        sums["pair_loss"] = pair_loss
+        sums["pair_loss"] = F.cross_entropy(pair_logits, labels["pair_labels"], reduction="sum") / num_pairs
         sums["pair_correct"] = (likeliest(pair_logits) == labels["pair_labels"]).sum()
     return sums
 
@@ -91,25 +91,32 @@ class Step:
         sums = self._accumulate(forward, batch, number)
         if self.processes.size > 1:
             sums = self._add_up(sums)
-        return sums | {"gradient_norm": self._update()}
+        return sums | {"gradient_norm": self.update()}
 
     def _accumulate(
         self, forward: Callable[..., PretrainingOutput], batch: Batch, number: int
     ) -> dict[str, torch.Tensor]:
         """The gradients of this process's micro-batches, in the parameters, and their sums of losses and counts."""
         sums: dict[str, torch.Tensor] = {}
-        parts = self.processes.deal(list(enumerate(self._parts(batch))))
-        tensors = ahead((part for _, part in parts), self.device, needs_mask=self.config.machine.compile)
+        parts = self.processes.deal(list(enumerate(self.parts(batch))))
+        tensors = ahead((part for _, part in parts), self.device, needs_mask=self._has_fixed_shapes)
         for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
-            # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
-            # any process can compute a micro-batch.
-            entropy = np.random.SeedSequence([self.config.seed, number, index])
-            torch.manual_seed(int(entropy.generate_state(1)[0]))
-            for key, value in self._backward(forward, inputs, labels, batch).items():
-                sums[key] = sums[key] + value.detach() if key in sums else value.detach()
+            self.seed_dropout(number, index)
+            part = self.backward(forward, inputs, labels, len(batch.masked_labels), len(batch))
+            for key, value in part.items():
+                sums[key] = sums[key] + value if key in sums else value
         return sums
 
-    def _update(self) -> torch.Tensor:
+    def seed_dropout(self, number: int, part: int) -> None:
+        """Dropout depends only on (seed, step, micro-batch).
+
+        So a resumed run needs no generator state, and any process can compute a micro-batch.
+        """
+        entropy = np.random.SeedSequence([self.config.seed, number, part])
+        torch.manual_seed(int(entropy.generate_state(1)[0]))
+
+    def update(self) -> torch.Tensor:
+        """Update the weights by their gradients, which end; returns the norm of the gradients."""
         self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.max_grad_norm).detach()
         if self.scaler.is_enabled():  # a step whose gradients overflow in fp16 is left out
@@ -122,17 +129,25 @@ class Step:
     def compiled(self, batches: Sequence[Batch]) -> Callable[..., PretrainingOutput]:
         """The model, compiled for the shapes of the parts of each batch; passes over them change no weights."""
         forward = torch.compile(self.model, dynamic=False)
-        shapes = {part.input_ids.shape: (part, batch) for batch in batches for part in self._parts(batch)}
-        for part, batch in shapes.values():
-            self._backward(forward, inputs_of(part, self.device, needs_mask=True), labels_of(part, self.device), batch)
+        shapes = {part.input_ids.shape: part for batch in batches for part in self.parts(batch)}
+        for part in shapes.values():
+            inputs, labels = inputs_of(part, self.device, needs_mask=True), labels_of(part, self.device)
+            self.backward(forward, inputs, labels, len(part.masked_labels), len(part))
         self.optimizer.zero_grad(set_to_none=True)
         return forward
 
-    def _parts(self, batch: Batch, size: int | None = None) -> Iterator[Batch]:
-        """Micro-batches of a batch; for a compiled model their shapes do not depend on the number of masked tokens."""
+    @property
+    def _has_fixed_shapes(self) -> bool:
+        return self.config.machine.compile or self.config.machine.cuda_graphs
+
+    def parts(self, batch: Batch, size: int | None = None) -> Iterator[Batch]:
+        """Micro-batches of a batch.
+
+        For a compiled model and for graphs, their shapes do not depend on the number of masked tokens.
+        """
         times = len(batch) // self.config.batch_size  # in a stage of shorter sequences there are more of them
         parts = micro_batches(batch, size or times * self.micro_batch_size)
-        if not self.config.machine.compile:
+        if not self._has_fixed_shapes:
             return parts
         most = self.config.masking.most_predictions(batch.input_ids.shape[1])
         return (part.with_masked(len(part) * most) for part in parts)
@@ -145,8 +160,8 @@ class Step:
         groups = [] if self.optimizer.state else self.optimizer.param_groups
         moments = [torch.empty_like(p) for group in groups for p in group["params"] for _ in range(num_moments(group))]
         try:
-            for inputs, labels in ahead(islice(self._parts(batch, size), 2), self.device):
-                self._backward(self.model, inputs, labels, batch)
+            for inputs, labels in ahead(islice(self.parts(batch, size), 2), self.device):
+                self.backward(self.model, inputs, labels, len(batch.masked_labels), len(batch))
             synchronize(self.device)
         finally:
             del moments
@@ -160,14 +175,16 @@ class Step:
         self.processes.add_up([*gradients, values])
         return {key: value.to(sums[key].dtype) for key, value in zip(sums, values.unbind(), strict=True)}
 
-    def _backward(
+    def backward(
         self,
         forward: Callable[..., PretrainingOutput],
         inputs: Tensors,
         labels: dict[str, torch.Tensor],
-        whole: Batch,
+        num_masked: int | torch.Tensor,
+        num_pairs: int,
     ) -> dict[str, torch.Tensor]:
+        """Add the gradients of a micro-batch to those of the parameters; see losses() for arguments and results."""
         with self.autocast():
-            sums = losses(forward, inputs, labels, whole)
+            sums = losses(forward, inputs, labels, num_masked, num_pairs)
         self.scaler.scale(total(sums)).backward()
-        return sums
+        return {key: value.detach() for key, value in sums.items()}

@@ -49,10 +49,17 @@ def ahead(
 
 def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
     """An array as a tensor; a copy to a GPU is asynchronous, from pinned memory."""
+    return _ready(array, device).to(device, non_blocking=True)
+
+
+def copy_into(tensor: torch.Tensor, array: np.ndarray) -> None:
+    """Overwrites a tensor with an array of its shape, as tensor_on() copies."""
+    tensor.copy_(_ready(array, tensor.device), non_blocking=True)
+
+
+def _ready(array: np.ndarray, device: torch.device) -> torch.Tensor:
     tensor = torch.from_numpy(array)
-    if device.type == "cuda":
-        tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)
+    return tensor.pin_memory() if device.type == "cuda" else tensor
 
 
 def fetch(parts: Sequence[torch.Tensor]) -> np.ndarray:

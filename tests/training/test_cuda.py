@@ -37,3 +37,13 @@ def test_a_compiled_model_has_the_loss_of_an_eager_one(corpus, tmp_path):
         for compiles in ("false", "true")
     ]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_steps_by_graphs_have_the_loss_of_plain_steps(corpus, tmp_path, optimizer):
+    settings = [STAGES, f"optimizer={optimizer}", "budget.value=24"]
+    losses = [
+        final_loss(corpus, tmp_path / graphs, CUDA, *settings, f"machine.cuda_graphs={graphs}")
+        for graphs in ("false", "true")
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=2e-3 if optimizer == "muon" else 1e-4)
