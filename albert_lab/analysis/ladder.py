@@ -10,9 +10,9 @@ from albert_lab.analysis import trend
 from albert_lab.analysis.looks import levels
 from albert_lab.analysis.statistics import holm
 from albert_lab.analysis.trend import LEVEL, DecisionAccuracy, Direction, Effect, Interval, Trend, Validation
-from albert_lab.measures.catalog import labels
+from albert_lab.measures.catalog import labels, probes
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.score import Score
+from albert_lab.score import LINEAR_PROBE, Score
 from albert_lab.studies.claim import number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.ladder import Ladder
@@ -85,6 +85,21 @@ class ContrastTrend:
 
 
 @dataclass(frozen=True)
+class RowScores:
+    """The scores of one row in a measure, by rung, over its seeds.
+
+    floors: by rung, of each segment by itself, where the measure has that floor. is_by_probe: whether a linear probe
+    answers for a head that the row lacks.
+    """
+
+    measure: Measure
+    row: Labels
+    scores: Mapping[str, Sequence[float]]
+    floors: Mapping[str, float]
+    is_by_probe: bool
+
+
+@dataclass(frozen=True)
 class LadderAnalysis:
     """The trends of a ladder, and its decision accuracy by measure.
 
@@ -92,12 +107,14 @@ class LadderAnalysis:
         predicted_log_flops: the place of the predictions.
         trends: of each row against the first one of its axis that is scored by the same method, by measure.
         accuracies: over all contrasts of rows that differ in one axis.
+        scores: of each row in each measure that has a trend.
     """
 
     results: LadderResults
     predicted_log_flops: float
     trends: tuple[ContrastTrend, ...]
     accuracies: Mapping[Measure, DecisionAccuracy]
+    scores: tuple[RowScores, ...]
 
     def of(self, measure: Measure) -> list[ContrastTrend]:
         return [line for line in self.trends if line.measure == measure]
@@ -129,7 +146,9 @@ def analyse(results: LadderResults) -> LadderAnalysis:
         trends += _fitted(lines, place, results.file)
         if accuracy := trend.decision_accuracy([pair.effects for pair in pairs]):
             accuracies[measure] = accuracy
-    return LadderAnalysis(results, place, tuple(trends), accuracies)
+    compared = list(dict.fromkeys(line.measure for line in trends))
+    scores = tuple(_row_scores(runs, results.rungs, row, measure) for measure in compared for row in rows)
+    return LadderAnalysis(results, place, tuple(trends), accuracies, scores)
 
 
 def seed_spread(results: LadderResults) -> float | None:
@@ -137,6 +156,20 @@ def seed_spread(results: LadderResults) -> float | None:
     lines = [line for line in analyse(results).trends if line.measure.key == MLM] if results.runs else []
     spreads = [line.effects[0].error * math.sqrt(line.effects[0].n) for line in lines]
     return max(spreads, default=0.0) or None
+
+
+def _row_scores(runs: Sequence[_Run], rungs: Sequence[str], row: Labels, measure: Measure) -> RowScores:
+    own = [run for run in runs if run.row == row and measure in run.scores]
+    scored = {rung: [run.scores[measure] for run in own if run.rung == rung] for rung in rungs}
+    floors = {rung: {score.segments_floor for score in scores} - {None} for rung, scores in scored.items()}
+    return RowScores(
+        measure,
+        row,
+        {rung: [score.value for score in scores] for rung, scores in scored.items() if scores},
+        # Runs of one rung share the held-out pairs and the text, and so the floor.
+        {rung: value for rung, values in floors.items() for value in values if value is not None},
+        measure.key not in probes() and any(run.scores[measure].by == LINEAR_PROBE for run in own),
+    )
 
 
 def _against_the_first(pairs: Sequence[ContrastTrend]) -> Iterator[ContrastTrend]:

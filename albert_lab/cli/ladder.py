@@ -179,6 +179,7 @@ def _file(experiment: "Experiment", ladder: "Ladder", rungs: "Sequence[PlannedRu
             seed=item.point.config.seed,
             run=item.run.name,
             estimated_seconds=price(item, known).seconds if item.lacks_pretraining else None,
+            estimated_on="cuda" if known.gpu else "cpu",
         )
         for rung in rungs
         for item in rung.points

@@ -2,16 +2,19 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import mean, stdev
 
 from albert_lab.analysis.ladder import LadderAnalysis, Measure, analyse
 from albert_lab.analysis.trend import Interval, Share
 from albert_lab.figures import ladder as figures
-from albert_lab.report.markdown import MISSING, as_table, escape_tags
+from albert_lab.measures.catalog import units
+from albert_lab.report.markdown import MISSING, as_table, decimal, escape_tags
 from albert_lab.report.page import html
 from albert_lab.report.templates import call, fill
+from albert_lab.score import SEGMENTS
 from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
 from albert_lab.studies.ladder_results import LadderResults
@@ -53,6 +56,8 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
         validation=_validation(analysis),
         accuracies=_accuracies(analysis),
         effects=[(measure.unit, _effects(analysis, measure)) for measure in analysis.measures],
+        scores=[_scores(analysis, measure) for measure in analysis.measures],
+        has_probes=any(line.is_by_probe for line in analysis.scores),
         figures={name: figures.CAPTIONS[name] for name in drawn},
         cost=_cost(analysis.results),
         missing=analysis.results.missing,
@@ -163,16 +168,46 @@ def _effects(analysis: LadderAnalysis, measure: Measure) -> str:
     return as_table((measure.label, *rungs), body)
 
 
+def _scores(analysis: LadderAnalysis, measure: Measure) -> str:
+    """The scores of each row at each rung, and of each segment by itself: mean and standard deviation over seeds."""
+    rungs = analysis.results.rungs
+    rows = [line for line in analysis.scores if line.measure == measure and line.scores]
+    varied = [axis for axis in rows[0].row if len({line.row[axis] for line in rows}) > 1]
+    body = [
+        [
+            ", ".join(line.row[axis] for axis in varied) + (" †" if line.is_by_probe else ""),
+            *(_mean(line.scores.get(rung, ())) for rung in rungs),
+        ]
+        for line in rows
+    ]
+    floors = {rung: value for line in rows for rung, value in line.floors.items()}
+    if floors:
+        body.append([SEGMENTS, *(decimal(floors[rung]) if rung in floors else MISSING for rung in rungs)])
+    unit = units().get(measure.key, "%")
+    return as_table((f"{measure.label} {unit}", *rungs), body)
+
+
+def _mean(values: Sequence[float]) -> str:
+    if not values:
+        return MISSING
+    return decimal(mean(values)) + (f" ± {decimal(stdev(values))}" if len(values) > 1 else " (n = 1)")
+
+
 def _cost(results: LadderResults) -> str:
     body = []
     for rung in results.rungs:
         points = [point for point in results.file.points if point.rung == rung]
         records = [results.runs[point.run].record for point in points if point.run in results.runs]
-        priced = [point for point in points if point.run in results.runs and point.estimated_seconds is not None]
-        estimated = sum(point.estimated_seconds or 0.0 for point in priced)
-        taken = sum(results.runs[point.run].record.training.training_seconds for point in priced)
+        priced = [
+            (point.estimated_seconds, record.training.training_seconds)
+            for point in points
+            if point.estimated_seconds is not None
+            and point.run in results.runs
+            and (record := results.runs[point.run].record).provenance.device == point.estimated_on
+        ]
         flops = [record.train_flops_per_token * record.training.tokens for record in records]
         tokens = [record.training.tokens for record in records]
+        epochs = [record.data.epochs for record in records]
         seeds = {point.seed for point in points if point.run in results.runs}
         body.append(
             [
@@ -180,14 +215,16 @@ def _cost(results: LadderResults) -> str:
                 f"{len(records)} of {len(points)}",
                 str(len(seeds)),
                 f"{min(tokens):,}" if tokens else MISSING,
+                f"{mean(epochs):.1f}" if epochs else MISSING,
                 f"{min(flops):.1e} to {max(flops):.1e}" if flops else MISSING,
+                ", ".join(sorted({record.provenance.device_names for record in records})) or MISSING,
                 duration(sum(record.training.training_seconds for record in records)) if records else MISSING,
-                duration(estimated) if priced else MISSING,
-                duration(taken) if priced else MISSING,
+                duration(sum(estimate for estimate, _ in priced)) if priced else MISSING,
+                duration(sum(taken for _, taken in priced)) if priced else MISSING,
             ]
         )
-    header = ("rung", "runs", "seeds", "tokens", "FLOPs", "training time", "estimated before", "those runs took")
-    return as_table(header, body)
+    header = ("rung", "runs", "seeds", "tokens", "passes", "FLOPs", "device", "training time")
+    return as_table((*header, "estimated before", "those runs took"), body)
 
 
 def _share(share: Share) -> str:

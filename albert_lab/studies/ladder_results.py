@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -24,7 +25,8 @@ FILE = "ladder.json"
 class LadderPoint(Record):
     """A run that was asked for: its rung, its row as labels of the axes, its seed, and why it is missing.
 
-    estimated_seconds is the training time that was estimated before; None if it was finished by then.
+    estimated_seconds is the training time that was estimated before; None if it was finished by then. estimated_on is
+    the kind of device for which it was estimated.
     """
 
     rung: Name
@@ -33,6 +35,7 @@ class LadderPoint(Record):
     run: Name
     reason: str = ""
     estimated_seconds: float | None = None
+    estimated_on: Literal["cpu", "cuda"] = "cpu"
 
 
 class LadderFile(Record):
@@ -73,14 +76,14 @@ def gather(
         before: the folder of the report.
     """
     collected = {run.name: run for run in collect.runs([item for rung in rungs for item in rung.points], say)}
-    estimates = (
-        {point.run: point.estimated_seconds for point in known.file.points} if (known := earlier(before)) else {}
-    )
+    known = earlier(before)
+    estimates = {point.run: point for point in known.file.points} if known else {}
     points = []
     for point in file.points:
         reason = "" if point.run in collected else failures.get(point.run, "not trained yet")
-        estimate = point.estimated_seconds if point.estimated_seconds is not None else estimates.get(point.run)
-        points.append(point.model_copy(update={"reason": reason, "estimated_seconds": estimate}))
+        estimate = point if point.estimated_seconds is not None else estimates.get(point.run, point)
+        estimated = {"estimated_seconds": estimate.estimated_seconds, "estimated_on": estimate.estimated_on}
+        points.append(point.model_copy(update={"reason": reason} | estimated))
     return LadderResults(file.model_copy(update={"points": tuple(points)}), collected)
 
 

@@ -63,6 +63,31 @@ def test_a_report_is_rebuilt_from_its_records_to_the_same_text(tmp_path, empty_f
     assert (tmp_path / "report.html").is_file()
 
 
+def test_the_scores_of_each_row_stand_beside_each_segment_by_itself(tmp_path, empty_figures):
+    results = toy_ladder(growing, by=dict.fromkeys(("all-shared", "not-shared"), "linear probe"))
+    runs = {name: replace(run, record=with_floor(run.record)) for name, run in results.runs.items()}
+    text = report.write(tmp_path, analyse(replace(results, runs=runs))).read_text()
+    section = text.partition("## Scores at each rung\n")[2].partition("## ")[0]
+    rows = {row[1].strip(): row[2].strip() for line in section.splitlines() if len(row := line.split("|")) > 2}
+    assert rows["all-shared †"] == rows["not-shared †"] == "70.0 ± 0.0"
+    assert rows["each segment by itself"] == "66.0"
+    assert "† By a linear probe" in section
+
+
+def with_floor(record):
+    score = record.scores["sop_accuracy"].model_copy(update={"segments_floor": 66.0})
+    return record.model_copy(update={"scores": record.scores | {"sop_accuracy": score}})
+
+
+def test_an_estimate_is_compared_with_runs_on_its_own_device_only():
+    results = toy_ladder(growing)
+    points = tuple(point.model_copy(update={"estimated_on": "cuda"}) for point in results.file.points)
+    file = results.file.model_copy(update={"points": points})
+    there, elsewhere = (report.render(analyse(results_), []) for results_ in (results, replace(results, file=file)))
+    assert " 9 s |" in there
+    assert " 9 s |" not in elsewhere
+
+
 def test_missing_runs_are_named_with_their_reason(tmp_path, empty_figures):
     results = toy_ladder(growing)
     point = results.file.points[-1].model_copy(update={"run": "other", "reason": "not made yet"})
