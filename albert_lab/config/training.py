@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from albert_lab import paths
-from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share
+from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share, default
 from albert_lab.distinct import Distinct
 from albert_lab.naming import Name
 from albert_lab.trackers import tracker as trackers
@@ -122,6 +122,15 @@ def _micro_batch_size(value: Any) -> Any:
 MicroBatchSize = Annotated[int | Literal["auto"] | None, BeforeValidator(_micro_batch_size)]
 
 
+def _cuda_graphs(value: Any) -> Any:
+    if isinstance(value, bool) or value == "auto":
+        return value
+    raise ValueError(f"{value} is not true, false or auto")
+
+
+CudaGraphs = Annotated[bool | Literal["auto"], BeforeValidator(_cuda_graphs)]
+
+
 def _tracker(name: str) -> str:
     if name not in trackers.names():
         raise ValueError(f"{name} is no tracker (allowed: {', '.join(trackers.names())})")
@@ -135,7 +144,7 @@ class MachineConfig(Section):
     precision: Literal["auto", "bf16", "fp16", "tf32", "fp32"]
     memory_check: bool
     compile: bool
-    cuda_graphs: bool
+    cuda_graphs: CudaGraphs = default("auto")
     processes: int = PositiveInt
     threads: int | None = Field(gt=0, le=MAX_THREADS)
     workers: int | None = Field(gt=0, le=MAX_THREADS)

@@ -59,7 +59,8 @@ def draw_trends(analysis: LadderAnalysis) -> Figure | None:
         away = analysis.predicted_log_flops - max(line.effects[-1].log_flops for line in lines)
         ladder.set(xscale="log", ylabel=f"{measure.label}, {measure.unit}")
         rungs = [10**effect.log_flops for effect in lines[0].effects]
-        ladder.set_xticks(rungs, [f"{flops:.1e}" for flops in rungs])
+        names = [f"{rung}: {flops:.1e}" for rung, flops in zip(lines[0].rungs, rungs, strict=True)]
+        ladder.set_xticks(rungs, names, rotation=25, ha="right", fontsize="small")
         ladder.set_xticks([], minor=True)
         ladder.set_xlabel(f"training FLOPs of a run (the paper's lie {away:.1f} powers of ten further)")
         there.set_title(f"the paper's compute,\n{10**analysis.predicted_log_flops:.1e} FLOPs", fontsize="medium")

@@ -23,7 +23,7 @@ Sums = dict[str, torch.Tensor]
 # From the work of a step, which it records without doing it, a function that does it and returns the same tensors.
 Capture = Callable[[Callable[[], Sums], torch.cuda.Stream | None], Callable[[], Sums]]
 
-# Libraries choose their kernels and allocate their workspaces in the first steps of a shape.
+# Libraries choose their kernels and allocate their workspaces in the first steps.
 WARM_UP = 3
 _OPTIMIZERS = ("adamw", "muon")
 
@@ -35,25 +35,32 @@ class TakesSteps(Protocol):
 
 
 def with_graphs(step: Step) -> TakesSteps:
-    """The step itself, or its graphs, where machine.cuda_graphs asks for them on a GPU.
+    """The step as graphs, where machine.cuda_graphs asks for them on a GPU; else the step itself.
 
     Raises:
-        ConfigError: settings with which a step cannot be recorded.
+        ConfigError: machine.cuda_graphs=true, and settings with which a step cannot be recorded.
     """
-    machine = step.config.machine
-    if not machine.cuda_graphs or step.device.type != "cuda":
+    asked = step.config.machine.cuda_graphs
+    if asked is False or step.device.type != "cuda":
         return step
-    name = step.config.optimizer.name
+    obstacles = _obstacles(step)
+    if obstacles and asked is True:
+        raise ConfigError(f"machine.cuda_graphs=true: a step cannot be recorded with {'; '.join(obstacles)}")
+    return step if obstacles else GraphedStep(step)
+
+
+def _obstacles(step: Step) -> list[str]:
+    config = step.config
     obstacles = {
-        f"optimizer={name} (allowed: {', '.join(_OPTIMIZERS)})": name not in _OPTIMIZERS,
-        "machine.compile=true": machine.compile,
+        f"optimizer={config.optimizer.name} (allowed: {', '.join(_OPTIMIZERS)})": config.optimizer.name
+        not in _OPTIMIZERS,
+        f"dropout={config.dropout:g} (allowed: 0)": config.dropout > 0,
+        "machine.compile=true": config.machine.compile,
+        "machine.precision=fp16": step.scaler.is_enabled(),
         "several processes": step.processes.size > 1,
         "micro-batches (allowed: machine.micro_batch_size=null)": step.micro_batch_size < step.share,
-        "machine.precision=fp16": step.scaler.is_enabled(),
     }
-    if found := [obstacle for obstacle, is_there in obstacles.items() if is_there]:
-        raise ConfigError(f"machine.cuda_graphs=true cannot be combined with {'; '.join(found)}")
-    return GraphedStep(step)
+    return [obstacle for obstacle, is_there in obstacles.items() if is_there]
 
 
 def captured(work: Callable[[], Sums], stream: torch.cuda.Stream | None) -> Callable[[], Sums]:
@@ -70,9 +77,10 @@ def captured(work: Callable[[], Sums], stream: torch.cuda.Stream | None) -> Call
 
 
 class GraphedStep:
-    """Takes the steps of `step`, whose batches must be one micro-batch each: the first of each shape as they are, and
-    the later ones by a graph that reads its batch, its learning rate and its number of masked tokens from the same
-    memory each time.
+    """Takes the steps of `step`: the first of each shape as they are, and the later ones by a graph.
+
+    A graph reads its batch, its learning rate and its number of masked tokens from the same memory each time. Batches
+    are not divided into micro-batches, and there is no dropout.
     """
 
     def __init__(self, step: Step, capture: Capture = captured) -> None:
@@ -90,23 +98,23 @@ class GraphedStep:
 
     def take(self, forward: Forward, batch: Batch, number: int = 0) -> Sums:
         """See Step.take()."""
-        (part,) = self._step.parts(batch)
-        if part.input_ids.shape != self._shape:
-            self._shape, self._num_warm, self._replay = part.input_ids.shape, 0, None
+        if batch.input_ids.shape != self._shape:
+            self._shape, self._num_warm, self._replay = batch.input_ids.shape, 0, None
         if self._num_warm < WARM_UP:
             self._num_warm += 1
             with self._aside():
                 return self._step.take(forward, batch, number)
-        self._step.seed_dropout(number, 0)
+        # The number of masked tokens differs from step to step; that of predictions must not.
+        fixed = batch.with_masked(len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1]))
         self._num_masked.fill_(len(batch.masked_labels))
         if self._replay is None:
-            self._inputs = inputs_of(part, self._step.device, needs_mask=True)
-            self._labels = labels_of(part, self._step.device)
+            self._inputs = inputs_of(fixed, self._step.device, needs_mask=True)
+            self._labels = labels_of(fixed, self._step.device)
             self._replay = self._record(forward, len(batch))
         else:
             for name, tensor in (self._inputs | self._labels).items():
                 assert tensor is not None
-                copy_into(tensor, getattr(part, name))
+                copy_into(tensor, getattr(fixed, name))
         return {name: value.clone() for name, value in self._replay().items()}
 
     def _record(self, forward: Forward, num_pairs: int) -> Callable[[], Sums]:
@@ -115,7 +123,7 @@ class GraphedStep:
             return sums | {"gradient_norm": self._step.update()}
 
         groups = self._step.optimizer.param_groups
-        for group in groups:  # what torch's AdamW asks for while it is recorded, and warns of otherwise
+        for group in groups:  # torch's AdamW asks for it while it is recorded, and warns of it otherwise
             group["capturable"] = True
         replay = self._capture(work, self._stream)
         for group in groups:

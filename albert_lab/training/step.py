@@ -98,22 +98,17 @@ class Step:
     ) -> dict[str, torch.Tensor]:
         """The gradients of this process's micro-batches, in the parameters, and their sums of losses and counts."""
         sums: dict[str, torch.Tensor] = {}
-        parts = self.processes.deal(list(enumerate(self.parts(batch))))
-        tensors = ahead((part for _, part in parts), self.device, needs_mask=self._has_fixed_shapes)
+        parts = self.processes.deal(list(enumerate(self._parts(batch))))
+        tensors = ahead((part for _, part in parts), self.device, needs_mask=self.config.machine.compile)
         for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
-            self.seed_dropout(number, index)
+            # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
+            # any process can compute a micro-batch.
+            entropy = np.random.SeedSequence([self.config.seed, number, index])
+            torch.manual_seed(int(entropy.generate_state(1)[0]))
             part = self.backward(forward, inputs, labels, len(batch.masked_labels), len(batch))
             for key, value in part.items():
                 sums[key] = sums[key] + value if key in sums else value
         return sums
-
-    def seed_dropout(self, number: int, part: int) -> None:
-        """Dropout depends only on (seed, step, micro-batch).
-
-        So a resumed run needs no generator state, and any process can compute a micro-batch.
-        """
-        entropy = np.random.SeedSequence([self.config.seed, number, part])
-        torch.manual_seed(int(entropy.generate_state(1)[0]))
 
     def update(self) -> torch.Tensor:
         """Update the weights by their gradients, which end; returns the norm of the gradients."""
@@ -129,25 +124,18 @@ class Step:
     def compiled(self, batches: Sequence[Batch]) -> Callable[..., PretrainingOutput]:
         """The model, compiled for the shapes of the parts of each batch; passes over them change no weights."""
         forward = torch.compile(self.model, dynamic=False)
-        shapes = {part.input_ids.shape: part for batch in batches for part in self.parts(batch)}
+        shapes = {part.input_ids.shape: part for batch in batches for part in self._parts(batch)}
         for part in shapes.values():
             inputs, labels = inputs_of(part, self.device, needs_mask=True), labels_of(part, self.device)
             self.backward(forward, inputs, labels, len(part.masked_labels), len(part))
         self.optimizer.zero_grad(set_to_none=True)
         return forward
 
-    @property
-    def _has_fixed_shapes(self) -> bool:
-        return self.config.machine.compile or self.config.machine.cuda_graphs
-
-    def parts(self, batch: Batch, size: int | None = None) -> Iterator[Batch]:
-        """Micro-batches of a batch.
-
-        For a compiled model and for graphs, their shapes do not depend on the number of masked tokens.
-        """
+    def _parts(self, batch: Batch, size: int | None = None) -> Iterator[Batch]:
+        """Micro-batches of a batch; for a compiled model their shapes do not depend on the number of masked tokens."""
         times = len(batch) // self.config.batch_size  # in a stage of shorter sequences there are more of them
         parts = micro_batches(batch, size or times * self.micro_batch_size)
-        if not self._has_fixed_shapes:
+        if not self.config.machine.compile:
             return parts
         most = self.config.masking.most_predictions(batch.input_ids.shape[1])
         return (part.with_masked(len(part) * most) for part in parts)
@@ -160,7 +148,7 @@ class Step:
         groups = [] if self.optimizer.state else self.optimizer.param_groups
         moments = [torch.empty_like(p) for group in groups for p in group["params"] for _ in range(num_moments(group))]
         try:
-            for inputs, labels in ahead(islice(self.parts(batch, size), 2), self.device):
+            for inputs, labels in ahead(islice(self._parts(batch, size), 2), self.device):
                 self.backward(self.model, inputs, labels, len(batch.masked_labels), len(batch))
             synchronize(self.device)
         finally:

@@ -237,6 +237,7 @@ def test_the_error_for_an_unknown_name_without_a_near_one_lists_all_names():
         ("inter_sentence.labels.1.kind=consecutive", "occurs twice"),
         ("inter_sentence.labels=[{kind: swapped},{kind: consecutive, share: 1.0}]", "labels.0.share is missing"),
         ("masking.random_share=0.3", r"mask_share \+ random_share is 1.1, more than 1"),
+        ("machine.cuda_graphs=1", "machine.cuda_graphs: 1 is not true, false or auto"),
         ("machine.micro_batch_size=7", "machine.micro_batch_size=7 does not divide batch_size=32"),
         ("max_sequence_length=1024", "max_sequence_length=1024 .* model.max_position_embeddings=512"),
         ("sharing.ffn_groups=4", "sharing.ffn_groups=4 is more than model.num_layers=2"),

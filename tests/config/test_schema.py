@@ -101,6 +101,14 @@ def test_the_machine_is_part_of_the_name_only_with_a_wall_clock_budget(key):
     assert run_id(with_other_value(TIMED, key)) != run_id(TIMED)
 
 
+def test_cuda_graphs_at_their_default_leave_names_from_before_they_existed():
+    assert "cuda_graphs" not in TIMED.identity()["machine"]
+    graphed = config.load(
+        ["length_schedule=short-first", "optimizer=adamw", "budget=wall-clock", "machine.cuda_graphs=true"]
+    )
+    assert run_id(graphed) != run_id(TIMED)
+
+
 def test_a_constant_length_is_no_part_of_the_name_as_before_there_were_stages():
     constant = config.load(["length_schedule=constant", "optimizer=adamw"])
     assert "length_schedule" not in constant.identity()
