@@ -62,7 +62,8 @@ class ContrastTrend:
         rungs: those at which both rows have runs.
         trend: None with fewer than three rungs.
         p: of the slope, by Holm over the contrasts of the measure.
-        alpha: the level of p at the look that the seeds of all its rungs have reached.
+        alpha: the level of p at the look that the seeds of all its rungs have reached; None before the first look.
+        room: the largest difference that two scores at or above chance can have; None for a likelihood.
         prediction: at the paper's compute.
         paper: the paper's difference by its column, in the paper's units.
     """
@@ -73,7 +74,8 @@ class ContrastTrend:
     effects: tuple[Effect, ...]
     trend: Trend | None = None
     p: float | None = None
-    alpha: float = 1 - LEVEL
+    alpha: float | None = 1 - LEVEL
+    room: float | None = None
     prediction: Interval | None = None
     validation: Validation | None = None
     paper: Mapping[str, float] = field(default_factory=dict)
@@ -81,21 +83,26 @@ class ContrastTrend:
     @property
     def direction(self) -> Direction | None:
         """The way in which the effect changes with compute, if that is shown."""
-        return self.trend.direction(self.p, self.alpha) if self.trend else None
+        return self.trend.direction(self.p, self.alpha) if self.trend and self.alpha is not None else None
+
+    @property
+    def leaves_the_scale(self) -> bool:
+        """Whether the line predicts a larger difference than two scores can have."""
+        return bool(self.prediction and self.room is not None and abs(self.prediction.value) > self.room)
 
 
 @dataclass(frozen=True)
 class RowScores:
     """The scores of one row in a measure, by rung, over its seeds.
 
-    floors: by rung, of each segment by itself, where the measure has that floor. is_by_probe: whether a linear probe
-    answers for a head that the row lacks.
+    floors: by name and rung, the floors of its scores. is_by_probe: whether a linear probe answers for a head that the
+    row lacks.
     """
 
     measure: Measure
     row: Labels
     scores: Mapping[str, Sequence[float]]
-    floors: Mapping[str, float]
+    floors: Mapping[str, Mapping[str, float]]
     is_by_probe: bool
 
 
@@ -161,13 +168,16 @@ def seed_spread(results: LadderResults) -> float | None:
 def _row_scores(runs: Sequence[_Run], rungs: Sequence[str], row: Labels, measure: Measure) -> RowScores:
     own = [run for run in runs if run.row == row and measure in run.scores]
     scored = {rung: [run.scores[measure] for run in own if run.rung == rung] for rung in rungs}
-    floors = {rung: {score.segments_floor for score in scores} - {None} for rung, scores in scored.items()}
+    floors: dict[str, dict[str, float]] = {}
+    for rung, scores in scored.items():
+        for score in scores:  # runs of one rung share the held-out pairs and the text, and so the floors
+            for name, value in score.floors.items():
+                floors.setdefault(name, {})[rung] = value
     return RowScores(
         measure,
         row,
         {rung: [score.value for score in scores] for rung, scores in scored.items() if scores},
-        # Runs of one rung share the held-out pairs and the text, and so the floor.
-        {rung: value for rung, values in floors.items() for value in values if value is not None},
+        floors,
         measure.key not in probes() and any(run.scores[measure].by == LINEAR_PROBE for run in own),
     )
 
@@ -194,15 +204,17 @@ def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> I
             fit,
             next(p_values) if fit else None,
             _level(file.looks, steps, min(effect.n for effect in line.effects)),
+            line.room,
             fit.predict(place) if fit else None,
             trend.validate(line.effects),
             _papers(file.experiment, file.ladder, line.contrast),
         )
 
 
-def _level(looks: Sequence[int], steps: Sequence[float], seeds: int) -> float:
-    """The level at the last look that so many seeds have reached; that of the first look if they have reached none."""
-    return steps[max(0, sum(look <= seeds for look in looks) - 1)]
+def _level(looks: Sequence[int], steps: Sequence[float], seeds: int) -> float | None:
+    """The level at the last look that so many seeds have reached."""
+    reached = sum(look <= seeds for look in looks)
+    return steps[reached - 1] if reached else None
 
 
 def _contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:
@@ -218,7 +230,7 @@ def _along(runs: Sequence[_Run], rungs: Iterable[str], contrast: Contrast, measu
     """The effects of a contrast at the rungs that have a seed in both rows, scored by the same method."""
     rung_names: list[str] = []
     differences, flops = [], []
-    is_learnt = False
+    is_learnt, chance = False, 100.0
     for rung in rungs:
         first, second = (
             {run.seed: run for run in runs if run.rung == rung and run.row == row and measure in run.scores}
@@ -229,6 +241,7 @@ def _along(runs: Sequence[_Run], rungs: Iterable[str], contrast: Contrast, measu
         if not pairs or any(a.scores[measure].by != b.scores[measure].by for a, b in pairs):
             continue
         is_learnt |= any(_is_learnt(run.scores[measure]) for pair in pairs for run in pair)
+        chance = min(chance, *(run.scores[measure].floor for pair in pairs for run in pair))
         differences.append({a.seed: _value(measure, a) - _value(measure, b) for a, b in pairs})
         flops.append(10 ** fmean(run.log_flops for pair in pairs for run in pair))
         rung_names.append(rung)
@@ -236,7 +249,11 @@ def _along(runs: Sequence[_Run], rungs: Iterable[str], contrast: Contrast, measu
         return None
     order = sorted(range(len(rung_names)), key=flops.__getitem__)
     return ContrastTrend(
-        measure, contrast, tuple(rung_names[place] for place in order), trend.effects(differences, flops)
+        measure,
+        contrast,
+        tuple(rung_names[place] for place in order),
+        trend.effects(differences, flops),
+        room=100 - chance if measure.unit == "points" else None,
     )
 
 

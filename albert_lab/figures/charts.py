@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from albert_lab.figures import drawing
 from albert_lab.figures.data import FigureData, over_seeds
 from albert_lab.figures.drawing import READ_OFF, Line
-from albert_lab.measures.catalog import labels, units
+from albert_lab.measures.catalog import labels, probes, units
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.results import TRAINING_SPEED
 from albert_lab.score import SEGMENTS, Floor
@@ -93,8 +93,9 @@ def _draw_curves(data: FigureData, panel: Axes, column: str) -> None:
     for look, line in lines:
         drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
     for number, (name, height) in enumerate(floors(data.runs, column).items()):
+        of_rows = {round(own[name], 1) for row in data.rows if name in (own := floors(row.runs, column))}
         if column != "mlm_accuracy":
-            drawing.draw_floor(panel, height, name, number)
+            drawing.draw_floor(panel, height, name if len(of_rows) == 1 else f"{name} (mean of the rows)", number)
     panel.set(xlabel=ALONG[along(data)], ylabel=AXES[column])
 
 
@@ -246,7 +247,7 @@ def scores_by_setting(data: FigureData) -> Figure | None:
             if points:
                 xs, spreads = zip(*points, strict=True)
                 drawing.draw_line(panel, Line.of_spreads(labels()[column], xs, spreads), look)
-            by_row = [(x, floors(row.runs, column).get(SEGMENTS)) for x, row in rows]
+            by_row = [(x, floors(row.runs, column).get(SEGMENTS)) for x, row in rows if column not in probes()]
             if heights := [(x, height) for x, height in by_row if height is not None]:
                 drawing.draw_floors(panel, heights, f"{SEGMENTS}, in the colour of its score", look)
         panel.set(title=name, xlabel=axis.rpartition(".")[2].replace("_", " "), ylabel="held-out accuracy (%)")

@@ -1,5 +1,6 @@
 """The figures of a ladder: effects against compute with the paper's place, and the top rung predicted and measured."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ CAPTIONS = {
 }
 _AVERAGE = "Avg"
 _SHIFT = 0.02  # powers of ten
+_MOST_PANELS = 3  # in a row
 
 
 def draw(folder: Path, analysis: LadderAnalysis) -> list[str]:
@@ -79,9 +81,13 @@ def draw_validations(analysis: LadderAnalysis) -> Figure | None:
     measures = [measure for measure in analysis.measures if any(line.validation for line in analysis.of(measure))]
     if not measures:
         return None
-    figure, ((*panels,),) = drawing.sheet(1, len(measures))
+    columns = min(len(measures), _MOST_PANELS)
+    figure, rows = drawing.sheet(math.ceil(len(measures) / columns), columns)
+    panels = [panel for row in rows for panel in row]
+    for unused in panels[len(measures) :]:
+        unused.set_visible(False)
     looks = _looks(analysis)
-    for measure, panel in zip(measures, panels, strict=True):
+    for measure, panel in zip(measures, panels, strict=False):
         ends: list[float] = []
         for line in analysis.of(measure):
             if line.validation:
@@ -99,7 +105,7 @@ def draw_validations(analysis: LadderAnalysis) -> Figure | None:
                 ends += [measured.low, measured.high, predicted.value]
         panel.axline((min(ends), min(ends)), slope=1, color="#555555", linestyle=(0, (1, 1)), linewidth=1)
         panel.set(title=measure.label, xlabel=f"predicted, {measure.unit}", ylabel=f"measured, {measure.unit}")
-    drawing.legend_below(figure, panels)
+    drawing.legend_below(figure, panels[: len(measures)])
     return figure
 
 

@@ -98,12 +98,11 @@ def compare(a: Path, b: Path) -> Sides:
             for side in (left, right)
         ]
         raise ConfigError(f"no row in common: {a} has {had[0]}, and {b} has {had[1]}")
-    headings = {column.key: f"{column.heading} %" for column in (*left.columns, *right.columns)}
-    headings[SPEED] = "tokens/s"
+    shown = headings([*left.columns, *right.columns]) | {SPEED: "tokens/s"}
     lines = [
         _line(name(left.rows.get(key, row).labels), column, heading, (left, right), key)
         for key, row in (left.rows | right.rows).items()
-        for column, heading in headings.items()
+        for column, heading in shown.items()
     ]
     differing = {
         key: (ours, theirs)
@@ -121,6 +120,11 @@ class _Side:
     columns: list[Column]
     settings: dict[str, str]
     tasks: str  # that fill its downstream columns
+
+
+def headings(columns: Iterable[Column]) -> dict[str, str]:
+    """The heading of each column, with its unit."""
+    return {column.key: f"{column.heading} {column.unit}" for column in columns}
 
 
 def _read(folder: Path) -> _Side:

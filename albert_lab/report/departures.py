@@ -29,7 +29,7 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
     """The footnotes of a table; empty if no run is finished."""
     if not runs:
         return []
-    passes = [run.data.epochs for run in runs]
+    passes = [run.data.passes for run in runs]
     shares = [run.config.short_sequence_probability for run in runs]
     text = mean_percent(run.data.dropped_text_share for run in runs)
     staged = {run.config.length_schedule.name: run.data.stages for run in runs if run.data.stages}
@@ -37,7 +37,7 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
         "departures.md.j2",
         scale=scale,
         named={name: distinct(map(of, runs)) for name, of in _NAMED.items()},
-        epochs=" to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(passes), max(passes)))),
+        passes=" to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(passes), max(passes)))),
         mask_rate=mean_percent(run.data.mask_rate for run in runs),
         tokenizer=_tokenizer([run.config.tokenizer for run in runs if run.config.tokenizer.training_sentences]),
         short={*shares} != {RELEASED_SHORT_SHARE} and {"documents": mean_percent(shares), "text": text},

@@ -1,20 +1,19 @@
 """The report of a ladder as Markdown and as a page: trends in words and numbers, validation, effects and cost."""
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
 
 from albert_lab.analysis.ladder import LadderAnalysis, Measure, analyse
-from albert_lab.analysis.trend import Interval, Share
+from albert_lab.analysis.trend import Effect, Interval, Share
 from albert_lab.figures import ladder as figures
-from albert_lab.measures.catalog import units
-from albert_lab.report.markdown import MISSING, as_table, decimal, escape_tags
+from albert_lab.measures.catalog import labels, units
+from albert_lab.report.markdown import MISSING, PROBE_NOTE, as_table, decimal, escape_tags
 from albert_lab.report.page import html
 from albert_lab.report.templates import call, fill
-from albert_lab.score import SEGMENTS
+from albert_lab.runs.results import RunRecord
 from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
 from albert_lab.studies.ladder_results import LadderResults
@@ -52,12 +51,13 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
         file=analysis.results.file,
         results=analysis.results,
         sentences=list(sentences(analysis)),
-        trends=[(measure.unit, _trends(analysis, measure)) for measure in analysis.measures] if analysis.trends else [],
+        trends=[_trends(analysis, measure) for measure in analysis.measures],
+        rungs_with_runs=sum(bool(_records(analysis.results, rung)) for rung in analysis.results.rungs),
         validation=_validation(analysis),
         accuracies=_accuracies(analysis),
-        effects=[(measure.unit, _effects(analysis, measure)) for measure in analysis.measures],
-        scores=[_scores(analysis, measure) for measure in analysis.measures],
-        has_probes=any(line.is_by_probe for line in analysis.scores),
+        effects=[_effects(analysis, measure) for measure in analysis.measures],
+        scores=[_scores(analysis, measure) for measure in analysis.measures if measure.key in labels()],
+        probe_note=PROBE_NOTE if any(line.is_by_probe for line in analysis.scores) else "",
         figures={name: figures.CAPTIONS[name] for name in drawn},
         cost=_cost(analysis.results),
         missing=analysis.results.missing,
@@ -88,13 +88,13 @@ def sentences(analysis: LadderAnalysis) -> Iterator[str]:
     for line in analysis.trends:
         slope = _shown(line.trend.slope, line.measure, more=1) if line.trend else ""
         predicted = _shown(line.prediction, line.measure) if line.prediction else ""
-        powers = math.floor(log_flops - line.effects[-1].log_flops)
+        powers = log_flops - line.effects[-1].log_flops
         yield call("trend.md.j2", "sentence", line, slope, predicted, 10**log_flops, powers)
 
 
 def _trends(analysis: LadderAnalysis, measure: Measure) -> str:
     header = (
-        measure.label,
+        f"{measure.label}, {measure.unit}",
         "rungs",
         "slope per tenfold compute",
         "p (Holm)",
@@ -117,11 +117,11 @@ def _trends(analysis: LadderAnalysis, measure: Measure) -> str:
                     str(len(line.effects)),
                     _shown(trend.slope, measure, more=1),
                     f"{line.p:.3f}",
-                    f"{line.alpha:.3f}",
+                    MISSING if line.alpha is None else f"{line.alpha:.3f}",
                     _shown(trend.level, measure),
                     _number(trend.tau, measure, more=1),
                     f"{100 * trend.share_of_one_sign:.0f} %",
-                    line.direction or "undecided",
+                    line.direction or ("undecided" if line.alpha is not None else "before its first look"),
                     _shown(line.prediction, measure) + informative,
                 ]
             )
@@ -137,7 +137,7 @@ def _validation(analysis: LadderAnalysis) -> str:
             line.contrast.words,
             line.rungs[-1],
             _shown(line.validation.predicted, line.measure),
-            _shown(line.validation.measured.interval, line.measure),
+            _effect(line.validation.measured, line.measure),
             "yes" if line.validation.holds else "no",
         ]
         for line in analysis.trends
@@ -161,15 +161,19 @@ def _effects(analysis: LadderAnalysis, measure: Measure) -> str:
     for line in analysis.of(measure):
         cells = dict(zip(line.rungs, line.effects, strict=True))
         shown = [
-            _shown(cells[rung].interval, measure) + f" (n = {cells[rung].n})" if rung in cells else MISSING
-            for rung in rungs
+            _effect(cells[rung], measure) + f" (n = {cells[rung].n})" if rung in cells else MISSING for rung in rungs
         ]
         body.append([line.contrast.words, *shown])
-    return as_table((measure.label, *rungs), body)
+    return as_table((f"{measure.label}, {measure.unit}", *rungs), body)
+
+
+def _effect(effect: Effect, measure: Measure) -> str:
+    """An effect with its interval over seeds; alone if no rung has two of them."""
+    return _shown(effect.interval, measure) if effect.df else _number(effect.value, measure)
 
 
 def _scores(analysis: LadderAnalysis, measure: Measure) -> str:
-    """The scores of each row at each rung, and of each segment by itself: mean and standard deviation over seeds."""
+    """The scores of each row at each rung, mean and standard deviation over seeds, and their floors."""
     rungs = analysis.results.rungs
     rows = [line for line in analysis.scores if line.measure == measure and line.scores]
     varied = [axis for axis in rows[0].row if len({line.row[axis] for line in rows}) > 1]
@@ -180,9 +184,9 @@ def _scores(analysis: LadderAnalysis, measure: Measure) -> str:
         ]
         for line in rows
     ]
-    floors = {rung: value for line in rows for rung, value in line.floors.items()}
-    if floors:
-        body.append([SEGMENTS, *(decimal(floors[rung]) if rung in floors else MISSING for rung in rungs)])
+    for name in dict.fromkeys(name for line in rows for name in line.floors):
+        floors = {rung: value for line in rows for rung, value in line.floors.get(name, {}).items()}
+        body.append([name, *(decimal(floors[rung]) if rung in floors else MISSING for rung in rungs)])
     unit = units().get(measure.key, "%")
     return as_table((f"{measure.label} {unit}", *rungs), body)
 
@@ -190,24 +194,26 @@ def _scores(analysis: LadderAnalysis, measure: Measure) -> str:
 def _mean(values: Sequence[float]) -> str:
     if not values:
         return MISSING
-    return decimal(mean(values)) + (f" ± {decimal(stdev(values))}" if len(values) > 1 else " (n = 1)")
+    return decimal(mean(values)) + (f" ± {decimal(stdev(values))}" if len(values) > 1 else "")
 
 
 def _cost(results: LadderResults) -> str:
     body = []
     for rung in results.rungs:
         points = [point for point in results.file.points if point.rung == rung]
-        records = [results.runs[point.run].record for point in points if point.run in results.runs]
+        records = _records(results, rung)
         priced = [
             (point.estimated_seconds, record.training.training_seconds)
             for point in points
             if point.estimated_seconds is not None
             and point.run in results.runs
             and (record := results.runs[point.run].record).provenance.device == point.estimated_on
+            # A run that continues a training counts its seconds, too, and was priced without.
+            and not (record.start_from and record.start_from.keep == "training")
         ]
         flops = [record.train_flops_per_token * record.training.tokens for record in records]
         tokens = [record.training.tokens for record in records]
-        epochs = [record.data.epochs for record in records]
+        passes = [record.data.passes for record in records]
         seeds = {point.seed for point in points if point.run in results.runs}
         body.append(
             [
@@ -215,7 +221,7 @@ def _cost(results: LadderResults) -> str:
                 f"{len(records)} of {len(points)}",
                 str(len(seeds)),
                 f"{min(tokens):,}" if tokens else MISSING,
-                f"{mean(epochs):.1f}" if epochs else MISSING,
+                f"{mean(passes):.1f}" if passes else MISSING,
                 f"{min(flops):.1e} to {max(flops):.1e}" if flops else MISSING,
                 ", ".join(sorted({record.provenance.device_names for record in records})) or MISSING,
                 duration(sum(record.training.training_seconds for record in records)) if records else MISSING,
@@ -225,6 +231,11 @@ def _cost(results: LadderResults) -> str:
         )
     header = ("rung", "runs", "seeds", "tokens", "passes", "FLOPs", "device", "training time")
     return as_table((*header, "estimated before", "those runs took"), body)
+
+
+def _records(results: LadderResults, rung: str) -> list[RunRecord]:
+    points = [point for point in results.file.points if point.rung == rung]
+    return [results.runs[point.run].record for point in points if point.run in results.runs]
 
 
 def _share(share: Share) -> str:

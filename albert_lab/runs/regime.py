@@ -93,7 +93,7 @@ def of_record(record: RunRecord) -> list[Quantity]:
         record.config,
         record.parameters["total"],
         tokens,
-        data.epochs,
+        data.passes,
         data.document_start_share,
         data.median_document_sequences,
     )

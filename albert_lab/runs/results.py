@@ -97,6 +97,7 @@ class Data(Record):
 
     document_start_share is the share of chunks that begin a document; median_document_sequences is the length of the
     median document in full sequences. With a length schedule, shares are those of its last stage, and stages has all.
+    epochs are those of pairs, over all stages.
     """
 
     mask_rate: float
@@ -111,6 +112,16 @@ class Data(Record):
     train_documents: int
     dev_documents: int
     stages: tuple[Stage, ...] = ()
+
+    @property
+    def passes(self) -> float:
+        """Tokens of text that the run read, over those of its text: an epoch leaves out what is dropped or truncated.
+
+        Of a run without stages only the share of dropped text is known.
+        """
+        if not self.stages:
+            return self.epochs * (1 - self.dropped_text_share)
+        return sum(stage.epochs * (1 - stage.dropped_text_share - stage.truncated_text_share) for stage in self.stages)
 
 
 class Provenance(Record):

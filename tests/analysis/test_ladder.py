@@ -101,3 +101,10 @@ def test_the_level_of_a_slope_is_that_of_the_look_its_seeds_have_reached():
     assert alpha((3,), 3) == pytest.approx(0.05)
     assert alpha((3, 5, 8), 3) == alpha((3, 5, 8), 4) < 0.05
     assert alpha((3, 5, 8), 8) < 0.05
+
+
+def test_nothing_is_decided_before_the_first_look():
+    (line, *_) = analyse(toy_ladder(growing, looks=(3,), seeds=2)).trends
+    assert line.alpha is None
+    assert line.trend is not None
+    assert line.direction is None

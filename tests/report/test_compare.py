@@ -11,6 +11,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.report import compare
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.studies import experiment
+from albert_lab.studies.table import Column
 
 pytestmark = pytest.mark.usefixtures("empty_figures")
 
@@ -47,6 +48,14 @@ def test_a_change_is_shown_with_the_interval_of_its_paired_difference(before, tm
     assert result.difference.value == pytest.approx(2.0)
     assert (result.difference.low, result.difference.high) == pytest.approx((-0.484, 4.484), abs=0.001)
     assert (result.a.value, result.b.value) == (pytest.approx(72.0), pytest.approx(74.0))
+
+
+def test_a_difference_in_points_is_not_called_percent(before):
+    columns = [
+        Column("coherence", "coherence", "coherence", unit="points"),
+        Column("sop_accuracy", "SOP", "sop_accuracy"),
+    ]
+    assert compare.headings(columns) == {"coherence": "coherence points", "sop_accuracy": "SOP %"}
 
 
 def test_rounds_of_two_sessions_are_not_paired_and_never_compared_with_runs(before, tmp_path):

@@ -28,7 +28,7 @@ def test_a_trend_is_told_with_its_slope_interval_and_prediction():
     assert re.search(r"\(0.\d{4} \[0.09\d\d, 0.10\d\d\] nats", sentence)
     assert "nats per token per tenfold compute" in sentence
     assert "At the paper's compute (1.5e+20 FLOPs) the line predicts 0.9" in sentence
-    assert "4 powers of ten above the top rung" in sentence
+    assert "4.4 powers of ten above the top rung" in sentence
 
 
 def test_a_prediction_that_covers_both_signs_is_called_uninformative():
@@ -44,6 +44,25 @@ def test_a_line_that_crosses_zero_above_the_top_rung_is_not_taken_at_its_word():
     (sentence, _) = lines(toy_ladder(shrinking))
     assert "the effect shrinks with scale" in sentence
     assert "the opposite of the top rung's sign" in sentence
+
+
+def test_a_prediction_beyond_what_two_scores_can_differ_by_is_told_as_such():
+    analysis = analyse(toy_ladder(growing))
+    (line, *_) = analysis.trends
+    (sentence, _) = report.sentences(replace(analysis, trends=(replace(line, room=0.5), analysis.trends[1])))
+    assert "more than two scores above chance can differ: it cannot go on so far" in sentence
+
+
+def test_before_the_first_look_a_trend_is_told_without_a_verdict():
+    (sentence, _) = lines(toy_ladder(growing, seeds=2))
+    assert "no trend is shown, before the first look (0." in sentence
+
+
+def test_one_seed_has_no_interval():
+    text = report.render(analyse(toy_ladder(growing, seeds=1)), [])
+    effects = text.partition("## Effects at each rung")[2].partition("## Scores")[0]
+    assert "(n = 1)" in effects
+    assert "[" not in effects
 
 
 def test_two_rungs_have_no_trend():

@@ -34,7 +34,7 @@ def test_a_record_gives_the_tokens_read_and_the_documents_as_cut():
     result = by_name(regime.of_record(record))
     parameters = record.parameters["total"]
     assert here(result["tokens per parameter"])[0] == pytest.approx(record.training.tokens / parameters, rel=0.5)
-    assert here(result["passes over the text"])[0] == record.data.epochs
+    assert here(result["passes over the text"])[0] == record.data.passes
     assert here(result["median document in sequences"])[0] == record.data.median_document_sequences
 
 

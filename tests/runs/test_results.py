@@ -89,3 +89,14 @@ def test_an_alarm_of_an_older_record_is_read_from_its_sentence(tmp_path, sentenc
     result = results.read(tmp_path)
     assert result is not None
     assert result.alarms == (Alarm(metric="sop_accuracy", floor=floor, bound=bound, value=57.0, n=1000, steps=12),)
+
+
+def test_passes_are_those_over_all_text_not_over_the_pairs_that_a_stage_keeps():
+    data = toy_record().data
+    assert data.passes == pytest.approx(data.epochs * (1 - data.dropped_text_share))
+    stage = {"batch_size": 8, "first_step": 0, "steps": 10, "dropped_chunk_share": 0.9}
+    stages = (
+        results.Stage(max_sequence_length=16, epochs=20, dropped_text_share=0.95, truncated_text_share=0.03, **stage),
+        results.Stage(max_sequence_length=64, epochs=3, dropped_text_share=0.3, truncated_text_share=0.2, **stage),
+    )
+    assert data.model_copy(update={"stages": stages}).passes == pytest.approx(20 * 0.02 + 3 * 0.5)
