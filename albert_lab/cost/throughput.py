@@ -74,7 +74,8 @@ class Bench:
         self.model = self._step.model
         self._batch = synthetic_batch(config, config.batch_size)
         self._forward = self._step.compiled([self._batch]) if config.machine.compile else self.model
-        self._steps = with_graphs(self._step)
+        # Several processes, of which this measures one, take no graphs.
+        self._steps = with_graphs(self._step) if config.machine.processes == 1 else self._step
         more = 0 if self._steps is self._step else GRAPHS_WARM_UP
         times = [self._timed(self.train_once, 1) for _ in range(WARM_UP + more)]
         self.peak_memory_bytes = peak_memory_bytes(self.device) - before

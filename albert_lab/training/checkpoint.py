@@ -203,11 +203,15 @@ def _moments(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     return {f"{names[parameter]}/{key}": t for parameter, entry in optimizer.state.items() for key, t in entry.items()}
 
 
+# Entries of the package's optimizers that have the shape of their parameter; own code may keep factors of it.
+_AS_LARGE = ("exp_avg", "exp_avg_sq", "momentum_buffer")
+
+
 def _check_moments(path: Path, tensors: dict[str, Tensor], model: nn.Module) -> None:
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
     for flat_name, tensor in tensors.items():
-        name = flat_name.rpartition("/")[0]
-        if name not in shapes or (tensor.ndim and tensor.shape != shapes[name]):
+        name, _, entry = flat_name.rpartition("/")
+        if name not in shapes or (entry in _AS_LARGE and tensor.shape != shapes[name]):
             in_model = list(shapes[name]) if name in shapes else "nothing"
             raise ConfigError(
                 f"{path} does not fit the model:"

@@ -12,9 +12,11 @@ from typing import Protocol
 
 import torch
 
+from albert_lab.config.section import BUILT_IN, PARTS
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingOutput
+from albert_lab.training.memory import peak_memory_bytes
 from albert_lab.training.step import Step
 from albert_lab.training.transfer import Tensors, copy_into, inputs_of, labels_of
 
@@ -26,6 +28,9 @@ Capture = Callable[[Callable[[], Sums], torch.cuda.Stream | None], Callable[[], 
 # Libraries choose their kernels and allocate their workspaces in the first steps.
 WARM_UP = 3
 _OPTIMIZERS = ("adamw", "muon")
+_OF_MODELS = (*PARTS, "activation")
+# A graph keeps the memory of a step for itself, beside what an evaluation takes.
+_LARGEST_SHARE = 1 / 3
 
 
 class TakesSteps(Protocol):
@@ -37,11 +42,14 @@ class TakesSteps(Protocol):
 def with_graphs(step: Step) -> TakesSteps:
     """The step as graphs, where machine.cuda_graphs asks for them on a GPU; else the step itself.
 
+    With a budget in seconds, auto takes none: rows with and without them would not have the same time.
+
     Raises:
         ConfigError: machine.cuda_graphs=true, and settings with which a step cannot be recorded.
     """
     asked = step.config.machine.cuda_graphs
-    if asked is False or step.device.type != "cuda":
+    is_timed = asked == "auto" and step.config.budget.unit == "seconds"
+    if asked is False or is_timed or step.device.type != "cuda":
         return step
     obstacles = _obstacles(step)
     if obstacles and asked is True:
@@ -50,10 +58,12 @@ def with_graphs(step: Step) -> TakesSteps:
 
 
 def _obstacles(step: Step) -> list[str]:
-    config = step.config
+    config, optimizer = step.config, step.config.optimizer.name
+    own = [f"{key}={name}" for kind, key, name in config.named if kind in _OF_MODELS and name not in BUILT_IN[kind]]
     obstacles = {
-        f"optimizer={config.optimizer.name} (allowed: {', '.join(_OPTIMIZERS)})": config.optimizer.name
-        not in _OPTIMIZERS,
+        f"optimizer={optimizer} (allowed: {', '.join(_OPTIMIZERS)})": optimizer not in _OPTIMIZERS,
+        # It may wait for the GPU, or draw random numbers.
+        f"own code ({', '.join(own)})": bool(own),
         f"dropout={config.dropout:g} (allowed: 0)": config.dropout > 0,
         "machine.compile=true": config.machine.compile,
         "machine.precision=fp16": step.scaler.is_enabled(),
@@ -77,7 +87,7 @@ def captured(work: Callable[[], Sums], stream: torch.cuda.Stream | None) -> Call
 
 
 class GraphedStep:
-    """Takes the steps of `step`: the first of each shape as they are, and the later ones by a graph.
+    """Takes the steps of `step`: the first of each shape as they are, and the later ones by a graph if there is memory.
 
     A graph reads its batch, its learning rate and its number of masked tokens from the same memory each time. Batches
     are not divided into micro-batches, and there is no dropout.
@@ -100,7 +110,7 @@ class GraphedStep:
         """See Step.take()."""
         if batch.input_ids.shape != self._shape:
             self._shape, self._num_warm, self._replay = batch.input_ids.shape, 0, None
-        if self._num_warm < WARM_UP:
+        if self._num_warm < WARM_UP or not self._has_room:
             self._num_warm += 1
             with self._aside():
                 return self._step.take(forward, batch, number)
@@ -116,6 +126,13 @@ class GraphedStep:
                 assert tensor is not None
                 copy_into(tensor, getattr(fixed, name))
         return {name: value.clone() for name, value in self._replay().items()}
+
+    @property
+    def _has_room(self) -> bool:
+        device = self._step.device
+        if self._replay is not None or device.type != "cuda":
+            return True
+        return peak_memory_bytes(device) < _LARGEST_SHARE * torch.cuda.get_device_properties(device).total_memory
 
     def _record(self, forward: Forward, num_pairs: int) -> Callable[[], Sums]:
         def work() -> Sums:

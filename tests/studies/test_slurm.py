@@ -28,6 +28,7 @@ number=$(( $(cat last 2>/dev/null || echo 10) + 1 ))
 echo $number > last
 printf '%s\\n' "$@" > $number.options
 cat > $number.script
+env > $number.environment
 last=$(printf '%s\\n' "$@" | sed -n 's/^--array=0-\\([0-9]*\\).*/\\1/p')
 if [ -z "$last" ]; then echo "$number|PENDING||Priority" >> queue; else
   for place in $(seq 0 "$last"); do echo "${number}_$place|PENDING||Priority" >> queue; done
@@ -337,3 +338,11 @@ def test_a_queued_run_is_not_also_made_here(corpus, own_home, cluster):
     assert refused.returncode == 2
     assert "`scancel 11` ends them" in refused.stderr
     assert here("pretrain", "--detach", *toy_overrides(corpus)).returncode == 2
+
+
+def test_variables_of_the_job_in_whose_shell_it_is_submitted_do_not_reach_a_job(cluster, folders, monkeypatch):
+    for name in ("SLURM_ARRAY_TASK_ID", "SLURM_NTASKS", "SLURM_JOB_NUM_NODES", "SLURM_CONF"):
+        monkeypatch.setenv(name, "5")
+    launch(folders(good="exit 0"), detach=True)
+    passed_on = (cluster / "11.environment").read_text().splitlines()
+    assert [line for line in passed_on if line.startswith("SLURM_")] == ["SLURM_CONF=5"]

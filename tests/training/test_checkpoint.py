@@ -311,3 +311,15 @@ def test_weights_that_cannot_be_used_are_named(tmp_path: Path):
     truncate(file)
     with pytest.raises(DamagedFileError, match=r"model\.safetensors: the weights are damaged"):
         load_weights(file, model)
+
+
+def test_an_own_optimizer_may_keep_state_of_another_shape_than_its_parameters(tmp_path: Path):
+    model, _ = make()
+    optimizer = torch.optim.Adafactor(model.parameters(), lr=0.01)
+    sum(parameter.sum() for parameter in model.parameters()).backward()
+    optimizer.step()
+    save(tmp_path, model, optimizer, {"run_name": RUN, "step": 1})
+    again, _ = make()
+    resumed = torch.optim.Adafactor(again.parameters(), lr=0.01)
+    assert load_latest(tmp_path, again, resumed, RUN, print) is not None
+    assert {len(entry) for entry in resumed.state.values()} == {len(entry) for entry in optimizer.state.values()}

@@ -74,6 +74,7 @@ echo "$code $number" > "$exit"
 exit $code
 """
 _NOT_PASSED_ON = ("ALBERT_LAB_THREADS", signals.PARENT)
+_OF_A_JOB = ("SLURM_ARRAY_", "SLURM_JOB", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_CPUS_PER_TASK", "SLURM_TASKS_PER_NODE")
 _ALL_TASKS = "${SLURM_NTASKS:-${SLURM_JOB_NUM_NODES:-1}}"
 
 
@@ -224,8 +225,12 @@ def _sbatch(
         exports="\n".join(f"export {key}={shlex.quote(value)}" for key, value in sorted(environment.items())),
         tasks=tasks,
     )
+    # In the shell of a job, its own variables would reach the new job.
+    outside = {key: value for key, value in os.environ.items() if not key.startswith(_OF_A_JOB)}
     try:
-        done = subprocess.run(["sbatch", *options], input=script, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["sbatch", *options], input=script, capture_output=True, text=True, check=False, env=outside
+        )
     except FileNotFoundError as error:
         raise MissingDataError("no sbatch on the path: launcher=slurm needs the commands of Slurm") from error
     number = done.stdout.strip().split(";")[0]
