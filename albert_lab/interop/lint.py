@@ -62,9 +62,9 @@ def _numbers(model: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("note", "hidden_act=gelu is the exact GELU; BERT was released with its tanh form, gelu_new here")
     if shape.layer_norm_eps != _RELEASED_EPS:
         yield Finding("note", f"layer_norm_eps={shape.layer_norm_eps:g}; the released models have {_RELEASED_EPS:g}")
-    attention = content.get("attention_probs_dropout_prob", shape.dropout)
-    if attention != shape.dropout:
-        text = f"hidden_dropout_prob={shape.dropout:g} and attention_probs_dropout_prob={attention:g}"
+    attention = content.get("attention_probs_dropout_prob")
+    if attention not in (None, shape.dropout):
+        text = f"hidden_dropout_prob={shape.dropout:g} and attention_probs_dropout_prob={attention}"
         yield Finding("warning", f"{text}; here is one dropout, taken from the first")
     if is_albert and shape.dropout:
         text = f"hidden_dropout_prob={shape.dropout:g} is applied after the FFN here, as released"
@@ -77,7 +77,7 @@ def _numbers(model: FolderModel, content: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("warning", f"inner_group_num={shape.inner_group_num}: load() opens it, a run cannot have it")
     for key in ("classifier_dropout_prob", "classifier_dropout"):
         if content.get(key):
-            text = f"{key}={content[key]:g} is of transformers' own classifiers"
+            text = f"{key}={content[key]} is of transformers' own classifiers"
             yield Finding("note", f"{text}; fine-tuning here takes classifier_dropout of the task")
 
 

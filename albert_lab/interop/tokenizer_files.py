@@ -176,8 +176,9 @@ def read_flags(folder: Path) -> TokenizerFlags:
             raise ConfigError(f"{folder / CONFIG_FILE}: {key}={content[key]!r} is neither true nor false")
     lower_case = bool(content.get("do_lower_case", True))
     strip_accents = content.get("strip_accents")  # BERT's key; None means the value of do_lower_case
-    if strip_accents is None:
-        strip_accents = not content["keep_accents"] if "keep_accents" in content else lower_case
+    if strip_accents is None:  # ALBERT strips accents with either case
+        is_albert = "keep_accents" in content or (folder / MODEL_FILE).is_file()
+        strip_accents = not content.get("keep_accents") if is_albert else lower_case
     max_length = content.get("model_max_length")
     said = isinstance(max_length, int) and max_length < _NO_LENGTH
     commas = content.get(DIGIT_COMMAS_KEY)

@@ -22,7 +22,7 @@ class TrainingText:
         """A sentence on documents of this text that are held out of a corpus; None if there are none."""
         if self.is_added and self.fingerprint == fingerprint:
             return f"{self.run} was trained on all of this text (added_corpus)."
-        if self.is_added or not is_same_text(corpus, self.corpus):
+        if self.is_added or not (self.fingerprint == fingerprint or has_same_source(corpus, self.corpus)):
             return None
         for key in ("dev_share", "source_documents"):
             here, before = getattr(corpus, key), getattr(self.corpus, key)
@@ -34,7 +34,8 @@ class TrainingText:
         return None
 
 
-def is_same_text(corpus: CorpusConfig, other: CorpusConfig) -> bool:
+def has_same_source(corpus: CorpusConfig, other: CorpusConfig) -> bool:
+    """Whether both name the same text in the same way; a path can be written in several."""
     return (corpus.source, corpus.path, corpus.datasets) == (other.source, other.path, other.datasets)
 
 

@@ -6,13 +6,14 @@ from operator import attrgetter
 
 from albert_lab.config.compose import axes, validate
 from albert_lab.config.schema import RunConfig
+from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.tokenizer.cache import find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
 from albert_lab.model.deepen import check_deepening
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
 from albert_lab.runs.single_run import find_run
-from albert_lab.runs.trained_on import is_known, is_same_text
+from albert_lab.runs.trained_on import has_same_source, is_known
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, Start
 
@@ -145,7 +146,10 @@ def _adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str]) -> 
     content, there = config.model_dump(mode="json"), parent.config.model_dump(mode="json")
     for key in _DECIDED:
         content[key] = there[key]
-    has_same_text = is_known(parent) and is_same_text(config.corpus, parent.config.corpus)
+    has_same_text = is_known(parent) and (
+        has_same_source(config.corpus, parent.config.corpus)
+        or fingerprint(config.corpus) == parent.fingerprints["corpus"]
+    )
     for key in (*_KEPT, *(_SPLIT if has_same_text else ())):
         section, _, last = key.rpartition(".")
         if key not in overridden:

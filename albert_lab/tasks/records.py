@@ -13,7 +13,7 @@ from albert_lab.registry import digests
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.settings import TaskSettings
-from albert_lab.tasks.task import TaskConfig
+from albert_lab.tasks.task import TaskConfig, load_start
 
 FOLDER = "finetuning"
 # Increment it with every change of results: older fine-tunings are then repeated.
@@ -117,12 +117,17 @@ def median_score(scores: Sequence[Score]) -> Score:
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
     """Short identifier of a fine-tuning's inputs: run, task, settings, seed, and the data of a user's file.
 
+    A task of the user's own that it starts from counts, too.
+
     Raises:
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
     """
     content = task.model_dump(mode="json", exclude={"settings", "hub", "note", "official_examples"})
     own = [own_digest] if (own_digest := task.digest_own_data()) else []
     own += digests("task_kind", [task.kind])
+    # One of the package is part of the version.
+    if task.start_from is not None and task.start_from.endswith(".yaml") and (first := load_start(task)):
+        own.append(identity_of(run, config, first, seed))
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
 
 

@@ -41,8 +41,8 @@ def score(
     if issues:
         say(f"{task.file(folder, split)}: {describe(issues)}")
     predicted = task.format.read_predictions(predictions)
-    if partial:
-        examples = [example for example in examples if example.id in predicted]
+    if partial and (covered := [example for example in examples if example.id in predicted]):
+        examples = covered  # if there are none, the error names ids of both
         say(f"scoring the {len(examples)} examples of {split} that are predicted")
     probabilities = read_json(na_probs, dict[str, float]) if na_probs else None
     try:

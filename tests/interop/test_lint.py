@@ -61,6 +61,12 @@ def test_information_is_a_note(exported, name, changes, said):
     assert any(said in text for text in findings(exported, "note"))
 
 
+@pytest.mark.parametrize("value", [None, "0.1"])
+def test_settings_that_are_no_numbers_are_told_and_end_nothing(exported, value):
+    change(exported, "config.json", attention_probs_dropout_prob=value, classifier_dropout_prob=value)
+    assert any("attention_probs_dropout_prob=0.1" in text for text in findings(exported, "warning")) == bool(value)
+
+
 def test_a_sentencepiece_model_without_a_json_file_is_a_warning(exported):
     (exported / "tokenizer.json").unlink()
     assert any("added tokens" in text for text in findings(exported, "warning"))

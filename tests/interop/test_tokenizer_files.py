@@ -61,6 +61,13 @@ def test_the_released_model_is_written_with_its_ids(shared_data, tmp_path):
     assert alone(TEXT, add_special_tokens=False)["input_ids"] != ours
 
 
+def test_the_accents_of_an_albert_folder_are_stripped_with_either_case_as_transformers_does(tmp_path):
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    assert not tokenizer_files.read_flags(tmp_path).strip_accents
+    (tmp_path / "spiece.model").touch()
+    assert tokenizer_files.read_flags(tmp_path).strip_accents
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

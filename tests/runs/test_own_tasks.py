@@ -1,6 +1,7 @@
 """A task in a user's file is accepted wherever a task is named."""
 
 import json
+import os
 import re
 from typing import Any
 
@@ -11,8 +12,10 @@ from toy import toy_overrides
 from toy_tasks import text_examples, toy_task
 
 from albert_lab import paths
+from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import columns
+from albert_lab.tasks.records import identity_of
 from albert_lab.tasks.task import load_task
 
 
@@ -101,6 +104,20 @@ def test_a_start_that_is_not_there_or_leads_in_a_circle_is_refused_at_once(start
     own_sst2.write_text(own_sst2.read_text().replace("start_from: null", f"start_from: {start}"))
     with pytest.raises(ConfigError, match=says):
         load_task(str(own_sst2))
+
+
+def test_a_fine_tuning_is_another_one_if_the_own_task_that_it_starts_from_changes(own_sst2):
+    second = own_sst2.parent / "second.yaml"
+    second.write_text(own_sst2.read_text().replace("start_from: null", "start_from: sst2.yaml"))
+
+    def identity():
+        return identity_of("run", load(["scale=smoke"]), load_task(str(second)), 0)
+
+    before = identity()
+    assert identity() == before
+    own_sst2.write_text(own_sst2.read_text().replace("steps: 4,", "steps: 40,"))
+    os.utime(own_sst2, (1, 1))
+    assert identity() != before
 
 
 ANLI = [

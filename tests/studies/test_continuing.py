@@ -80,8 +80,10 @@ def test_a_continued_run_holds_out_what_the_other_one_did_or_says_that_it_does_n
     ]
     experiment = continue_run(run.name, text)
     assert plan_study(experiment, text, []).points[0].run.config.corpus.dev_share == 0.15
+    elsewhere = [f"{override}/." if override.startswith("corpus.path=") else override for override in text]
+    assert plan_study(experiment, elsewhere, []).points[0].run.config.corpus.dev_share == 0.15
     assert "warning" not in capsys.readouterr().err
-    plan_study(experiment, [*text, "corpus.dev_share=0.3"], [])
+    plan_study(experiment, [*elsewhere, "corpus.dev_share=0.3"], [])
     imported(run)
     assert plan_study(experiment, text, []).points[0].run.config.corpus.dev_share != 0.15
     said = capsys.readouterr().err

@@ -147,8 +147,9 @@ def test_squad_questions_without_a_prediction_count_as_wrong_and_are_reported(sc
 
 
 def test_predictions_of_other_questions_are_refused(score_text):
-    with pytest.raises(ConfigError, match=r"no question of the data is predicted; predictions of 1 \(x\)"):
-        score_text("squad1", SQUAD1, {"x": "cat"})
+    for partial in (False, True):
+        with pytest.raises(ConfigError, match=r"no question of the data is predicted; predictions of 1 \(x\)"):
+            score_text("squad1", SQUAD1, {"x": "cat"}, partial=partial)
 
 
 def test_squad_2_0_accepts_no_answer_probabilities(score_text, tmp_path):
