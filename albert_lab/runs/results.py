@@ -19,6 +19,7 @@ from albert_lab.storage import write_atomically
 
 METRICS = "metrics.jsonl"
 LAYERS = "layers.json"
+REPLACED = "results.before.json"
 _COMMIT_DIGITS = 12  # they identify it
 
 REMEDY = "put it back, or remove the folder of the run, and the run is trained again"
@@ -229,6 +230,12 @@ def _alarm(sentence: str, scores: dict[str, Score], steps: int) -> Alarm:
 
 def write(folder: Path, record: RunRecord) -> None:
     write_atomically(folder / RECORD, record.model_dump_json(indent=2) + "\n")
+    (folder / REPLACED).unlink(missing_ok=True)
+
+
+def set_aside(folder: Path) -> None:
+    """Keep the record of a run that is trained again as REPLACED, until its new record is written."""
+    (folder / RECORD).replace(folder / REPLACED)
 
 
 def read(folder: Path) -> RunRecord | None:

@@ -89,7 +89,7 @@ def forget_failure(folder: Path) -> None:
 
 def forget(folder: Path) -> None:
     forget_failure(folder)
-    for name in (results.RECORD, results.METRICS, results.LAYERS, MACHINE):
+    for name in (results.RECORD, results.REPLACED, results.METRICS, results.LAYERS, MACHINE):
         (folder / name).unlink(missing_ok=True)
     for name in ("checkpoint", finetunings.FOLDER):
         shutil.rmtree(folder / name, ignore_errors=True)

@@ -91,7 +91,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
         for item in todo:
             if item.pretraining == "done" and item.run.name in plan.to_pretrain:
                 to_stderr(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
-                (item.run.folder / results.RECORD).unlink()  # its fine-tunings are kept
+                results.set_aside(item.run.folder)  # its fine-tunings are kept
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
         is_any_done = any(look_again(item).state in states.FINISHED for item in plan.points)

@@ -100,3 +100,12 @@ def test_passes_are_those_over_all_text_not_over_the_pairs_that_a_stage_keeps():
         results.Stage(max_sequence_length=64, epochs=3, dropped_text_share=0.3, truncated_text_share=0.2, **stage),
     )
     assert data.model_copy(update={"stages": stages}).passes == pytest.approx(20 * 0.02 + 3 * 0.5)
+
+
+def test_the_record_of_a_run_that_is_trained_again_is_kept_until_there_is_a_new_one(tmp_path):
+    results.write(tmp_path, toy_record())
+    results.set_aside(tmp_path)
+    assert results.read(tmp_path) is None
+    assert [file.name for file in tmp_path.iterdir()] == [results.REPLACED]
+    results.write(tmp_path, toy_record())
+    assert [file.name for file in tmp_path.iterdir()] == [results.RECORD]
