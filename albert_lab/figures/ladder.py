@@ -21,7 +21,8 @@ CAPTIONS = {
         "Left: the effect of each contrast at each rung with its 95 % interval over seeds, the trend as a line, and its"
         " 95 % band. Middle: the effect that the trend predicts at the paper's compute, with its 95 % prediction"
         " interval; hollow where it covers both signs, which is uninformative. Right: the paper's own difference, in"
-        " points. The vertical axes differ."
+        " points. The vertical axes differ. Beside longer trends, one of three rungs has neither band nor prediction:"
+        " they would hide the others."
     ),
     VALIDATION: (
         "The effect at the top rung as predicted from the lower rungs (with its 95 % prediction interval for what the"
@@ -49,10 +50,13 @@ def draw_trends(analysis: LadderAnalysis) -> Figure | None:
     looks = _looks(analysis)
     for measure, (ladder, there, paper) in zip(measures, panels, strict=True):
         lines = analysis.of(measure)
+        banded = _banded(lines)
         for place, line in enumerate(lines):
-            _draw_rungs(ladder, line, looks[line.contrast.words], shift=_SHIFT * (place - (len(lines) - 1) / 2))
-            _draw_prediction(there, line, looks[line.contrast.words])
-        _set_limits(ladder, lines)
+            shift = _SHIFT * (place - (len(lines) - 1) / 2)
+            _draw_rungs(ladder, line, looks[line.contrast.words], shift, band=line in banded)
+            if line in banded:
+                _draw_prediction(there, line, looks[line.contrast.words])
+        _set_limits(ladder, lines, banded)
         column = paper_column(lines, measure)
         for line in lines:
             if column is not None and column in line.paper:
@@ -60,9 +64,11 @@ def draw_trends(analysis: LadderAnalysis) -> Figure | None:
                 paper.plot([looks[line.contrast.words]], [line.paper[column]], **look)
         away = analysis.predicted_log_flops - max(line.effects[-1].log_flops for line in lines)
         ladder.set(xscale="log", ylabel=f"{measure.label}, {measure.unit}")
-        rungs = [10**effect.log_flops for effect in lines[0].effects]
-        names = [f"{rung}: {flops:.1e}" for rung, flops in zip(lines[0].rungs, rungs, strict=True)]
-        ladder.set_xticks(rungs, names, rotation=25, ha="right", fontsize="small")
+        rungs = {
+            rung: 10**effect.log_flops for line in lines for rung, effect in zip(line.rungs, line.effects, strict=True)
+        }
+        names = [f"{rung}: {flops:.1e}" for rung, flops in rungs.items()]
+        ladder.set_xticks(list(rungs.values()), names, rotation=25, ha="right", fontsize="small")
         ladder.set_xticks([], minor=True)
         ladder.set_xlabel(f"training FLOPs of a run (the paper's lie {away:.1f} powers of ten further)")
         there.set_title(f"the paper's compute,\n{10**analysis.predicted_log_flops:.1e} FLOPs", fontsize="medium")
@@ -113,7 +119,13 @@ def _looks(analysis: LadderAnalysis) -> dict[str, int]:
     return {words: index for index, words in enumerate(dict.fromkeys(line.contrast.words for line in analysis.trends))}
 
 
-def _draw_rungs(panel: Axes, line: ContrastTrend, look_of: int, shift: float) -> None:
+def _banded(lines: Sequence[ContrastTrend]) -> list[ContrastTrend]:
+    """The trends whose bands and predictions are shown: those of three rungs only where none has more."""
+    longer = [line for line in lines if len(line.effects) > 3]
+    return longer or list(lines)
+
+
+def _draw_rungs(panel: Axes, line: ContrastTrend, look_of: int, shift: float, *, band: bool) -> None:
     """Draw effects with their intervals, shifted by some powers of ten so that they do not overlap, and the trend."""
     look = drawing.style(look_of)
     points: dict[str, Any] = look | {"linestyle": "none"}
@@ -126,7 +138,8 @@ def _draw_rungs(panel: Axes, line: ContrastTrend, look_of: int, shift: float) ->
         places, fitted = _line(line)
         panel.plot(places, [point.value for point in fitted], color=look["color"], linestyle=look["linestyle"])
         edges = [point.low for point in fitted], [point.high for point in fitted]
-        panel.fill_between(places, *edges, facecolor=to_rgba(look["color"], 0.12), edgecolor="none")
+        if band:
+            panel.fill_between(places, *edges, facecolor=to_rgba(look["color"], 0.12), edgecolor="none")
 
 
 def _line(line: ContrastTrend) -> tuple[np.ndarray, list[Interval]]:
@@ -136,10 +149,10 @@ def _line(line: ContrastTrend) -> tuple[np.ndarray, list[Interval]]:
     return 10**places, [line.trend.line(place) for place in places]
 
 
-def _set_limits(panel: Axes, lines: Sequence[ContrastTrend]) -> None:
+def _set_limits(panel: Axes, lines: Sequence[ContrastTrend], banded: Sequence[ContrastTrend]) -> None:
     """Show all intervals, and bands as far as they do not hide them: those of three rungs are very wide."""
     intervals = [effect.interval for line in lines for effect in line.effects]
-    bands = [point for line in lines if line.trend for point in _line(line)[1]]
+    bands = [point for line in banded if line.trend for point in _line(line)[1]]
     low, high = min(0.0, *(line.low for line in intervals)), max(0.0, *(line.high for line in intervals))
     more = high - low
     if more:
