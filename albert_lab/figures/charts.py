@@ -95,7 +95,7 @@ def _draw_curves(data: FigureData, panel: Axes, column: str) -> None:
     for number, (name, height) in enumerate(floors(data.runs, column).items()):
         of_rows = {round(own[name], 1) for row in data.rows if name in (own := floors(row.runs, column))}
         if column != "mlm_accuracy":
-            drawing.draw_floor(panel, height, name if len(of_rows) == 1 else f"{name} (mean of the rows)", number)
+            drawing.draw_floor(panel, height, name, number, is_mean=len(of_rows) > 1)
     panel.set(xlabel=ALONG[along(data)], ylabel=AXES[column])
 
 

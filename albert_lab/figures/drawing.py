@@ -139,10 +139,10 @@ def name_rows(figure: Figure, panel: Axes, names: Sequence[str]) -> None:
     figure.set_size_inches(width + max(map(len, names)) / CHARACTERS_PER_INCH, 0.9 + 0.25 * len(names))
 
 
-def draw_floor(panel: Axes, height: float, name: Floor, number: int) -> None:
-    """Draw a floor of a score, the first dotted and others dashed."""
+def draw_floor(panel: Axes, height: float, name: Floor, number: int, *, is_mean: bool = False) -> None:
+    """Draw a floor of a score, the first dotted and others dashed; is_mean: rows have floors of their own."""
     pattern = (0, (1, 1)) if number == 0 else (0, (6, 2))
-    label = "a constant answer" if name == CHANCE else name
+    label = ("a constant answer" if name == CHANCE else name) + (" (mean of the rows)" if is_mean else "")
     panel.axhline(height, color="#555555", linestyle=pattern, linewidth=1, label=label)
 
 

@@ -96,7 +96,9 @@ def test_the_spread_over_seeds_is_that_of_one_difference():
 
 def test_the_level_of_a_slope_is_that_of_the_look_its_seeds_have_reached():
     def alpha(looks, seeds):
-        return analyse(toy_ladder(growing, looks=looks, seeds=seeds)).trends[0].alpha
+        level = analyse(toy_ladder(growing, looks=looks, seeds=seeds)).trends[0].alpha
+        assert level is not None
+        return level
 
     assert alpha((3,), 3) == pytest.approx(0.05)
     assert alpha((3, 5, 8), 3) == alpha((3, 5, 8), 4) < 0.05

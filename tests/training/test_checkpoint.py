@@ -316,7 +316,7 @@ def test_weights_that_cannot_be_used_are_named(tmp_path: Path):
 def test_an_own_optimizer_may_keep_state_of_another_shape_than_its_parameters(tmp_path: Path):
     model, _ = make()
     optimizer = torch.optim.Adafactor(model.parameters(), lr=0.01)
-    sum(parameter.sum() for parameter in model.parameters()).backward()
+    torch.stack([parameter.sum() for parameter in model.parameters()]).sum().backward()
     optimizer.step()
     save(tmp_path, model, optimizer, {"run_name": RUN, "step": 1})
     again, _ = make()
