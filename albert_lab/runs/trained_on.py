@@ -18,11 +18,16 @@ class TrainingText:
     fingerprint: str
     is_added: bool = False
 
+    def is_of(self, corpus: CorpusConfig, fingerprint: str) -> bool:
+        """Whether it is the text of a corpus: by what it says, as a path can be written in several ways, or by name."""
+        names = [(named.source, named.path, named.datasets) for named in (corpus, self.corpus)]
+        return self.fingerprint == fingerprint or names[0] == names[1]
+
     def overlap(self, corpus: CorpusConfig, fingerprint: str) -> str | None:
         """A sentence on documents of this text that are held out of a corpus; None if there are none."""
         if self.is_added and self.fingerprint == fingerprint:
             return f"{self.run} was trained on all of this text (added_corpus)."
-        if self.is_added or not (self.fingerprint == fingerprint or has_same_source(corpus, self.corpus)):
+        if self.is_added or not self.is_of(corpus, fingerprint):
             return None
         for key in ("dev_share", "source_documents"):
             here, before = getattr(corpus, key), getattr(self.corpus, key)
@@ -32,11 +37,6 @@ class TrainingText:
                     " trained on some of those that are scored."
                 )
         return None
-
-
-def has_same_source(corpus: CorpusConfig, other: CorpusConfig) -> bool:
-    """Whether both name the same text in the same way; a path can be written in several."""
-    return (corpus.source, corpus.path, corpus.datasets) == (other.source, other.path, other.datasets)
 
 
 def is_known(run: Run) -> bool:

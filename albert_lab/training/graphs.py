@@ -15,12 +15,10 @@ import torch
 from albert_lab.config.section import BUILT_IN, PARTS
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
-from albert_lab.model.heads import PretrainingOutput
 from albert_lab.training.memory import peak_memory_bytes
-from albert_lab.training.step import Step
+from albert_lab.training.step import Forward, Step
 from albert_lab.training.transfer import Tensors, copy_into, inputs_of, labels_of
 
-Forward = Callable[..., PretrainingOutput]
 Sums = dict[str, torch.Tensor]
 # From the work of a step, which it records without doing it, a function that does it and returns the same tensors.
 Capture = Callable[[Callable[[], Sums], torch.cuda.Stream | None], Callable[[], Sums]]

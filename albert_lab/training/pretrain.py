@@ -13,7 +13,7 @@ from albert_lab.data.batches import Batch
 from albert_lab.data.stages import StageData, StagedBatches
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure, TokenMeasure
-from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.model.heads import PretrainingModel
 from albert_lab.score import Alarm, Score, alarm
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
@@ -28,9 +28,7 @@ from albert_lab.training.optimizer import build_optimizer, set_learning_rate
 from albert_lab.training.processes import Decision, Processes
 from albert_lab.training.schedule import Budget, learning_rate_factor
 from albert_lab.training.start import Inherited
-from albert_lab.training.step import Step
-
-Forward = Callable[..., PretrainingOutput]
+from albert_lab.training.step import Forward, Step
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,11 @@ from albert_lab.training.optimizer import num_moments
 from albert_lab.training.processes import Processes
 from albert_lab.training.transfer import Tensors, ahead, inputs_of, labels_of
 
+Forward = Callable[..., PretrainingOutput]  # the model, or its compiled form
+
 
 def losses(
-    model: Callable[..., PretrainingOutput],
+    model: Forward,
     inputs: Tensors,
     labels: dict[str, torch.Tensor],
     num_masked: int | torch.Tensor,
@@ -80,7 +82,7 @@ class Step:
         asked = self.config.machine.micro_batch_size
         return min((self.fitted if asked == "auto" else asked) or self.share, self.share)
 
-    def take(self, forward: Callable[..., PretrainingOutput], batch: Batch, number: int = 0) -> dict[str, torch.Tensor]:
+    def take(self, forward: Forward, batch: Batch, number: int = 0) -> dict[str, torch.Tensor]:
         """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
 
         Each process computes its share of the micro-batches, and returns the results of the whole batch.
@@ -93,9 +95,7 @@ class Step:
             sums = self._add_up(sums)
         return sums | {"gradient_norm": self.update()}
 
-    def _accumulate(
-        self, forward: Callable[..., PretrainingOutput], batch: Batch, number: int
-    ) -> dict[str, torch.Tensor]:
+    def _accumulate(self, forward: Forward, batch: Batch, number: int) -> dict[str, torch.Tensor]:
         """The gradients of this process's micro-batches, in the parameters, and their sums of losses and counts."""
         sums: dict[str, torch.Tensor] = {}
         parts = self.processes.deal(list(enumerate(self._parts(batch))))
@@ -121,7 +121,7 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         return norm
 
-    def compiled(self, batches: Sequence[Batch]) -> Callable[..., PretrainingOutput]:
+    def compiled(self, batches: Sequence[Batch]) -> Forward:
         """The model, compiled for the shapes of the parts of each batch; passes over them change no weights."""
         forward = torch.compile(self.model, dynamic=False)
         shapes = {part.input_ids.shape: part for batch in batches for part in self._parts(batch)}
@@ -165,7 +165,7 @@ class Step:
 
     def backward(
         self,
-        forward: Callable[..., PretrainingOutput],
+        forward: Forward,
         inputs: Tensors,
         labels: dict[str, torch.Tensor],
         num_masked: int | torch.Tensor,
