@@ -10,13 +10,13 @@ from albert_lab.analysis.ladder import LadderAnalysis, Measure, analyse
 from albert_lab.analysis.trend import Effect, Interval, Share
 from albert_lab.figures import ladder as figures
 from albert_lab.measures.catalog import labels, units
-from albert_lab.report.markdown import MISSING, PROBE_NOTE, as_table, decimal, escape_tags
+from albert_lab.report.markdown import BY_PROBE, MISSING, PROBE_NOTE, as_table, decimal, escape_tags
 from albert_lab.report.page import html
 from albert_lab.report.templates import call, fill
 from albert_lab.runs.results import RunRecord
 from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
-from albert_lab.studies.ladder_results import LadderResults
+from albert_lab.studies.ladder_results import LadderPoint, LadderResults
 from albert_lab.units import duration
 
 REPORT, PAGE = "report.md", "report.html"
@@ -52,7 +52,7 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
         results=analysis.results,
         sentences=list(sentences(analysis)),
         trends=[_trends(analysis, measure) for measure in analysis.measures],
-        rungs_with_runs=sum(bool(_records(analysis.results, rung)) for rung in analysis.results.rungs),
+        rungs_with_runs=sum(bool(_finished(analysis.results, rung)) for rung in analysis.results.rungs),
         validation=_validation(analysis),
         accuracies=_accuracies(analysis),
         effects=[_effects(analysis, measure) for measure in analysis.measures],
@@ -179,7 +179,7 @@ def _scores(analysis: LadderAnalysis, measure: Measure) -> str:
     varied = [axis for axis in rows[0].row if len({line.row[axis] for line in rows}) > 1]
     body = [
         [
-            ", ".join(line.row[axis] for axis in varied) + (" †" if line.is_by_probe else ""),
+            ", ".join(line.row[axis] for axis in varied) + (BY_PROBE if line.is_by_probe else ""),
             *(_mean(line.scores.get(rung, ())) for rung in rungs),
         ]
         for line in rows
@@ -201,20 +201,20 @@ def _cost(results: LadderResults) -> str:
     body = []
     for rung in results.rungs:
         points = [point for point in results.file.points if point.rung == rung]
-        records = _records(results, rung)
+        finished = _finished(results, rung)
+        records = [record for _, record in finished]
         priced = [
             (point.estimated_seconds, record.training.training_seconds)
-            for point in points
+            for point, record in finished
             if point.estimated_seconds is not None
-            and point.run in results.runs
-            and (record := results.runs[point.run].record).provenance.device == point.estimated_on
+            and record.provenance.device == point.estimated_on
             # A run that continues a training counts its seconds, too, and was priced without.
             and not (record.start_from and record.start_from.keep == "training")
         ]
         flops = [record.train_flops_per_token * record.training.tokens for record in records]
         tokens = [record.training.tokens for record in records]
         passes = [record.data.passes for record in records]
-        seeds = {point.seed for point in points if point.run in results.runs}
+        seeds = {point.seed for point, _ in finished}
         body.append(
             [
                 rung,
@@ -233,9 +233,10 @@ def _cost(results: LadderResults) -> str:
     return as_table((*header, "estimated before", "those runs took"), body)
 
 
-def _records(results: LadderResults, rung: str) -> list[RunRecord]:
+def _finished(results: LadderResults, rung: str) -> list[tuple[LadderPoint, RunRecord]]:
+    """The finished runs of a rung, each with what was asked for."""
     points = [point for point in results.file.points if point.rung == rung]
-    return [results.runs[point.run].record for point in points if point.run in results.runs]
+    return [(point, results.runs[point.run].record) for point in points if point.run in results.runs]
 
 
 def _share(share: Share) -> str:
