@@ -1,7 +1,7 @@
-"""The agreement with the paper: how many pairs of rows have its order here, beside a baseline and a ceiling."""
+"""The agreement with the paper: how often two rows have its order here in a score, beside a baseline and a ceiling."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from itertools import combinations
 
@@ -21,12 +21,18 @@ LEAST_DIFFERENCE = 1.0  # points: the paper's smaller differences are close to i
 PAPERS_SD = math.sqrt(((82.0 - 81.6) ** 2 + (83.7 - 83.2) ** 2) / 4)
 
 
+# Two rows, each by the names of its runs, and the paper's score in which they are compared: the same in every table.
+Comparison = tuple[frozenset[frozenset[str]], str]
+
+
 @dataclass(frozen=True)
 class Agreement:
-    """Pairs of rows that differ in one factor and by at least LEAST_DIFFERENCE in the paper, none of them at the floor.
+    """Comparisons of two rows by one score.
+
+    They differ in one factor, and by at least LEAST_DIFFERENCE in the paper; neither row is at the floor.
 
     Attributes:
-        pairs: by one score each.
+        pairs: all comparisons.
         agreeing: those with the paper's order by the mean of the score.
         decided: those whose difference has a 95 % interval without 0, with enough seeds for a verdict.
         decided_agreeing: those of them with the paper's order.
@@ -52,19 +58,25 @@ class Agreement:
         return Agreement(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
-def agreement(experiment: Experiment, here: TableScores) -> Agreement:
-    """The agreement of a table with the paper's, in every score that the paper prints.
+def comparisons(experiment: Experiment, here: TableScores) -> dict[Comparison, Agreement]:
+    """The agreement of a table with the paper's, by comparison, in every score that the paper prints.
 
     The average is left out, since it repeats its tasks, and so is a linear probe next to a trained head. Equal means
     here never agree with the paper's order.
     """
     if experiment.paper is None:
-        return Agreement()
+        return {}
     metrics = [metric for metric in experiment.paper.columns if metric in scores() and metric != AVERAGE]
-    return total(_of_column(experiment, here, metric) for metric in metrics)
+    return {key: found for metric in metrics for key, found in _of_column(experiment, here, metric)}
 
 
-def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Agreement:
+def total(tables: Iterable[Mapping[Comparison, Agreement]]) -> Agreement:
+    """The agreement of some tables; the same runs compared by the same score in two of them count once."""
+    distinct = {key: found for table in tables for key, found in table.items()}
+    return sum(distinct.values(), Agreement())
+
+
+def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Iterator[tuple[Comparison, Agreement]]:
     column = here.column(metric)
     cells = {}
     for place, row in enumerate(here.table):
@@ -72,23 +84,18 @@ def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Agreem
         if value is not None and here.sample(row, column) and not here.is_at_floor(row, column):
             cells[place] = float(value)
     likelihood = (loss_name(metric), -1) if metric in catalog.labels() else (MLM_LIKELIHOOD, 1)
-    return total(
-        _of_pair(here, (here.table[first], here.table[second]), column, likelihood, cells[first] - cells[second])
-        for first, second in combinations(cells, 2)
-        if round(abs(cells[first] - cells[second]), 6) >= LEAST_DIFFERENCE
-    )
+    for first, second in combinations(cells, 2):
+        theirs = cells[first] - cells[second]
+        rows = here.table[first], here.table[second]
+        if round(abs(theirs), 6) >= LEAST_DIFFERENCE and _are_comparable(here, rows, column):
+            named = frozenset(frozenset(run.name for run in row.runs) for row in rows)
+            yield (named, metric), _of_pair(here, rows, column, likelihood, theirs)
 
 
 def _of_pair(
     here: TableScores, rows: tuple[Row, Row], column: str, likelihood: tuple[str, int], theirs: float
 ) -> Agreement:
     """The agreement of a pair; theirs is the paper's difference, likelihood a column and its sign if more is better."""
-    factors = sum(rows[0].labels[axis] != label for axis, label in rows[1].labels.items())
-    same_runs = {run.name for run in rows[0].runs} & {run.name for run in rows[1].runs}
-    if factors != 1 or same_runs or _is_probed(rows[0], column) != _is_probed(rows[1], column):
-        return Agreement()
-    if not here.is_of_one_set(rows, column):
-        return Agreement()
 
     def has_order(value: float) -> bool:  # rounded: means of the same scores may differ in their last bits
         return round(value, 9) * theirs > 0
@@ -114,9 +121,13 @@ def _of_pair(
     )
 
 
+def _are_comparable(here: TableScores, rows: tuple[Row, Row], column: str) -> bool:
+    """Whether two rows differ in one factor, and were scored in the same way on the same answers."""
+    factors = sum(rows[0].labels[axis] != label for axis, label in rows[1].labels.items())
+    same_runs = {run.name for run in rows[0].runs} & {run.name for run in rows[1].runs}
+    of_one_kind = _is_probed(rows[0], column) == _is_probed(rows[1], column)
+    return factors == 1 and not same_runs and of_one_kind and here.is_of_one_set(rows, column)
+
+
 def _is_probed(row: Row, column: str) -> bool:
     return any(score.by == LINEAR_PROBE for run in row.runs if (score := run.scores.get(column)))
-
-
-def total(agreements: Iterable[Agreement]) -> Agreement:
-    return sum(agreements, Agreement())

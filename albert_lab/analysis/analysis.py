@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from albert_lab.analysis import agreement, alarms, learnt, verdicts
-from albert_lab.analysis.agreement import Agreement
+from albert_lab.analysis.agreement import Agreement, Comparison
 from albert_lab.analysis.alarms import RowAlarm, TaskAlarm
 from albert_lab.analysis.learnt import Learnt
 from albert_lab.analysis.statistics import Components, components
@@ -81,8 +81,12 @@ class Analysis:
         return verdicts.companions(self.experiment, self.scores, self.study.plan)
 
     @cached_property
+    def comparisons(self) -> dict[Comparison, Agreement]:
+        return agreement.comparisons(self.experiment, self.scores)
+
+    @property
     def agreement(self) -> Agreement:
-        return agreement.agreement(self.experiment, self.scores)
+        return agreement.total([self.comparisons])
 
     @cached_property
     def row_alarms(self) -> list[RowAlarm]:

@@ -123,7 +123,7 @@ class Looks:
     def level(self, evidence: Evidence) -> float:
         if self.plan is None or evidence.n_of == "round":
             return ALPHA
-        return self.levels[self.plan.look_of(evidence.n) - 1]
+        return looks.level_at(self.plan.looks, self.levels, evidence.n)
 
     def chance(self, evidence: Evidence) -> float | None:
         """The chance that the last look decides a claim; None if no look is left."""

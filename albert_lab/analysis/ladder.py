@@ -7,7 +7,7 @@ from itertools import combinations
 from statistics import fmean
 
 from albert_lab.analysis import trend
-from albert_lab.analysis.looks import levels
+from albert_lab.analysis.looks import level_at, levels
 from albert_lab.analysis.statistics import holm
 from albert_lab.analysis.trend import LEVEL, DecisionAccuracy, Direction, Effect, Interval, Trend, Validation
 from albert_lab.measures.catalog import labels, probes
@@ -62,7 +62,7 @@ class ContrastTrend:
         rungs: those at which both rows have runs.
         trend: None with fewer than three rungs.
         p: of the slope, by Holm over the contrasts of the measure.
-        alpha: the level of p at the look that the seeds of all its rungs have reached; None before the first look.
+        alpha: the level of p for the seeds of its rung with the fewest; None before the first look.
         room: the largest difference that two scores at or above chance can have; None for a likelihood.
         prediction: at the paper's compute.
         paper: the paper's difference by its column, in the paper's units.
@@ -89,6 +89,11 @@ class ContrastTrend:
     def leaves_the_scale(self) -> bool:
         """Whether the line predicts a larger difference than two scores can have."""
         return bool(self.prediction and self.room is not None and abs(self.prediction.value) > self.room)
+
+    @property
+    def is_informative(self) -> bool:
+        """Whether the prediction says something: it has a sign, and two scores can differ by so much."""
+        return bool(self.prediction and self.prediction.sign and not self.leaves_the_scale)
 
 
 @dataclass(frozen=True)
@@ -196,6 +201,7 @@ def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> I
     p_values = iter(holm([fit.p for fit in fits if fit]))
     steps = levels(file.looks, SPENDING, 1 - LEVEL, max(1, len(lines)))
     for line, fit in zip(lines, fits, strict=True):
+        seeds = min(effect.n for effect in line.effects)
         yield ContrastTrend(
             line.measure,
             line.contrast,
@@ -203,18 +209,12 @@ def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> I
             line.effects,
             fit,
             next(p_values) if fit else None,
-            _level(file.looks, steps, min(effect.n for effect in line.effects)),
+            level_at(file.looks, steps, seeds) if seeds >= file.looks[0] else None,
             line.room,
             fit.predict(place) if fit else None,
             trend.validate(line.effects),
             _papers(file.experiment, file.ladder, line.contrast),
         )
-
-
-def _level(looks: Sequence[int], steps: Sequence[float], seeds: int) -> float | None:
-    """The level at the last look that so many seeds have reached."""
-    reached = sum(look <= seeds for look in looks)
-    return steps[reached - 1] if reached else None
 
 
 def _contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:

@@ -50,6 +50,17 @@ def levels(looks: Sequence[int], spending: Spending, alpha: float, claims: int =
     return _levels(tuple(looks), spending, alpha, claims)
 
 
+def level_at(looks: Sequence[int], levels: Sequence[float], seeds: int) -> float:
+    """The level for so many seeds: at a look its own, and between two looks the lower of theirs.
+
+    Fewer than the first look have its level, and more than the last one the last level.
+    """
+    if seeds in looks:
+        return levels[looks.index(seeds)]
+    reached = sum(look < seeds for look in looks)
+    return min(levels[max(reached - 1, 0) : reached + 1])
+
+
 @cache
 def _levels(looks: tuple[int, ...], spending: Spending, alpha: float, claims: int) -> tuple[float, ...]:
     assert looks

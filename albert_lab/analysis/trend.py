@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, variance
 from typing import Any, Literal
 
 import numpy as np
@@ -44,6 +44,7 @@ class Effect:
         log_flops: log10 of the training FLOPs of a run.
         error: the standard error over seeds, with a spread pooled over the rungs; 0 if no rung has two seeds.
         df: the degrees of freedom of that spread.
+        excess: the variance of the mean that a rung of a larger spread adds to that.
     """
 
     log_flops: float
@@ -51,11 +52,22 @@ class Effect:
     n: int
     error: float
     df: int
+    excess: float = 0.0
 
     @property
     def interval(self) -> Interval:
-        """The interval over seeds; of no width if the spread is not known."""
-        reach = _t(self.df) * self.error if self.df else 0.0
+        """The interval over seeds; of no width if the spread is not known.
+
+        A rung whose own spread is larger than the pooled one adds the excess, as a row of a table does
+        (statistics.PooledSpread): without it, the interval of one noisy rung among five quiet ones holds in 55 % of
+        cases in place of 95 %.
+        """
+        variance = self.error**2 + self.excess
+        if not variance:
+            return Interval(self.value, self.value, self.value)
+        parts = [(self.error**2, self.df), (self.excess, self.n - 1)]
+        df = variance**2 / sum(part**2 / own for part, own in parts if part)
+        reach = _t(min(df, self.df)) * math.sqrt(variance)
         return Interval(self.value, self.value - reach, self.value + reach)
 
 
@@ -69,6 +81,7 @@ class Trend:
         level: the effect in the middle of the ladder.
         slope: the change of the effect per tenfold compute.
         p: of the slope being 0, two-sided.
+        seeds_alone: the half width of the slope's interval if the noise of seeds were all that moves the rungs.
         tau: the standard deviation of the scatter between rungs beyond the noise of seeds.
         scatter: the variance of the scatter in predictions: at least a share of the variance around the line.
         covariance: of level and slope.
@@ -79,6 +92,7 @@ class Trend:
     level: Interval
     slope: Interval
     p: float
+    seeds_alone: float
     tau: float
     scatter: float
     covariance: tuple[tuple[float, float], tuple[float, float]]
@@ -89,6 +103,15 @@ class Trend:
         above = sum(effect.value > 0 for effect in self.effects)
         return max(above, len(self.effects) - above) / len(self.effects)
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the slope's interval is narrower than the noise of seeds makes it: the rungs lie on a line by chance.
+
+        Over all ladders intervals hold in 95 % of cases; over those in which the weighted mean square around the line
+        is below a tenth of what noise makes it, in 65 to 77 %.
+        """
+        return self.slope.high - self.slope.value < self.seeds_alone
+
     def line(self, log_flops: float) -> Interval:
         return self._at(log_flops, 0.0)
 
@@ -97,13 +120,16 @@ class Trend:
         return self._at(log_flops, self.scatter)
 
     def direction(self, p: float | None = None, alpha: float = 1 - LEVEL) -> Direction | None:
-        """The way in which the effect changes with compute; None if the slope is not shown to differ from 0."""
+        """The way in which the effect changes with compute; None if the slope is not shown to differ from 0.
+
+        It changes sign if the line is shown to be on different sides of 0 at the lowest rung and at the top.
+        """
         if (self.p if p is None else p) > alpha:
             return None
-        ends = [self.line(self.effects[place].log_flops).value for place in (0, -1)]
-        if ends[0] * ends[1] <= 0:
+        first, last = (self.line(self.effects[place].log_flops) for place in (0, -1))
+        if first.sign * last.sign < 0:
             return "changes sign"
-        return "grows" if abs(ends[1]) > abs(ends[0]) else "shrinks"
+        return "grows" if abs(last.value) > abs(first.value) else "shrinks"
 
     def _at(self, log_flops: float, more: float) -> Interval:
         (of_level, joint), (_, of_slope) = self.covariance
@@ -164,10 +190,13 @@ def effects(differences: Sequence[Mapping[int, float]], flops: Sequence[float]) 
     df = sum(len(sample) - 1 for sample in samples)
     squares = sum((value - fmean(sample)) ** 2 for sample in samples for value in sample)
     sd = math.sqrt(squares / df) if df else 0.0
-    measured = [
-        Effect(math.log10(compute), fmean(sample), len(sample), sd / math.sqrt(len(sample)), df)
-        for sample, compute in zip(samples, flops, strict=True)
-    ]
+    measured = []
+    for sample, compute in zip(samples, flops, strict=True):
+        own = variance(sample) if len(sample) > 1 else 0.0
+        excess = max(0.0, own - sd**2) / len(sample)
+        measured.append(
+            Effect(math.log10(compute), fmean(sample), len(sample), sd / math.sqrt(len(sample)), df, excess)
+        )
     return tuple(sorted(measured, key=lambda effect: effect.log_flops))
 
 
@@ -200,6 +229,8 @@ def fit(effects: Sequence[Effect]) -> Trend | None:
     level, slope = map(float, fitted.params)
     (first, joint), (_, last) = fitted.cov_params()
     error = math.sqrt(last)
+    of_seeds = effects[0].df
+    alone = _t(of_seeds) * math.sqrt(float(fitted.normalized_cov_params[1][1])) if of_seeds else 0.0
     t = abs(slope) / error if error else math.inf if slope else 0.0
     return Trend(
         tuple(effects),
@@ -207,6 +238,7 @@ def fit(effects: Sequence[Effect]) -> Trend | None:
         Interval(level, float(low), float(high)),
         Interval(slope, float(slope_low), float(slope_high)),
         float(2 * student.sf(t, len(effects) - 2)),
+        alone,
         math.sqrt(tau_squared),
         max(tau_squared, LEAST_SCATTER * around),
         ((float(first), float(joint)), (float(joint), float(last))),
@@ -302,5 +334,5 @@ def _mean_square(design: np.ndarray, y: np.ndarray) -> float:
     return float(rest @ rest) / (len(y) - design.shape[1])
 
 
-def _t(df: int) -> float:
+def _t(df: float) -> float:
     return float(student.ppf((1 + LEVEL) / 2, df))

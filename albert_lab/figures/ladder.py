@@ -20,9 +20,9 @@ CAPTIONS = {
     TREND: (
         "Left: the effect of each contrast at each rung with its 95 % interval over seeds, the trend as a line, and its"
         " 95 % band. Middle: the effect that the trend predicts at the paper's compute, with its 95 % prediction"
-        " interval; hollow where it covers both signs, which is uninformative. Right: the paper's own difference, in"
-        " points. The vertical axes differ. Beside longer trends, one of three rungs has neither band nor prediction:"
-        " they would hide the others."
+        " interval; hollow where it says nothing: it covers both signs, or two scores cannot differ by so much. Right:"
+        " the paper's own difference, in points. The vertical axes differ. Beside longer trends, one of three rungs has"
+        " neither band nor prediction: they would hide the others."
     ),
     VALIDATION: (
         "The effect at the top rung as predicted from the lower rungs (with its 95 % prediction interval for what the"
@@ -164,7 +164,7 @@ def _set_limits(panel: Axes, lines: Sequence[ContrastTrend], banded: Sequence[Co
 def _draw_prediction(panel: Axes, line: ContrastTrend, look_of: int) -> None:
     if line.prediction:
         prediction = line.prediction
-        look: dict[str, Any] = drawing.style(look_of, paper=prediction.sign == 0) | {"linestyle": "none"}
+        look: dict[str, Any] = drawing.style(look_of, paper=not line.is_informative) | {"linestyle": "none"}
         reach = [[prediction.value - prediction.low], [prediction.high - prediction.value]]
         panel.errorbar([look_of], [prediction.value], yerr=reach, capsize=3, **look)
 

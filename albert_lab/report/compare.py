@@ -60,7 +60,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One column of one row: in A, in B, and B - A; scores in percent. Over paired seeds, n counts the pairs."""
+    """One column of one row: in A, in B, and B - A; scores in percent. Over paired seeds, n counts the pairs.
+
+    There is no difference between scores of two held-out sets.
+    """
 
     row: str
     metric: str
@@ -146,6 +149,8 @@ def _line(
         return ComparedRow(label, column, heading, left, right, None, False)
     in_rounds = column in a.rounds, column in b.rounds
     if in_rounds[0] != in_rounds[1]:  # side by side in one report, during the runs in the other
+        return ComparedRow(label, column, heading, left, right, None, False)
+    if not TableScores([a, b]).is_of_one_set([a, b], column):
         return ComparedRow(label, column, heading, left, right, None, False)
     sides = [(TableScores([row]), row) for row in (b, a)]
     step = max(scores.resolution(row, column) for scores, row in sides)

@@ -20,6 +20,7 @@ from albert_lab.studies.ladder_results import LadderPoint, LadderResults
 from albert_lab.units import duration
 
 REPORT, PAGE = "report.md", "report.html"
+NARROW = " †"
 
 
 def write(folder: Path, analysis: LadderAnalysis) -> Path:
@@ -51,6 +52,7 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
         file=analysis.results.file,
         results=analysis.results,
         sentences=list(sentences(analysis)),
+        has_narrow=any(line.trend.is_narrow for line in analysis.trends if line.trend),
         trends=[_trends(analysis, measure) for measure in analysis.measures],
         rungs_with_runs=sum(bool(_finished(analysis.results, rung)) for rung in analysis.results.rungs),
         validation=_validation(analysis),
@@ -110,12 +112,14 @@ def _trends(analysis: LadderAnalysis, measure: Measure) -> str:
         if trend := line.trend:
             assert line.prediction is not None
             assert line.p is not None
-            informative = "" if line.prediction.sign else ", uninformative"
+            beyond = ", beyond the scale" if line.leaves_the_scale else ""
+            informative = beyond if line.prediction.sign else ", uninformative"
+            narrow = NARROW if trend.is_narrow else ""
             body.append(
                 [
                     line.contrast.words,
                     str(len(line.effects)),
-                    _shown(trend.slope, measure, more=1),
+                    _shown(trend.slope, measure, more=1) + narrow,
                     f"{line.p:.3f}",
                     MISSING if line.alpha is None else f"{line.alpha:.3f}",
                     _shown(trend.level, measure),

@@ -39,7 +39,7 @@ def write(root: Path) -> Path:
 
 def render(collections: Sequence[Collection], root: Path) -> str:
     """The text of the page of all reports: one line a claim, or a study without claims, by scale and corpus."""
-    together = total(entry.analysis.agreement for collection in collections for entry in collection.entries)
+    together = total(entry.analysis.comparisons for collection in collections for entry in collection.entries)
     sections = [
         {
             "heading": _heading(collection, root),
@@ -87,7 +87,7 @@ def render_one(collection: Collection, at: Path) -> str:
         missing={name: reason for entry, _ in with_reports for name, reason in entry.missing.items()},
         unmade=unmade if collection.reported else [],
         cost=collection.cost,
-        agreement=agreement.as_text(total(entry.analysis.agreement for entry in collection.entries)),
+        agreement=agreement.as_text(total(entry.analysis.comparisons for entry in collection.entries)),
     )
 
 

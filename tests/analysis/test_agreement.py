@@ -5,7 +5,7 @@ import pytest
 from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
 from statsmodels.stats.proportion import proportion_confint
 
-from albert_lab.analysis.agreement import PAPERS_SD, Agreement, agreement, total
+from albert_lab.analysis.agreement import PAPERS_SD, Agreement, comparisons, total
 from albert_lab.analysis.table_scores import TableScores
 from albert_lab.report.agreement import as_text
 from albert_lab.studies import experiment
@@ -28,8 +28,12 @@ def table(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> list[Row]:
     return rows
 
 
+def of_rows(name: str, rows: list[Row]) -> Agreement:
+    return total([comparisons(experiment.named(name), TableScores(rows))])
+
+
 def agreement_of(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> Agreement:
-    return agreement(experiment.named("sop-vs-nsp"), TableScores(table(scores, seeds)))
+    return of_rows("sop-vs-nsp", table(scores, seeds))
 
 
 def counts(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> tuple[int, int, int, int]:
@@ -48,7 +52,7 @@ def test_a_pair_of_rows_counts_by_the_task_that_stands_in():
         for place, run in enumerate(row.runs):
             tuned = toy_column("race", toy_finetuning(run.name, "next-paragraph", 30.0, floor=0))
             row.runs[place] = toy_run(run.name, run.seed, run.numbers, (tuned,))
-    assert agreement(experiment.named("sop-vs-nsp"), TableScores(instead)).agreeing == 2
+    assert of_rows("sop-vs-nsp", instead).agreeing == 2
 
 
 def test_a_pair_within_the_noise_is_not_decided():
@@ -79,7 +83,19 @@ def test_rows_that_differ_in_two_factors_are_no_pair():
         ):
             rows.append(Row(labels, {}, [toy_run(str(labels), 0, {"race": float(cells["race"])})], {}))
     assert len(rows) == 2
-    assert agreement(own, TableScores(rows)) == Agreement()
+    assert of_rows("sharing", rows) == Agreement()
+
+
+def test_the_same_runs_in_two_tables_count_once():
+    rows = table({"race": (30.0, 31.0, 34.0)})
+    once = comparisons(experiment.named("sop-vs-nsp"), TableScores(rows))
+    assert total([once, once]) == total([once])
+    others = [
+        Row(row.labels, {}, [toy_run(f"again-{run.name}", run.seed, run.numbers) for run in row.runs], {})
+        for row in rows
+    ]
+    again = comparisons(experiment.named("sop-vs-nsp"), TableScores(others))
+    assert total([once, again]).pairs == 2 * total([once]).pairs
 
 
 def test_the_noise_of_the_paper_is_that_of_the_scores_that_it_prints_twice():
@@ -105,7 +121,7 @@ def test_a_row_at_the_floor_is_in_no_pair():
         row.runs[:] = [
             with_numbers(run, {"sop_accuracy": scored(run.numbers["sop_accuracy"], 52.0, 10**9)}) for run in row.runs
         ]
-    assert agreement(experiment.named("sop-vs-nsp"), TableScores(rows)).pairs == 2
+    assert of_rows("sop-vs-nsp", rows).pairs == 2
 
 
 def test_a_linear_probe_is_not_compared_with_a_trained_head():
@@ -115,15 +131,15 @@ def test_a_linear_probe_is_not_compared_with_a_trained_head():
             with_numbers(run, {"sop_accuracy": scored(run.numbers["sop_accuracy"], 0, 10**9, by=by)})
             for run in rows[place].runs
         ]
-    assert agreement(experiment.named("sop-vs-nsp"), TableScores(rows)).pairs == 3
+    assert of_rows("sop-vs-nsp", rows).pairs == 3
 
 
 def test_the_line_has_shares_with_wilson_intervals_beside_the_baseline_and_the_ceiling():
-    text = as_text(total([Agreement(6, 4, 2, 2, 6, 5, 4, 3, 5.5), Agreement(4, 4, 0, 0, 4, 4, 0, 0, 3.5)]))
+    text = as_text(Agreement(6, 4, 2, 2, 6, 5, 4, 3, 5.5) + Agreement(4, 4, 0, 0, 4, 4, 0, 0, 3.5))
     low, high = proportion_confint(8, 10, method="wilson")
     assert f"8 of 10 (80 % [{100 * low:.0f}, {100 * high:.0f}]) by score" in text
-    assert "2 of 2 (100 % [34, 100]) of those that are decided here" in text
-    assert re.search(r"9 of 10 \([^)]*\) by likelihood", text)
+    assert "2 of 2 (100 % [34, 100]) of those whose 95 % interval leaves out 0" in text
+    assert re.search(r"9 of 10 \([^)]*\) by the loss", text)
     assert "“more parameters win” is right in 3 of 4" in text
     assert "two runs of the paper itself would agree on 90 %" in text
     assert as_text(Agreement()) == ""
@@ -137,5 +153,5 @@ def test_the_papers_own_scores_agree_with_it(name):
     for cells in own.paper.rows:
         labels = {axis: cells[axis] for axis in own.axes}
         rows.append(Row(labels, {}, [toy_run(str(labels), 0, {"race": float(cells["race"])})], {}))
-    same = agreement(own, TableScores(rows))
+    same = of_rows(name, rows)
     assert same.pairs == same.agreeing > 0

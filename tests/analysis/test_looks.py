@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from albert_lab.analysis.looks import chance_to_exceed, levels
+from albert_lab.analysis.looks import chance_to_exceed, level_at, levels
 
 PLAN = (3, 5, 8)
 SPENDING = ("pocock", "obrien-fleming")
@@ -69,3 +69,17 @@ def test_noise_that_seeds_do_not_reduce_leaves_the_decision_as_it_is():
     assert _chance(1.0, 3, fixed=1.0) == 0.0
     assert _chance(3.0, 3, fixed=1.0) == 1.0
     assert _chance(1.9, 3, fixed=0.9) < _chance(1.9, 3)
+
+
+def test_between_two_looks_the_lower_level_counts():
+    looks, steps = (3, 5, 8), (0.025, 0.019, 0.023)
+    assert [level_at(looks, steps, seeds) for seeds in range(2, 10)] == [
+        0.025,
+        0.025,
+        0.019,
+        0.019,
+        0.019,
+        0.019,
+        0.023,
+        0.023,
+    ]

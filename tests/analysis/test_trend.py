@@ -65,6 +65,38 @@ def test_the_spread_over_seeds_is_pooled_over_the_rungs():
     assert high.error == pytest.approx((2 / 3) ** 0.5 / 2**0.5)
 
 
+def test_the_interval_of_a_rung_with_more_noise_than_the_others_is_wider():
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(500):
+        drawn = [dict(enumerate(sd * rng.normal(size=3))) for sd in (10.0, 0.5, 0.5, 0.5, 0.5, 0.5)]
+        held += trend.effects(drawn, [10.0**place for place in range(6)])[0].interval.covers(0.0)
+    assert held / 500 > 0.87  # 0.55 with the pooled spread alone
+
+    flat = {0: 1.0, 1: 1.0, 2: 1.0}
+    *quiet, noisy = trend.effects([flat, flat, flat, {0: -9.0, 1: 1.0, 2: 11.0}], [1e12, 1e13, 1e14, 1e15])
+    assert quiet[0].error == noisy.error == pytest.approx((200 / 8) ** 0.5 / 3**0.5)  # the line weighs all alike
+    # The variance of the mean is that of the rung's own seeds, 100 / 3: a pooled part of 8.33 and an excess of 25.
+    df = (100 / 3) ** 2 / ((25 / 3) ** 2 / 8 + 25**2 / 2)
+    assert noisy.interval.high - noisy.value == pytest.approx(student.ppf(0.975, df) * (100 / 3) ** 0.5)
+    assert quiet[0].interval.high - 1.0 == pytest.approx(student.ppf(0.975, 8) * quiet[0].error)
+
+
+def test_an_interval_that_is_narrower_than_the_noise_of_seeds_is_known():
+    assert fitted(0.1, 0.2, 0.3, 0.4, error=0.2).is_narrow
+    assert not fitted(0.1, 0.4, 0.2, 0.5, error=0.05).is_narrow
+    single = trend.fit(trend.effects([{0: value} for value in (0.1, 0.2, 0.3)], [1e12, 1e13, 1e14]))
+    assert single is not None
+    assert not single.is_narrow
+
+
+def test_a_sign_changes_only_if_both_ends_of_the_line_have_one():
+    crossing = fitted(-0.05, 0.3, 0.35, 0.9, error=0.01)
+    assert crossing.slope.low > 0 > crossing.line(12.0).value
+    assert crossing.line(12.0).sign == 0
+    assert crossing.direction() == "grows"
+
+
 def test_without_a_second_seed_the_scatter_around_the_line_has_the_noise_as_well():
     single = trend.effects([{0: value} for value in (0.1, 0.5, 0.2, 0.9)], [1e12, 1e13, 1e14, 1e15])
     result = trend.fit(single)
