@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from albert_lab.errors import DamagedFileError
 from albert_lab.storage import writing
 from albert_lab.trackers.feed import Feed
 
 Event = dict[str, Any]
 
 METRICS = "metrics.jsonl"
+REMEDY = "put it back, or remove the folder of the run, and the run is trained again"
 
 
 class MetricsLog:
@@ -25,8 +27,16 @@ class MetricsLog:
         self._is_begun = False
 
     def rewind(self, size: int) -> None:
-        """Truncate the log to its size (bytes) at a checkpoint, so that a resumed run has the same log."""
+        """Truncate the log to its size (bytes) at a checkpoint, so that a resumed run has the same log.
+
+        Raises:
+            DamagedFileError: lines from before the checkpoint are gone.
+        """
         with self._file.open("ab") as file:
+            if file.tell() < size:
+                raise DamagedFileError(
+                    self._file, f"has {file.tell():,} of the {size:,} bytes that it had at the last checkpoint", REMEDY
+                )
             file.truncate(size)
 
     def take_over(self, file: Path, size: int) -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from albert_lab.errors import WriteError
+from albert_lab.errors import DamagedFileError, WriteError
 from albert_lab.training.log import METRICS, MetricsLog
 
 
@@ -12,3 +12,15 @@ def test_a_full_disk_raises_an_error_that_names_the_log(tmp_path):
     (tmp_path / METRICS).symlink_to("/dev/full")
     with pytest.raises(WriteError, match=rf"{METRICS} could not be written: the disk is full"):
         MetricsLog(tmp_path, lambda _line: None).write({"event": "training", "step": 1})
+
+
+def test_a_log_that_lost_lines_since_its_checkpoint_is_called_damaged(tmp_path):
+    log = MetricsLog(tmp_path, lambda _line: None)
+    log.write({"event": "training", "step": 1})
+    size = log.flush()
+    log.write({"event": "training", "step": 2})
+    log.rewind(size)
+    assert log.flush() == size
+    (tmp_path / METRICS).unlink()
+    with pytest.raises(DamagedFileError, match=rf"{METRICS}: has 0 of the {size} bytes .*: put it back|; put it back"):
+        log.rewind(size)
