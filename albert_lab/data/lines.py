@@ -54,12 +54,17 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    rest = b""
+    rest: list[
+        bytes
+    ] = []  # joined once a line: adding each chunk to it would copy a long line as often as it has chunks
     for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
-    if rest:
-        yield rest
+        first, *others = chunk.split(b"\n")
+        rest.append(first)
+        for line in others:
+            yield b"".join(rest)
+            rest = [line]
+    if any(rest):
+        yield b"".join(rest)
 
 
 def _chunks(file: Path) -> Iterator[bytes]:
