@@ -19,7 +19,7 @@ def _size(file: Path, _bytes: int, _changed: int) -> int | None:
         if file.suffix == ".json":
             import tokenizers
 
-            return tokenizers.Tokenizer.from_file(str(file)).get_vocab_size()
+            return 1 + max(tokenizers.Tokenizer.from_file(str(file)).get_vocab().values())  # ids may have gaps
         from sentencepiece import SentencePieceProcessor
 
         processor = SentencePieceProcessor()

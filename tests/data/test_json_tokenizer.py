@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from toy import toy_config
 
+from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import load as load_model
@@ -47,6 +48,15 @@ def test_it_is_recognized_by_its_suffix_and_adds_and_truncates_nothing(file):
     assert tokenizer.vocab_size == len(TOKENS)
     assert tokenizer.tokens() == TOKENS
     assert tokenizer.decode([7, 5, 6]) == "red cats"
+
+
+def test_a_vocabulary_with_gaps_has_room_for_its_largest_id(tmp_path):
+    ids = {token: number for number, token in enumerate(TOKENS)} | {"far": 90}
+    tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_model(tmp_path / "tokenizer.json")
+    assert tokenizer.vocab_size == 91
+    assert vocabulary_size(tmp_path / "tokenizer.json") == 91
+    assert len(tokenizer.tokens()) == 91
 
 
 def test_offsets_refer_to_the_raw_text(file):

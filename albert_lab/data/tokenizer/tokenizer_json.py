@@ -38,7 +38,7 @@ class JsonTokenizer(Tokenizer):
         self._model.no_padding()
         self._model.encode_special_tokens = True  # the word [MASK] in a text is text
         self.fingerprint = digest_model(model)
-        self.vocab_size = self._model.get_vocab_size()
+        self.vocab_size = 1 + max(self._model.get_vocab().values())  # ids may have gaps
         self.pad_id, self.unk_id = self._find(_PAD, origin), self._find(_UNK, origin)
         self.cls_id, self.sep_id, self.mask_id = (self._find((token,), origin) for token in CONTROL_SYMBOLS)
 
