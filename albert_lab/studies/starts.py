@@ -28,6 +28,8 @@ _SAME_IN_TRAINING = (
     "budget.unit",
     "budget.value",
     "batch_size",
+    "length_schedule",
+    "max_sequence_length",
     "evaluation",
     "seed",
 )

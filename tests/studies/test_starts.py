@@ -113,6 +113,11 @@ def test_a_run_is_read_back_with_its_parent(corpus, own_home):
             ["batch_size=8,16"],
             "batch_size must be the same: 4 before, 8 after",
         ),
+        (
+            ARMS | {"grid": {"max_sequence_length": [16, 32]}},
+            ["max_sequence_length=16,32"],
+            "max_sequence_length must be the same: 16 before, 32 after",
+        ),
         (ARMS | {"grid": {"dropout": [0.1, 0]}}, ["budget.stop_at=0.5"], "leaves nothing to do"),
         (CHAIN, ["model.num_layers=2,4", "sharing=not-shared"], "attention_groups"),
     ],
@@ -120,6 +125,9 @@ def test_a_run_is_read_back_with_its_parent(corpus, own_home):
 def test_an_invalid_start_is_refused_before_any_run(corpus, own_home, content, overrides, message):
     if "batch_size" in content["grid"]:
         link = {"row": {}, "parent": {"batch_size": "4", "budget.stop_at": "0.5"}, "keep": "training"}
+        content = content | {"start_from": [link]}
+    if "max_sequence_length" in content["grid"]:
+        link = {"row": {}, "parent": {"max_sequence_length": "16", "budget.stop_at": "0.5"}, "keep": "training"}
         content = content | {"start_from": [link]}
     if "sharing=not-shared" in overrides:
         link = {"row": {"model.num_layers": "4"}, "parent": {"sharing.attention_groups": "3"}, "keep": "weights"}
