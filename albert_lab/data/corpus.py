@@ -85,7 +85,7 @@ def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | N
 
 
 def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int] | None = None) -> Iterator[Document]:
-    """The documents whose text did not occur before, in order.
+    """The documents whose text did not occur before, in any white space, in order.
 
     Args:
         counts: Receives "documents" (number read) and "duplicates" (number dropped).
@@ -93,7 +93,7 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
     """
     seen = set() if seen is None else seen
     for document in documents:
-        key = _hash(document.text)
+        key = _hash(" ".join(document.text.split()))
         counts["documents"] += 1
         if key in seen:
             counts["duplicates"] += 1

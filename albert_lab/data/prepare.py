@@ -35,7 +35,7 @@ from albert_lab.messages import Say
 from albert_lab.units import duration, size
 
 # Increment them with every change that writes other shards from the same text, settings and tokenizer.
-SHARDS_VERSION = 2
+SHARDS_VERSION = 3
 ADDED_VERSION = 1  # of shards with added text
 
 _BATCH_CHARACTERS = 2**19

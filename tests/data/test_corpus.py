@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from albert_lab.config.compose import load
 from albert_lab.config.data import CorpusConfig, HubDataset
 from albert_lab.data import corpus as texts
+from albert_lab.data import lines
 from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.sentences import clean, sentences
 from albert_lab.errors import ConfigError, MissingDataError
@@ -287,6 +288,11 @@ def test_a_repeated_text_is_dropped_and_counted():
     assert counts == {"documents": 5, "duplicates": 2}
 
 
+def test_a_text_in_other_white_space_is_the_same_text():
+    documents = [texts.Document("a", ("one two\nthree",)), texts.Document("b", ("one  two three\n",))]
+    assert [document.name for document in texts.distinct(documents, Counter())] == ["a"]
+
+
 # ---- cleaning ----
 
 
@@ -321,3 +327,11 @@ def test_no_sentence_is_empty_and_no_letter_is_lost(text):
     result = list(sentences(text, corpus()))
     assert all(sentence.strip() for sentence in result)
     assert "".join("".join(result).split()) == "".join(clean(text, corpus()).split())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_lines_are_the_same_however_a_file_is_read(tmp_path, monkeypatch, size):
+    file = tmp_path / "text.txt"
+    file.write_bytes(b"ab\n\ncde\r\nf")
+    monkeypatch.setattr(lines, "_CHUNK_BYTES", size)
+    assert list(lines.lines_of(file)) == [(1, "ab"), (2, ""), (3, "cde"), (4, "f")]
