@@ -56,6 +56,8 @@ class InterSentenceConfig(Section):
             raise ValueError(f"the shares of labels sum to {sum(label.share for label in self.labels):g}, not to 1")
         if len(self.labels) == 1:
             raise ValueError("a single label cannot be classified: give none, or two or more")
+        if self.labels and all(label.kind != "consecutive" for label in self.labels):
+            raise ValueError("no label is of kind consecutive, which every score of pairs needs")
         if len({label.kind for label in self.labels}) < len(self.labels):
             raise ValueError("a kind of pair occurs twice among the labels")
         return self

@@ -245,7 +245,10 @@ def _mix(spec: InterSentenceConfig) -> list[tuple[int, str, float]]:
 
 
 def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -> np.ndarray:
-    """The part of each of num_pairs pairs, in exactly these shares, up to rounding, so that chance is known."""
+    """The part of each of num_pairs pairs, in exactly these shares, up to rounding, so that chance is known.
+
+    Pairs for which the text has no second segment are left out afterwards.
+    """
     # Differs from the release, which draws each label at random.
     upper = np.cumsum(shares)[:-1]
     return np.searchsorted(upper, (np.arange(num_pairs) + rng.random()) / max(num_pairs, 1), side="right")

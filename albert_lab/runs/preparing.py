@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from albert_lab import paths, registry, signals
+from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.messages import Say
 from albert_lab.runs import columns, states
@@ -20,24 +21,39 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
         MissingDataError: the text or a file is missing.
         DiskFullError: not enough disk space.
     """
-    from albert_lab.data.pairs import make_pairs
     from albert_lab.data.prepare import prepare
-    from albert_lab.data.shards import open_shards
 
     by_data = {
         (run.evaluation_set, run.config.inter_sentence.name, run.fingerprints.get("added_corpus")): run for run in runs
     }
     for config in (run.config for run in by_data.values()):
-        folder = prepare(config, say)
-        # Held-out text is the smaller part: if it is enough, so is the rest.
-        make_pairs(
-            open_shards(folder, "dev"),
-            config.inter_sentence,
+        _check_pairs(prepare(config, say), config, say)
+
+
+def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
+    """Fail if a split has too little text for the pairs of a run; say if it has few of a label."""
+    from albert_lab.data.batches import SAMPLED_BLOCKS
+    from albert_lab.data.pairs import make_pairs
+    from albert_lab.data.shards import SPLITS, open_shards
+
+    spec = config.inter_sentence
+    for split in SPLITS:
+        pairs = make_pairs(
+            open_shards(folder, split),
+            spec,
             max_sequence_length=config.max_sequence_length,
             short_sequence_probability=config.short_sequence_probability,
             seed=config.evaluation.seed,
             epoch=0,
+            most_blocks=SAMPLED_BLOCKS,
         )
+        for label, entry in enumerate(spec.labels):
+            share = float((pairs.label == label).mean())
+            if share < entry.share / 2 and spec.single_sentence_chunks == "drop":
+                say(
+                    f"inter_sentence={spec.name}: {100 * share:.1f} % of the pairs of the {split} text are of kind"
+                    f" {entry.kind}, not {100 * entry.share:g} %: few segments find a second one of that kind"
+                )
 
 
 def lacking(folders: Iterable[Path]) -> list[Path]:

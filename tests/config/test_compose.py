@@ -235,6 +235,7 @@ def test_the_error_for_an_unknown_name_without_a_near_one_lists_all_names():
         ("inter_sentence.labels.0.share=0.4", "shares of labels sum to 0.9, not to 1"),
         ("inter_sentence.labels=[{kind: swapped, share: 1.0}]", "a single label cannot be classified"),
         ("inter_sentence.labels.1.kind=consecutive", "occurs twice"),
+        ("inter_sentence.labels.0.kind=same-document", "no label is of kind consecutive"),
         ("inter_sentence.labels=[{kind: swapped},{kind: consecutive, share: 1.0}]", "labels.0.share is missing"),
         ("masking.random_share=0.3", r"mask_share \+ random_share is 1.1, more than 1"),
         ("machine.cuda_graphs=1", "machine.cuda_graphs: 1 is not true, false or auto"),

@@ -1,4 +1,5 @@
-from toy import toy_config
+import pytest
+from toy import toy_config, write_corpus
 
 from albert_lab import paths, registry
 from albert_lab.config.launcher import ByHandLauncher
@@ -37,3 +38,17 @@ def test_the_printed_preparation_makes_the_tasks_of_all_runs(tmp_path, monkeypat
     first, preparation, *_ = capsys.readouterr().out.splitlines()
     assert first.startswith("#")
     assert preparation.partition("--tasks ")[2].split()[:2] == ["sst2", "mnli"]
+
+
+@pytest.mark.parametrize(("second", "is_told"), [("same-document", True), ("swapped", False)])
+def test_a_label_with_far_fewer_pairs_than_asked_is_told(own_home, tmp_path, second, is_told):
+    # Only text of a long document has a second segment elsewhere in its document.
+    write_corpus(tmp_path / "texts", documents=120, sentences=3)
+    write_corpus(tmp_path / "more", documents=12, sentences=14, seed=1).rename(tmp_path / "texts" / "long")
+    labels = f"inter_sentence.labels=[{{kind: consecutive, share: 0.5}},{{kind: {second}, share: 0.5}}]"
+    lines = []
+    preparing.prepare_all([runs.plan(toy_config(tmp_path / "texts", labels))], lines.append)
+    told = [line for line in lines if "few segments find a second one" in line]
+    assert bool(told) == is_told
+    if is_told:
+        assert "of the train text are of kind same-document, not 50 %" in told[0]
