@@ -33,7 +33,7 @@ def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
 
 # Digests known to this process: of a file by path, size and modification time; of a data set by path.
 digests: dict[str, str] = {}
-_taken: ContextVar[dict[CorpusConfig, str] | None] = ContextVar("_taken", default=None)
+_taken: ContextVar[dict[CorpusConfig | Path, str] | None] = ContextVar("_taken", default=None)
 
 
 def fingerprint(corpus: CorpusConfig) -> str:
@@ -60,7 +60,7 @@ def _take_fingerprint(corpus: CorpusConfig) -> str:
 
 @contextmanager
 def fingerprints_taken_once() -> Iterator[None]:
-    """Within this context, the files of a corpus are read only once for all its fingerprints."""
+    """Within this context, the files of a corpus or folder are looked at only once for all its fingerprints."""
     known = _taken.get()
     token = _taken.set({} if known is None else known)
     try:
@@ -96,7 +96,10 @@ def digest_path(path: Path) -> str:
     Raises:
         MissingDataError: a file cannot be read.
     """
-    return _digest_files(files.walk(path)) if path.is_dir() else _digest_file(path)
+    known = {} if (taken := _taken.get()) is None else taken
+    if path not in known:
+        known[path] = _digest_files(files.walk(path)) if path.is_dir() else _digest_file(path)
+    return known[path]
 
 
 def _digest_files(named: list[tuple[str, Path]]) -> str:

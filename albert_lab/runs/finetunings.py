@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from albert_lab import files
+from albert_lab import files, paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE
 from albert_lab.messages import Say
@@ -17,6 +17,7 @@ from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task
+from albert_lab.tasks.used_data import has_same_data
 from albert_lab.units import duration
 
 if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
@@ -42,15 +43,20 @@ def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list
 
 
 def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
-    """The fine-tunings without a record of exactly these settings, including failed ones."""
-    folder = run.folder
-    return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _record(run, folder, task, seed) is None]
+    """The fine-tunings without a record of exactly these settings and data, including failed ones."""
+    return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _current(run, task, seed) is None]
 
 
-def _record(run: Run, folder: Path, task: TaskConfig, seed: int) -> FinetuningRecord | None:
-    record = read_record(folder, task.name, seed)
-    is_current = record is not None and record.identity == identity_of(run.name, run.config, task, seed)
-    return record if is_current else None
+def record_of_settings(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:
+    """The record of exactly these settings, even if its data have changed; None if there is none."""
+    record = read_record(run.folder, task.name, seed)
+    is_of_them = record is not None and record.identity == identity_of(run.name, run.config, task, seed)
+    return record if is_of_them else None
+
+
+def _current(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:
+    record = record_of_settings(run, task, seed)
+    return record if record and has_same_data(record, task, run.folder, paths.tasks_data()) else None
 
 
 def has_failed(run: Run, task: TaskConfig, seed: int) -> bool:
@@ -152,7 +158,7 @@ def describe(record: FinetuningRecord) -> str:
 
 def finished(run: Run, name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
     """The records of a task by seed; empty if one of its seeds is missing."""
-    records = [_record(run, run.folder, task, seed) for task, seed in wanted(run.config, [name], seeds)]
+    records = [_current(run, task, seed) for task, seed in wanted(run.config, [name], seeds)]
     return [record for record in records if record is not None] if all(records) else []
 
 

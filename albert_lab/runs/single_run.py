@@ -218,7 +218,6 @@ def _score_files(run: runs.Run, name: str, stem: str) -> list[Path]:
     written, task = [], load_task(name)
     for folder in sorted(output_folder(run.folder, task.name, 0).parent.glob(f"{task.name}-seed*/")):
         seed = int(folder.name.rpartition("seed")[2])
-        if finetunings.missing(run, [name], [seed]) or not (folder / f"{stem}.npz").exists():
-            continue
-        written.append(folder / f"{stem}.npz")
+        if finetunings.record_of_settings(run, task, seed) and (folder / f"{stem}.npz").exists():
+            written.append(folder / f"{stem}.npz")
     return written

@@ -163,7 +163,10 @@ class Plan:
         return replace(self, points=tuple(item for item in self.points if item.point.config.seed in seeds))
 
     def updated(self) -> "Plan":
-        return replace(self, points=tuple(map(look_again, self.points)))
+        from albert_lab.data.fingerprint import fingerprints_taken_once
+
+        with fingerprints_taken_once():
+            return replace(self, points=tuple(map(look_again, self.points)))
 
     def with_tasks_made(self, say: Say) -> "Plan":
         """The plan without the tasks that the corpus cannot provide; prepares the data of the other tasks."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from albert_lab.tasks.examples import ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.kind import Predictions, judge
-from albert_lab.tasks.split import subsample
 from albert_lab.tasks.task import TaskConfig
+from albert_lab.tasks.used_data import subsample
 
 MOST_EXAMPLES = 10_000  # of training: a few seconds of one core
 _EPOCHS, _DECAY = 20, 1e-4

@@ -9,6 +9,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import enumerate_few
 from albert_lab.tasks.kind import Answers, Scores, decide, has_gold, judge, load_kind
 from albert_lab.tasks.predictions import load_scores
+from albert_lab.tasks.records import fingerprint_of, record_of_output
 from albert_lab.tasks.task import TaskConfig
 
 
@@ -80,4 +81,14 @@ def _examples(task: TaskConfig, members: dict[Path, Scores], data: Path, split: 
     by_id = {example.id: example for example in examples}
     if unknown := [id for id in ids if id not in by_id]:
         raise ConfigError(f"{first} has scores of examples that are not in {split}: {enumerate_few(unknown)}")
-    return [by_id[id] for id in ids]
+    chosen = [by_id[id] for id in ids]
+    if split == "dev":
+        today = fingerprint_of(chosen)
+        for file in members:
+            record = record_of_output(file.parent)
+            if record is not None and record.dev.fingerprint != today:
+                raise ConfigError(
+                    f"{file} has scores of other examples than {task.file(data, split)} has today: "
+                    "put the former file back, or repeat the fine-tuning"
+                )
+    return chosen

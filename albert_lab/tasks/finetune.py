@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch.optim import Optimizer
 
+from albert_lab.config.schema import digest
 from albert_lab.messages import Say
 from albert_lab.tasks.divergence import END_SHARE, signs_of
 from albert_lab.tasks.evaluation import Evaluated, Floors, evaluate_scores, floors_of, score_split
@@ -30,12 +31,13 @@ from albert_lab.tasks.records import (
     identity_of,
     output_folder,
     read_record,
-    record_file,
+    remove_record,
     write_record,
 )
 from albert_lab.tasks.settings import TaskSettings
-from albert_lab.tasks.split import Split, subsample
+from albert_lab.tasks.split import Split
 from albert_lab.tasks.task import TaskConfig, load_start
+from albert_lab.tasks.used_data import has_same_data, remember_data, subsample
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.device import autocast, choose_device, choose_precision, loss_scaler
@@ -81,7 +83,8 @@ def finetune(
     identity = identity_of(start.name, start.config, task, seed)
     outputs = output_folder(start.folder, task.name, seed)
     record = read_record(start.folder, task.name, seed)
-    if record is not None and record.identity != identity:
+    is_current = record is not None and record.identity == identity and has_same_data(record, task, start.folder, data)
+    if record is not None and not is_current:
         say(f"{task.title}, seed {seed}: its settings or its data have changed, so it runs again")
     elif record is not None:
         has_weights = not keep_weights or (outputs / WEIGHTS).exists()
@@ -91,13 +94,14 @@ def finetune(
     if before and not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
         return None
     tuning = _Finetuning(start, task, settings, seed, identity, before, data, say, is_stopped)
-    if record is not None and record.identity == identity:
+    if record is not None and is_current:
         splits = tuple(dict.fromkeys([*record.other_splits, *splits]))
-    else:
-        record_file(start.folder, task.name, seed).unlink(missing_ok=True)
+    elif record is not None:
+        remove_record(start.folder, task.name, seed)
     record = tuning.run(splits, keep_weights)
     if record is not None:
         write_record(start.folder, record)
+        remember_data(record, task, start.folder, data)
     return record
 
 
@@ -159,8 +163,6 @@ class _Finetuning:
         self.say = say
         self.is_stopped = is_stopped
         self.outputs = output_folder(start.folder, task.name, seed)
-        # Named by identity, so that no checkpoint of other settings is resumed.
-        self.checkpoints = self.outputs / CHECKPOINTS / identity
         self.kind = load_kind(task, settings)
         self.encoder = TextEncoder(start.tokenizer, start.config.corpus)
         machine = start.config.machine
@@ -174,6 +176,9 @@ class _Finetuning:
         self.outputs.mkdir(parents=True, exist_ok=True)
         train = self._read("train", self.settings.train_examples)
         dev = self._read("dev", self._size_of("dev"))
+        # Named by what determines it, so that no checkpoint of other settings or data is resumed.
+        inputs = [self.identity, train.record.fingerprint, dev.record.fingerprint]
+        self.checkpoints = self.outputs / CHECKPOINTS / digest(inputs)
         self.floors = floors_of(self.task, self.kind, train.examples, dev.examples, self.say)
         others = {name: self._read(name, self._size_of(name)) for name in splits}  # now: a file may be unusable
         keeps_best = keep_weights or bool(splits)

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
@@ -131,6 +132,11 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
 
 
+def fingerprint_of(examples: Sequence[Any]) -> str:
+    """Short hash of examples, in order, as in ExampleSet."""
+    return digest([asdict(example) for example in examples])
+
+
 def record_file(folder: Path, task: str, seed: int) -> Path:
     """The path of a fine-tuning's record, below the folder of its run."""
     return folder / FOLDER / f"{task}-seed{seed}.json"
@@ -151,6 +157,22 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
     if not file.exists():
         return None
     return files.read_json(file, FinetuningRecord, "remove it, and the same command makes the fine-tuning again")
+
+
+def record_of_output(outputs: Path) -> FinetuningRecord | None:
+    """The record that belongs to an output folder; None if there is none."""
+    task, _, seed = outputs.name.rpartition("-seed")
+    return read_record(outputs.parent.parent, task, int(seed)) if task and seed.isdecimal() else None
+
+
+def remove_record(folder: Path, task: str, seed: int) -> None:
+    """Removes the record of a fine-tuning; before it those of the fine-tunings that started from its weights."""
+    end = f"-seed{seed}.json"
+    for name in [file.name.removesuffix(end) for file in (folder / FOLDER).glob(f"*{end}")]:
+        other = read_record(folder, name, seed)
+        if other is not None and other.start_from == task:
+            remove_record(folder, name, seed)
+    record_file(folder, task, seed).unlink(missing_ok=True)
 
 
 def write_record(folder: Path, record: FinetuningRecord) -> None:

@@ -14,6 +14,7 @@ from albert_lab.studies.execute import reset
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.studies.plan import plan_study
 from albert_lab.tasks.records import output_folder, read_record, record_file
+from albert_lab.tasks.task import load_task
 from albert_lab.training.evaluate import DivergedError
 
 
@@ -97,6 +98,17 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
         )
     with pytest.raises(MissingDataError, match="finetune RUN --tasks race"):
         single_run.ensemble_runs("race", [item.run.name], print, which="best", split="dev", best=None, output=None)
+
+
+def test_fine_tunings_on_other_examples_than_those_of_today_are_missing_and_not_averaged(planned, own_home):
+    (item,) = planned.points
+    assert train(planned).code == 0
+    assert not finetunings.missing(item.run, ["mnli"])
+    examples, _ = (task := load_task("mnli")).read(own_home / "data", "dev")
+    task.format.write(examples[::-1], task.file(own_home / "data", "dev"))
+    assert finetunings.missing(item.run, ["mnli"]), "its data have changed"
+    with pytest.raises(ConfigError, match="other examples"):
+        single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,14 @@ def test_members_with_scores_of_other_examples_are_refused(tmp_path):
         ensemble(task, [], data, print, scale="smoke")
 
 
+def test_members_that_were_scored_on_other_examples_than_those_of_today_are_refused(tmp_path):
+    task, data, files, _ = members(tmp_path, "mnli")
+    examples, _ = task.read(data, "dev")
+    task.format.write(examples[::-1], task.file(data, "dev"))
+    with pytest.raises(ConfigError, match=r"best\.npz has scores of other examples than .*dev_matched\.tsv has today"):
+        ensemble(task, files, data, print, scale="smoke")
+
+
 def test_a_file_without_scores_is_named(tmp_path):
     file = tmp_path / "scores.npz"
     file.write_text("no scores")

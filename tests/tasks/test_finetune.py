@@ -18,8 +18,8 @@ from albert_lab.tasks.model import build_model
 from albert_lab.tasks.predictions import load_scores, predictions_file
 from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, record_file, summarize
 from albert_lab.tasks.score import score
-from albert_lab.tasks.split import subsample
 from albert_lab.tasks.task import load_task
+from albert_lab.tasks.used_data import has_same_data, subsample
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import DivergedError
 
@@ -92,6 +92,49 @@ def test_a_finished_fine_tuning_is_repeated_only_with_other_settings(tmp_path):
     changed = read_record(start.folder, "sst2", 0)
     assert changed is not None
     assert changed.settings.steps == 4
+
+
+def rewrite(task, data, split):
+    """The same ids with other examples."""
+    examples, _ = task.read(data, split)
+    task.format.write(examples[::-1], task.file(data, split))
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_a_finished_fine_tuning_is_repeated_with_other_examples_but_not_without_its_files(tmp_path, split):
+    data = tmp_path / "data"
+    start, task = toy_start(tmp_path / "run"), toy_task("mnli", data)
+    record = make(start, task, data)
+    rewrite(task, data, split)
+    said = []
+    again = make(start, task, data, say=said.append)
+    assert "its data have changed" in said[0]
+    assert again.identity == record.identity
+    assert getattr(again, split).fingerprint != getattr(record, split).fingerprint
+    task.file(data, split).unlink()
+    assert make(start, task, data) == again
+
+
+def test_a_fine_tuning_is_repeated_when_the_data_of_the_task_that_it_started_from_have_changed(tmp_path, monkeypatch):
+    data = tmp_path / "data"
+    before, task = toy_task("mnli", data), toy_task("rte", data)
+    monkeypatch.setattr(module, "load_start", lambda task: {"mnli": before, None: None}[task.start_from])
+    start = toy_start(tmp_path / "run")
+    record = make(start, task, data)
+    assert make(start, task, data) == record
+    rewrite(before, data, "train")
+    assert not has_same_data(record, task, start.folder, data)
+    make(start, before, data)
+    assert read_record(start.folder, "rte", 0) is None, "its start has other weights now"
+
+
+def test_a_stopped_fine_tuning_begins_anew_with_other_examples(tmp_path):
+    data = tmp_path / "data"
+    start, task = toy_start(tmp_path / "run"), toy_task("mnli", data)
+    stops = iter([False, False, True, True])
+    assert finetune(start, task, 0, data=data, say=silent, is_stopped=lambda: next(stops)) is None
+    rewrite(task, data, "train")
+    assert make(start, task, data).attempts == make(toy_start(tmp_path / "whole"), task, data).attempts
 
 
 @pytest.mark.parametrize("name", ["sst2", "squad2"])

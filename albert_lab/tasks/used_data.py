@@ -1,0 +1,63 @@
+"""The examples that a fine-tuning uses: a fixed subsample, and whether today's files still have those of a record."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from albert_lab.config.schema import digest
+from albert_lab.data.fingerprint import digest_path, digests, remember_fingerprints
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.tasks.records import FinetuningRecord, fingerprint_of, read_record
+from albert_lab.tasks.task import TaskConfig, load_start
+
+# The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by chance.
+_SUBSAMPLE_SEED = 2020
+
+
+def subsample(examples: Sequence[Any], size: int | None) -> list[Any]:
+    """A fixed subsample of `size` examples, in order; all examples if size is None."""
+    if size is None or size >= len(examples):
+        return list(examples)
+    rng = np.random.Generator(np.random.Philox(key=_SUBSAMPLE_SEED))
+    return [examples[index] for index in np.sort(rng.permutation(len(examples))[:size])]
+
+
+def has_same_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data: Path) -> bool:
+    """Whether the files of a task still have the examples of a record; those of the task that it started from, too.
+
+    A file that is missing shows no change. Data that is made from a corpus changes only with the run's name.
+
+    Args:
+        folder: Of the run, with its records.
+        data: The tasks folder.
+    """
+    sizes = {"train": record.settings.train_examples, "dev": record.settings.dev_examples}
+    for split, size in {} if task.is_made_of_corpus else sizes.items():
+        if _fingerprint(task, data, split, size) not in (None, getattr(record, split).fingerprint):
+            return False
+    before = load_start(task)
+    first = read_record(folder, before.name, record.seed) if before else None
+    return before is None or first is None or has_same_data(first, before, folder, data)
+
+
+def remember_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data: Path) -> None:
+    """Looks at the files of a new record once, so that no later process has to read them again to compare them."""
+    has_same_data(record, task, folder, data)
+    remember_fingerprints()
+
+
+def _fingerprint(task: TaskConfig, data: Path, split: str, size: int | None) -> str | None:
+    """What ExampleSet calls fingerprint, for today's file: None if it is missing, empty if it cannot be used."""
+    file = task.file(data, split)
+    if not file.exists():
+        return None
+    key = digest(["examples", task.format.model_dump(mode="json"), split, size, digest_path(file)])
+    if key not in digests:
+        try:
+            examples, _ = task.format.read(file, labelled=split == "train")
+        except (ConfigError, MissingDataError):
+            return ""
+        digests[key] = fingerprint_of(subsample(examples, size))
+    return digests[key]
