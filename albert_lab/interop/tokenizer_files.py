@@ -157,8 +157,9 @@ def _convert_vocabulary(folder: Path, target: Path) -> Path:
     except ImportError as error:
         raise MissingDataError(f"{folder / VOCABULARY_FILE}: pip install 'albert-lab[transformers]'") from error
     flags = read_flags(folder)
-    vocabulary = files.read_text(folder / VOCABULARY_FILE).splitlines()
-    tokens = {token: number for number, token in enumerate(vocabulary)}
+    # Not splitlines(): U+2028 and other ends of lines are tokens.
+    vocabulary = files.read_text(folder / VOCABULARY_FILE).removesuffix("\n").split("\n")
+    tokens = {token.removesuffix("\r"): number for number, token in enumerate(vocabulary)}
     fast = BertTokenizer(vocab=tokens, do_lower_case=flags.lower_case, strip_accents=flags.strip_accents)
     fast.backend_tokenizer.save(str(target))
     return target

@@ -95,6 +95,15 @@ def test_a_vocabulary_file_is_converted_to_a_tokenizer_with_the_ids_of_bert(tmp_
     assert (model.pad_id, model.unk_id, model.cls_id, model.sep_id, model.mask_id) == (0, 1, 2, 3, 4)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_token_of_a_vocabulary_file_that_ends_a_line_elsewhere_shifts_no_id(tmp_path, end):
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "\x85", "cat"]
+    (tmp_path / "vocab.txt").write_bytes((end.join(tokens) + end).encode())
+    model = load_model(tokenizer_files.find_or_convert(tmp_path, tmp_path))
+    assert model.vocab_size == len(tokens)
+    assert model.encode(["cat"]) == [[tokens.index("cat")]]
+
+
 def test_a_folder_without_a_tokenizer_or_with_broken_flags_is_refused(tmp_path):
     with pytest.raises(MissingDataError, match="neither"):
         tokenizer_files.find_or_convert(tmp_path, tmp_path)
