@@ -1,6 +1,7 @@
 """The time of training on a device: its table of peaks, the speeds of finished runs, and the price of a run."""
 
 import math
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ class Gpu(Record):
 
     def is_called(self, name: str) -> bool:
         """Whether it is the device that torch or its driver calls by that name."""
-        return any(part.lower() in name.lower() for part in self.names)
+        return any(re.search(rf"\b{re.escape(part)}\b", name, re.IGNORECASE) for part in self.names)
 
 
 class _Devices(Record):

@@ -104,6 +104,24 @@ def test_gpus_without_bf16_are_priced_in_fp16(own_home):
     assert choose_rates("t4", config).there(config).machine.precision == "fp16"
 
 
+@pytest.mark.parametrize(
+    ("name", "devices"),
+    [
+        ("NVIDIA A100-SXM4-80GB", ["a100"]),
+        ("NVIDIA L40S", ["l40s"]),
+        ("NVIDIA L4", ["l4"]),
+        ("NVIDIA A10", ["a10"]),
+        ("NVIDIA H100 80GB HBM3", ["h100"]),
+        ("NVIDIA RTX A6000", ["a6000"]),
+        ("Tesla V100-SXM2-32GB", ["v100"]),
+        ("NVIDIA RTX A1000", []),
+        ("NVIDIA A10G", []),
+    ],
+)
+def test_a_gpu_is_known_by_whole_words_of_its_name(name, devices):
+    assert [device for device, gpu in rates.devices().devices.items() if gpu.is_called(name)] == devices
+
+
 def test_cuda_without_a_gpu_here_is_priced_on_a_stated_one(own_home, monkeypatch):
     monkeypatch.setattr(rates.machine, "gpu_model", lambda: None)
     config = load(["scale=gpu", "machine.device=cuda"])
