@@ -15,7 +15,15 @@ from albert_lab.runs.reported import FilledColumn, filled_column
 from albert_lab.runs.run import Run, config_here
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.corpus_tasks import data_folder
-from albert_lab.tasks.records import FOLDER, FinetuningRecord, identity_of, read_record, record_file
+from albert_lab.tasks.records import (
+    FOLDER,
+    WEIGHTS,
+    FinetuningRecord,
+    identity_of,
+    output_folder,
+    read_record,
+    record_file,
+)
 from albert_lab.tasks.task import TaskConfig, load_start, load_task
 from albert_lab.tasks.used_data import has_same_data
 from albert_lab.units import duration
@@ -45,6 +53,21 @@ def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list
 def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
     """The fine-tunings without a record of exactly these settings and data, including failed ones."""
     return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _current(run, task, seed) is None]
+
+
+def with_starts(run: Run, missing: Iterable[tuple[TaskConfig, int]]) -> list[tuple[TaskConfig, int]]:
+    """Missing fine-tunings and those that are made for them, since they start from weights that are not there."""
+    needed = {(task.name, seed): (task, seed) for task, seed in missing}
+    for task, seed in [*needed.values()]:
+        before = load_start(task)
+        while before and not (_current(run, before, seed) and _weights(run, before, seed).exists()):
+            needed.setdefault((before.name, seed), (before, seed))
+            before = load_start(before)
+    return [*needed.values()]
+
+
+def _weights(run: Run, task: TaskConfig, seed: int) -> Path:
+    return output_folder(run.folder, task.name, seed) / WEIGHTS
 
 
 def record_of_settings(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:

@@ -1,5 +1,6 @@
 """The cost of the runs of a plan before they are trained: FLOPs, seconds and disk; writes nothing."""
 
+import math
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +11,13 @@ from albert_lab import paths
 from albert_lab.cost import counts, rates
 from albert_lab.cost.listing import Listing
 from albert_lab.cost.rates import Price, Rates
-from albert_lab.runs import ancestry, regime, results
+from albert_lab.runs import ancestry, finetunings, regime, results
 from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
+from albert_lab.tasks.corpus_tasks import MOST_EXAMPLES
+from albert_lab.tasks.settings import TaskSettings
+from albert_lab.tasks.task import TaskConfig
+from albert_lab.tasks.used_data import count_examples
 from albert_lab.units import Bytes, Seconds, duration, size
 
 # FLOP/s that convert a budget in seconds into FLOPs where only proportions matter.
@@ -35,18 +40,26 @@ def _own_share(item: PlannedPoint) -> float:
 
 
 def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, int], float]:
-    """FLOPs of each fine-tuning that is not done, by task and seed, at the full length of every example."""
+    """FLOPs of each fine-tuning that is to be made, by task and seed, at the full length of every example."""
     flops_of = {}
     flops = counts.count_flops(item.run.config)
-    for task, seed in () if item.recorded else item.missing:
+    for task, seed in () if item.recorded else finetunings.with_starts(item.run, item.missing):
         settings = task.fitted(item.run.config)
+        evaluations = math.ceil(settings.steps / settings.checkpoint_steps)
+        trained, evaluated = settings.steps * settings.batch_size, evaluations * _dev_examples(task, settings)
         # A multiple-choice example is a sequence for each option.
-        sequences = settings.batch_size * task.format.sequences
-        trained = settings.steps * sequences * settings.max_sequence_length
-        evaluated = settings.steps // settings.checkpoint_steps * (settings.dev_examples or 0)
-        tokens = evaluated * settings.max_sequence_length
-        flops_of[task.name, seed] = trained * flops.training + tokens * flops.inference
+        tokens = task.format.sequences * settings.max_sequence_length
+        flops_of[task.name, seed] = tokens * (trained * flops.training + evaluated * flops.inference)
     return flops_of
+
+
+def _dev_examples(task: TaskConfig, settings: TaskSettings) -> int:
+    """The number of dev examples that each evaluation scores; 0 if it is not known yet."""
+    if task.is_made_of_corpus:
+        available = MOST_EXAMPLES["dev"]
+    elif (available := task.official_examples.get("dev")) is None:
+        available = count_examples(task, paths.tasks_data(), "dev")
+    return min(available, settings.dev_examples or available)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ STANDS_FOR = {
 _SEED = 1912
 _DEV_SHARE = 0.3
 _WORDS_READ = 500_000  # enough held-out text; more would require reading a large corpus to its end
-_MOST_EXAMPLES = {"train": 6400, "dev": 1000}
+MOST_EXAMPLES = {"train": 6400, "dev": 1000}
 _FREQUENT_WORDS = 300
 
 
@@ -150,7 +150,7 @@ def _make(config: RunConfig, folder: Path) -> dict[str, dict[str, int]]:
         for part, split in enumerate(("train", "dev")):
             rng = np.random.Generator(np.random.Philox(key=[_SEED, 2 * number + part]))
             some = [document for document in documents if document.split == split]
-            sets[split] = _choose(list(make(some, rng)), _MOST_EXAMPLES[split], rng)
+            sets[split] = _choose(list(make(some, rng)), MOST_EXAMPLES[split], rng)
         counts[name] = {}
         if all(sets.values()):
             for split, examples in sets.items():

@@ -25,6 +25,7 @@ from albert_lab.tasks.model import InitialModel, TaskModel, build_model
 from albert_lab.tasks.optimizer import build_optimizer
 from albert_lab.tasks.predictions import load_scores, save_predictions, save_scores
 from albert_lab.tasks.records import (
+    WEIGHTS,
     Attempt,
     Evaluation,
     FinetuningRecord,
@@ -44,7 +45,6 @@ from albert_lab.training.device import autocast, choose_device, choose_precision
 from albert_lab.training.evaluate import DivergedError
 from albert_lab.training.schedule import learning_rate_factor
 
-WEIGHTS = "model.safetensors"
 CHECKPOINTS = "checkpoint"
 SAVED = ("best", "last")  # evaluations whose scores and predictions are kept
 MAX_GRAD_NORM = 1.0  # optimization.py of the release

@@ -17,6 +17,7 @@ from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import TaskConfig, load_start
 
 FOLDER = "finetuning"
+WEIGHTS = "model.safetensors"  # in the output folder, for fine-tunings that start from them
 # Increment it with every change of results: older fine-tunings are then repeated.
 FINETUNING_VERSION = 2
 

@@ -1,6 +1,6 @@
 """The examples that a fine-tuning uses: a fixed subsample, and whether today's files still have those of a record."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +48,25 @@ def remember_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data
     remember_fingerprints()
 
 
+def count_examples(task: TaskConfig, data: Path, split: str) -> int:
+    """The number of examples in the file of a split; 0 if it is missing or cannot be used."""
+    return int(_remembered(task, data, split, "count", lambda examples: str(len(examples))) or 0)
+
+
 def _fingerprint(task: TaskConfig, data: Path, split: str, size: int | None) -> str | None:
     """What ExampleSet calls fingerprint, for today's file: None if it is missing, empty if it cannot be used."""
+    return _remembered(task, data, split, f"of {size}", lambda examples: fingerprint_of(subsample(examples, size)))
+
+
+def _remembered(task: TaskConfig, data: Path, split: str, what: str, take: Callable[[list[Any]], str]) -> str | None:
     file = task.file(data, split)
     if not file.exists():
         return None
-    key = digest(["examples", task.format.model_dump(mode="json"), split, size, digest_path(file)])
+    key = digest(["examples", task.format.model_dump(mode="json"), split, what, digest_path(file)])
     if key not in digests:
         try:
             examples, _ = task.format.read(file, labelled=split == "train")
         except (ConfigError, MissingDataError):
             return ""
-        digests[key] = fingerprint_of(subsample(examples, size))
+        digests[key] = take(examples)
     return digests[key]

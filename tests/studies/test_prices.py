@@ -1,0 +1,60 @@
+from types import SimpleNamespace
+
+import pytest
+from records import toy_finetuning
+from toy_tasks import text_examples, toy_config
+
+from albert_lab.cost.counts import count_flops
+from albert_lab.runs.run import Run
+from albert_lab.studies.prices import finetuning_flops
+from albert_lab.tasks import finetune
+from albert_lab.tasks.records import identity_of, output_folder, write_record
+from albert_lab.tasks.task import load_task
+
+
+@pytest.fixture
+def item(own_home, monkeypatch):
+    """A run, with the fine-tunings of a price as `missing`."""
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
+    return SimpleNamespace(run=Run(toy_config(), {}), recorded=None, missing=())
+
+
+def flops_of(item, task, dev_examples, evaluations):
+    """The FLOPs of a fine-tuning at the smoke scale."""
+    settings, flops = task.fitted(item.run.config), count_flops(item.run.config)
+    tokens = settings.max_sequence_length * task.format.sequences
+    examples = settings.steps * settings.batch_size
+    return tokens * (examples * flops.training + evaluations * dev_examples * flops.inference)
+
+
+def test_the_price_of_a_fine_tuning_has_every_evaluation_of_every_dev_example(item):
+    whole = ["settings.smoke.dev_examples=null", "settings.smoke.checkpoint_steps=3", "settings.smoke.steps=4"]
+    for name, dev_examples in (("mnli", 9815), ("race", 4887), ("squad1", 10570)):
+        task = load_task(name, whole)
+        item.missing = [(task, 0)]
+        assert finetuning_flops(item) == {(name, 0): pytest.approx(flops_of(item, task, dev_examples, evaluations=2))}
+    item.missing = [(load_task("race"), 0)]
+    assert finetuning_flops(item)["race", 0] == pytest.approx(flops_of(item, load_task("race"), 32, evaluations=2))
+
+
+def test_the_dev_examples_of_an_own_task_are_counted_in_its_file(item, own_home):
+    task = load_task("mnli", ["settings.smoke.dev_examples=null"]).model_copy(update={"official_examples": {}})
+    item.missing = [(task, 0)]
+    assert finetuning_flops(item)["mnli", 0] == pytest.approx(flops_of(item, task, 0, evaluations=2))
+    file = task.file(own_home / "data", "dev")
+    file.parent.mkdir(parents=True)
+    task.format.write(text_examples(task), file)
+    assert finetuning_flops(item)["mnli", 0] == pytest.approx(flops_of(item, task, 16, evaluations=2))
+
+
+def test_the_price_has_the_fine_tuning_that_another_starts_from_unless_its_weights_are_there(item):
+    item.missing = [(load_task(name), 0) for name in ("rte", "mrpc")]
+    assert set(finetuning_flops(item)) == {("rte", 0), ("mrpc", 0), ("mnli", 0)}
+    mnli, run = load_task("mnli"), item.run
+    identity = identity_of(run.name, run.config, mnli, 0)
+    write_record(run.folder, toy_finetuning(run.name, "mnli", 60.0).model_copy(update={"identity": identity}))
+    assert ("mnli", 0) in finetuning_flops(item)
+    weights = output_folder(run.folder, "mnli", 0) / finetune.WEIGHTS
+    weights.parent.mkdir()
+    weights.touch()
+    assert set(finetuning_flops(item)) == {("rte", 0), ("mrpc", 0)}
