@@ -104,8 +104,9 @@ def evaluate_scores(
     outcome = judge(task, examples, predictions, say, threshold)
     shares = {name: [*of.values()] for name, of in shares_by_example(task, examples, outcome.answers).items()}
     known = {name: value for name, value in outcome.scores.items() if name in shares or name in task.metrics}
+    labelled = sum(getattr(example, "label", "a span") is not None for example in examples)
     scored = {
-        name: _score(value, shares.get(name), len(examples), floors.constant[name], loss=None)
+        name: _score(value, shares.get(name), labelled, floors.constant[name], loss=None)
         for name, value in known.items()
     }
     of_main = None
@@ -113,7 +114,7 @@ def evaluate_scores(
         of_main = [sum(values) / len(values) for values in zip(*(shares[name] for name in task.main), strict=True)]
     loss = _loss(kind.log_likelihoods(examples, scores))
     constant = task.main_score(floors.constant)
-    main = _score(task.main_score(outcome.scores), of_main, len(examples), constant, loss=loss)
+    main = _score(task.main_score(outcome.scores), of_main, labelled, constant, loss=loss)
     main = main.model_copy(update={"lexical_floor": floors.words})
     return Evaluated(
         outcome=outcome,

@@ -78,6 +78,19 @@ def test_a_correlation_has_no_interval_no_loss_and_no_scores_of_examples(tmp_pat
     assert set(record.best.scores) == {"pearson", "spearman"}
 
 
+@pytest.mark.parametrize("name", ["stsb", "cola"])
+def test_the_examples_of_a_correlation_are_those_with_a_label(tmp_path, name):
+    data = tmp_path / "data"
+    task = toy_task(name, data, "start_from=null")
+    lines = task.file(data, "dev").read_text().splitlines()
+    examples, _ = task.read(data, "dev")
+    cells = lines[-1].split("\t")
+    cells[task.format.columns.index(task.format.label)] = "none"
+    task.file(data, "dev").write_text("\n".join([*lines[:-1], "\t".join(cells)]) + "\n")
+    best = make(toy_start(tmp_path / "run"), task, data).best
+    assert {best.main.n, *(score.n for score in best.scores.values())} == {len(examples) - 1}
+
+
 def test_a_finished_fine_tuning_is_repeated_only_with_other_settings(tmp_path):
     data = tmp_path / "data"
     start = toy_start(tmp_path / "run")
