@@ -179,5 +179,5 @@ def _gold_texts(form: SquadFormat, examples: Sequence[SpanExample]) -> dict[str,
     return {
         example.id: [answer.text for answer in example.answers]
         for example in examples
-        if example.answers or form.unanswerable
+        if example.answers or example.is_impossible
     }

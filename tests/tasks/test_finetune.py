@@ -1,3 +1,4 @@
+import json
 import math
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from albert_lab.model.heads import PretrainingModel
 from albert_lab.score import share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks.finetune import WEIGHTS, finetune
-from albert_lab.tasks.kind import load_kind
+from albert_lab.tasks.kind import has_gold, load_kind
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.predictions import load_scores, predictions_file
 from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, record_file, summarize
@@ -274,6 +275,26 @@ def test_further_splits_are_predicted_with_and_without_labels(tmp_path):
     outputs = output_folder(start.folder, "mnli", 0)
     assert (outputs / "test.tsv").read_text() == (outputs / "best.tsv").read_text()
     assert not (outputs / WEIGHTS).exists()
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_test_file_of_squad_2_without_labels_is_predicted_with_the_threshold_of_dev(tmp_path, marked):
+    data = tmp_path / "data"
+    task = toy_task("squad2", data, "data.test=squad/test-v2.0.json")
+    content = json.loads(task.file(data, "dev").read_text())
+    for question in (q for article in content["data"] for part in article["paragraphs"] for q in part["qas"]):
+        del question["answers"], question["is_impossible"]
+        question |= {"is_impossible": False} if marked else {}
+    task.file(data, "test").write_text(json.dumps(content))
+    examples, issues = task.read(data, "test")
+    assert not issues
+    assert not has_gold(examples)
+    start = toy_start(tmp_path / "run")
+    assert make(start, task, data, splits=["test"]).other_splits == {"test": None}
+    outputs = output_folder(start.folder, "squad2", 0)
+    assert json.loads((outputs / "test.json").read_text()) == json.loads((outputs / "best.json").read_text())
+    with pytest.raises(ConfigError, match="nothing to score"):
+        score(task, outputs / "test.json", data, silent, split="test")
 
 
 def test_further_splits_are_added_to_those_of_the_record_which_is_kept_until_they_are_there(tmp_path):

@@ -62,17 +62,21 @@ class SquadFormat(Section):
             for paragraph in article.paragraphs
             for question in paragraph.qas
         ]
-        self._refuse_other_version(file, [question for _, _, question in asked])
+        questions = [question for _, _, question in asked]
+        is_unlabelled = not any(question.answers or question.is_impossible for question in questions)
+        if labelled or not is_unlabelled:
+            self._refuse_other_version(file, questions)
         examples, issues, seen = [], [], set()
         for title, context, question in asked:
             answers = tuple(_locate(answer, context) for answer in question.answers)
-            problem = "its id occurs twice" if question.id in seen else self._problem(question, answers)
+            problem = "" if is_unlabelled and not labelled else self._problem(question, answers)
+            problem = "its id occurs twice" if question.id in seen else problem
             if problem:
                 issues.append(Issue(question.id, problem))
             if question.id in seen:
                 continue
             seen.add(question.id)
-            is_impossible = self.unanswerable and not answers
+            is_impossible = self.unanswerable and not answers and not is_unlabelled
             if labelled and (self._is_mismarked(question) or not (is_impossible or _located(answers))):
                 continue
             examples.append(SpanExample(question.id, question.question, context, answers, is_impossible, title))
