@@ -33,7 +33,7 @@ def layers(folder: Path, config: RunConfig, say: Say) -> tuple[str, tuple[Layer,
 
     encoder, tokenizer = _load(folder)
     sizes = encoder.config
-    windows = cut_windows(tokenizer, config, min(config.max_sequence_length, _longest(sizes)))
+    windows = cut_windows(tokenizer, config, _length(sizes, config.max_sequence_length))
     batches = _hidden_states(encoder, tokenizer, windows, config.evaluation.batch_size)
     number = -(-len(windows) // config.evaluation.batch_size)
     changes = measure_layers(
@@ -67,10 +67,14 @@ def _load(folder: Path) -> tuple[Any, Any]:
     return encoder.eval(), tokenizer
 
 
-def _longest(sizes: Any) -> int:
+def _length(sizes: Any, asked: int) -> int:
+    """The asked length, or the longest that the encoder has positions for."""
+    longest = getattr(sizes, "max_position_embeddings", None) or -1
+    if longest < 0:  # relative positions: XLNet says -1, T5 nothing
+        return asked
     # RoBERTa and similar models count positions from the padding id.
     offset = sizes.pad_token_id + 1 if "roberta" in sizes.model_type else 0
-    return sizes.max_position_embeddings - offset
+    return min(asked, longest - offset)
 
 
 def cut_windows(tokenizer: Any, config: RunConfig, length: int) -> list[list[int]]:

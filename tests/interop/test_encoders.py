@@ -1,4 +1,5 @@
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,3 +122,10 @@ def test_an_encoder_without_a_pooler_is_measured(bert, corpus):
     save_file(kept, bert / "model.safetensors")
     _, result = encoders.layers(bert, toy_config(corpus, "evaluation.num_pairs=2"), print)
     assert len(result) == 6
+
+
+@pytest.mark.parametrize(
+    ("positions", "length"), [({"max_position_embeddings": 24}, 24), ({"max_position_embeddings": -1}, 32), ({}, 32)]
+)
+def test_an_encoder_without_a_limit_of_positions_gets_windows_of_the_length_of_the_run(positions, length):
+    assert encoders._length(SimpleNamespace(model_type="xlnet", **positions), 32) == length
