@@ -11,6 +11,12 @@ NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
 MAX_STEPS = 10**9  # years of training; the paper's longest fine-tuning has 33,112
 
 
+# Settings that only some kinds of task read; own kinds read what they like.
+_OF_QUESTIONS = ("question_length",)
+_OF_SPANS = (*_OF_QUESTIONS, "stride", "answer_length", "n_best", "beam_size", "empty_windows")
+READ_BY: dict[str, tuple[str, ...]] = {"classification": (), "multiple_choice": _OF_QUESTIONS, "span": _OF_SPANS}
+
+
 class TaskSettings(Section):
     """Settings of the fine-tuning on a task; a key with a default is left out if it does not apply to the kind of task.
 
@@ -43,6 +49,10 @@ class TaskSettings(Section):
     n_best: int | None = Field(default=None, gt=0)
     beam_size: int | None = Field(default=None, gt=0)
     empty_windows: float = Field(default=1.0, gt=0, le=1)
+
+    def unread(self, kind: str) -> list[str]:
+        """The keys that are set and that this kind of task does not read."""
+        return [key for key in _OF_SPANS if key in self.model_fields_set and key not in READ_BY.get(kind, _OF_SPANS)]
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskSettings":

@@ -131,6 +131,10 @@ class TaskConfig(Section):
         ]
         if form and missing:
             raise ValueError(f"{', '.join(missing)} must be given if format.name is {form.name}")
+        kind = info.data.get("kind", "")
+        unread = [f"settings.{scale}.{key}" for scale, of_scale in settings.items() for key in of_scale.unread(kind)]
+        if unread:
+            raise ValueError(f"{', '.join(unread)} would change nothing: a task of kind {kind} does not read it")
         return settings
 
     @property
@@ -239,7 +243,16 @@ class TaskConfig(Section):
         return examples, issues
 
     def main_score(self, scores: Mapping[str, float]) -> float:
-        """The headline score of the task: SQuAD's is the mean of F1 and EM (the paper's Avg)."""
+        """The headline score of the task: SQuAD's is the mean of F1 and EM (the paper's Avg).
+
+        Raises:
+            ConfigError: the examples do not give one of its scores.
+        """
+        if lacking := [name for name in self.main if name not in scores]:
+            raise ConfigError(
+                f"{self.name}: main has {', '.join(lacking)}, which these examples do not give: they give"
+                f" {', '.join(scores)}"
+            )
         return sum(scores[name] for name in self.main) / len(self.main)
 
 

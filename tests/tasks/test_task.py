@@ -84,6 +84,8 @@ def test_a_file_of_the_user_is_a_task(tmp_path):
         ("nowhere.yaml", [], r"task nowhere\.yaml: the file does not exist"),
         ("sst2", ["colour=red"], r"sst2\.yaml: unknown key colour"),
         ("sst2", ["settings.laptop.stepz=3"], r"unknown key settings\.laptop\.stepz"),
+        ("sst2", ["settings.smoke.stride=7"], r"settings\.smoke\.stride would change nothing: a task of kind classif"),
+        ("race", ["settings.smoke.n_best=7"], r"settings\.smoke\.n_best would change nothing: .* multiple_choice"),
         ("sst2", ["settings.paper.steps=many"], r"settings\.paper\.steps=many: .*integer"),
         ("sst2", ["settings.paper.steps=0"], r"settings\.paper\.steps=0: .*greater than 0"),
         ("sst2", [f"settings.smoke.steps={10**22}"], r"smoke\.steps=10{22}: .*less than or equal to 1000000000$"),
