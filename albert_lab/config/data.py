@@ -2,7 +2,7 @@
 
 import math
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -116,6 +116,8 @@ class CorpusConfig(Section):
     documents.
     """
 
+    section: ClassVar[str] = "corpus"  # its key in a configuration, for messages
+
     name: Name
     source: Literal["package", "files", "hub"]
     path: _Path | None
@@ -145,6 +147,12 @@ class AddedCorpusConfig(Section):
     sentences: Literal["split", "line"]
     text_field: str
     datasets: tuple[HubDataset, ...]
+
+
+class AddedText(CorpusConfig):
+    """The added text as a corpus of its own, with the cleaning and the split of the main corpus."""
+
+    section: ClassVar[str] = "added_corpus"
 
 
 class TokenizerConfig(Section):

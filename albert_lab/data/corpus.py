@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from albert_lab.config.data import AddedCorpusConfig, CorpusConfig
+from albert_lab.config.data import AddedCorpusConfig, AddedText, CorpusConfig
 from albert_lab.data import hub
 from albert_lab.data.files import files_of, walk
 from albert_lab.data.fingerprint import revision
@@ -52,12 +52,12 @@ def iterate(corpus: CorpusConfig) -> Iterator[Document]:
     if corpus.source == "hub":
         for dataset in hub.datasets_of(corpus):
             for place, row in hub.rows(dataset, revision):
-                yield Document(place, (_text_of(row, corpus.text_field, place),))
+                yield Document(place, (_text_of(row, corpus, place),))
         return
     files = files_of(corpus)
     by_file = _ends_with_file(corpus, sum(suffixes(file)[0] != ".jsonl" for _, file in files))
     for name, file in files:
-        documents = _records(file, corpus.text_field) if suffixes(file)[0] == ".jsonl" else _plain(file, by_file)
+        documents = _records(file, corpus) if suffixes(file)[0] == ".jsonl" else _plain(file, by_file)
         first = next(documents, None)
         if first is None:
             raise ConfigError(f"{file} is empty")
@@ -81,7 +81,7 @@ def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
 
 def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
     """The added text as a separate corpus, cleaned and split like the main corpus; None if no text is added."""
-    return None if added.source == "none" else corpus.model_copy(update=dict(added))
+    return None if added.source == "none" else AddedText.model_construct(**dict(corpus) | dict(added))
 
 
 def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int] | None = None) -> Iterator[Document]:
@@ -206,7 +206,7 @@ def _refuse_record(line: str, place: str) -> None:
     raise ConfigError(f"{place}: a line of JSON in a file of plain text: name such files .jsonl (.jsonl.gz, ...)")
 
 
-def _records(file: Path, field: str) -> Iterator[tuple[int, tuple[str]]]:
+def _records(file: Path, corpus: CorpusConfig) -> Iterator[tuple[int, tuple[str]]]:
     for number, line in lines_of(file):
         if not line.strip():
             continue
@@ -214,16 +214,19 @@ def _records(file: Path, field: str) -> Iterator[tuple[int, tuple[str]]]:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{file}:{number}: not a line of JSON: {error}") from error
-        yield number, (_text_of(record, field, f"{file}:{number}"),)
+        yield number, (_text_of(record, corpus, f"{file}:{number}"),)
 
 
-def _text_of(record: Any, field: str, place: str) -> str:
+def _text_of(record: Any, corpus: CorpusConfig, place: str) -> str:
     if not isinstance(record, dict):
         raise ConfigError(f"{place}: a {type(record).__name__}, not a record")
+    field = corpus.text_field
     text = record.get(field)
     if not isinstance(text, str):
         problem = f"has {text!r}, not text" if field in record else "is missing"
-        raise ConfigError(f"{place}: corpus.text_field={field} {problem}; fields: {', '.join(map(str, record))}")
+        raise ConfigError(
+            f"{place}: {corpus.section}.text_field={field} {problem}; fields: {', '.join(map(str, record))}"
+        )
     try:
         text.encode()
     except UnicodeEncodeError as error:

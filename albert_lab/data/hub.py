@@ -12,7 +12,9 @@ from albert_lab.errors import ConfigError, MissingDataError
 def datasets_of(corpus: CorpusConfig) -> tuple[HubDataset, ...]:
     """The data sets of a corpus, at least one."""
     if not corpus.datasets:
-        raise ConfigError("corpus.datasets must name at least one data set if corpus.source is hub")
+        raise ConfigError(
+            f"{corpus.section}.datasets must name at least one data set if {corpus.section}.source is hub"
+        )
     return corpus.datasets
 
 

