@@ -19,6 +19,7 @@ from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseExce
 from pydantic import BaseModel, ValidationError
 
 from albert_lab import paths
+from albert_lab.config.data import check_added
 from albert_lab.config.interpolation import REFERRED, hydra
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import AnySection
@@ -82,6 +83,9 @@ def content_of(overrides: tuple[str, ...]) -> dict[str, Any]:
         if missing:
             raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
         _take_vocabulary_size(content, overrides)
+        check_added(
+            content["added_corpus"], is_chosen=any(override.key_or_group == "added_corpus" for override in parsed)
+        )
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error)) from error
     return content

@@ -2,12 +2,13 @@
 
 import math
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from albert_lab import registry
 from albert_lab.config.section import BUILT_IN, Section, Share, default
+from albert_lab.errors import ConfigError
 from albert_lab.naming import Name
 
 MIN_VOCAB_SIZE = 32
@@ -147,6 +148,20 @@ class AddedCorpusConfig(Section):
     sentences: Literal["split", "line"]
     text_field: str
     datasets: tuple[HubDataset, ...]
+
+
+def check_added(added: dict[str, Any], *, is_chosen: bool) -> None:
+    """Check that the text of a composed added_corpus is read, unless its option was chosen, as by a row without it.
+
+    Raises:
+        ConfigError: a path or data sets without an option that reads them.
+    """
+    key = "path" if added["path"] else "datasets"
+    if added["source"] == "none" and added[key] and not is_chosen:
+        option = "files" if key == "path" else "openwebtext"
+        raise ConfigError(
+            f"added_corpus.{key}={added[key]}: not read with added_corpus=none; give added_corpus={option} too"
+        )
 
 
 class AddedText(CorpusConfig):

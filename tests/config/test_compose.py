@@ -243,12 +243,18 @@ def test_the_error_for_an_unknown_name_without_a_near_one_lists_all_names():
         ("max_sequence_length=1024", "max_sequence_length=1024 .* model.max_position_embeddings=512"),
         ("sharing.ffn_groups=4", "sharing.ffn_groups=4 is more than model.num_layers=2"),
         ("corpus=files", "corpus.path must be given"),
+        ("added_corpus.path=x", "added_corpus.path=x: not read with added_corpus=none; give added_corpus=files too"),
+        ("added_corpus.datasets=[{path: x}]", "added_corpus.datasets=.* give added_corpus=openwebtext too"),
         ("tokenizer=model-file", "tokenizer.model_file must be given"),
     ],
 )
 def test_an_invalid_value_is_refused_with_its_key_and_the_allowed_values(overrides, says):
     with pytest.raises(ConfigError, match=says):
         config.load([overrides])
+
+
+def test_a_row_without_added_text_leaves_the_text_of_the_other_rows_unread():
+    assert config.load(["added_corpus=none", "added_corpus.path=x"]).added_corpus.source == "none"
 
 
 @pytest.mark.parametrize("text", ["batch", "-m", "--multirun", "=3", ""])
