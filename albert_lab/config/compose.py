@@ -197,9 +197,9 @@ def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
     """Set tokenizer.vocab_size to that of an existing model file, unless the user gave one."""
     settings = content["tokenizer"]
     is_given = any(re.match(r"\+*tokenizer\.vocab_size=", override) for override in overrides)
-    if not is_given and isinstance(settings.get("model_file"), str):
-        size = vocabulary_size(paths.expanded(settings["model_file"]))
-        settings["vocab_size"] = settings["vocab_size"] if size is None else size
+    if isinstance(settings.get("model_file"), str):
+        size = vocabulary_size(settings["model_file"])
+        settings["vocab_size"] = settings["vocab_size"] if size is None or is_given else size
 
 
 def quoted(text: str) -> str:

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 from toy_folders import toy_tokenizer_file
@@ -382,6 +383,24 @@ def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     file = toy_tokenizer_file(tmp_path, vocab_size=52)
     result = config.load(["tokenizer=model-file", f"tokenizer.model_file={file}"])
     assert result.tokenizer.vocab_size == 52
+
+
+@pytest.mark.parametrize("name", ["env.sh", "tokenizer.json"])
+@pytest.mark.parametrize("more", [[], ["tokenizer.vocab_size=50"]])
+def test_a_file_that_is_no_tokenizer_is_refused_by_its_key(tmp_path, name, more):
+    if name.endswith(".json"):
+        pytest.importorskip("tokenizers")
+    (tmp_path / name).write_text("export A=1\n")
+    with pytest.raises(
+        ConfigError, match=rf"^tokenizer\.model_file=.*{name} is neither a SentencePiece model nor a tok"
+    ):
+        config.load(["tokenizer=model-file", f"tokenizer.model_file={tmp_path / name}", *more])
+
+
+def test_a_tokenizer_file_whose_package_is_missing_is_read_at_its_first_use(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    config.load(["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'tokenizer.json'}"])
 
 
 def test_the_shown_configuration_has_every_key_also_those_that_records_leave_out():

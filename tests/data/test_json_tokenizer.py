@@ -55,7 +55,7 @@ def test_a_vocabulary_with_gaps_has_room_for_its_largest_id(tmp_path):
     tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
     tokenizer = load_model(tmp_path / "tokenizer.json")
     assert tokenizer.vocab_size == 91
-    assert vocabulary_size(tmp_path / "tokenizer.json") == 91
+    assert vocabulary_size(str(tmp_path / "tokenizer.json")) == 91
     assert len(tokenizer.tokens()) == 91
 
 
