@@ -114,8 +114,8 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     if added := added_to(config.corpus, config.added_corpus):
         try:
             fingerprints["added_corpus"] = fingerprint(added)
-        except MissingDataError as error:
-            raise MissingDataError(f"added_corpus={added.name}: {error}") from error
+        except (ConfigError, MissingDataError) as error:
+            raise type(error)(f"added_corpus={added.name}: {error}") from error
     return Run(config, fingerprints, start_from)
 
 
