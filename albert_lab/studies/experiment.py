@@ -146,6 +146,9 @@ class Experiment(Record):
                 raise ValueError(
                     f"grid: {axis}={label} sets seed, but rows are averages over seeds: grid: {{seed: [0, 1]}}"
                 )
+        for text in self.fixed:
+            if "=" not in text:
+                raise ValueError(f"fixed: {text} is no override KEY=VALUE; one with a comma needs quotes")
         keys = [text.split("=")[0].lstrip("+") for text in self.fixed]
         for number, key in enumerate(keys):
             if key in keys[:number]:

@@ -335,6 +335,10 @@ ALIASES = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 7)}]" for a, b in zip("a
             "paper_figure: panel=loss is not among mlm_accuracy",
         ),
         (f"{ASKED}\nbeyond_paper: []", "beyond_paper"),
+        (
+            "title: a\nsource: b\nfixed: [inter_sentence=sop,nsp]\ngrid: {}",
+            "mine.yaml: fixed: nsp is no override KEY=VALUE; one with a comma needs quotes",
+        ),
         (f"{ASKED}\nfinetuning_seeds: [-1]", "finetuning_seeds.0=-1"),
         (f"{ASKED}\nfinetuning_seeds: [0, 1, 0]", "finetuning_seeds: 0 is given twice"),
         (f"{ASKED}\nfinetuning_seeds: [{2**32}]", "finetuning_seeds.0=4294967296"),
