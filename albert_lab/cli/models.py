@@ -28,6 +28,8 @@ def params(
     """Show parameters, FLOPs and memory of a configuration without building it."""
     from albert_lab.cost import counts
 
+    if paper and overrides:
+        raise typer.BadParameter("--paper takes no settings")
     sizes = counts.paper_counts() if paper else counts.sizes(overrides or [])
     print(json.dumps(sizes.as_dict(), indent=2) if as_json else sizes.as_text())
 

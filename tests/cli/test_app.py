@@ -65,6 +65,7 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "batch_size"], "KEY=VALUE"),
         (["pretrain", "seed=0,1"], "seed=0,1: pretrain trains one model"),
         (["speed", "scale=smoke", "--report", "."], "--report takes neither settings nor"),
+        (["params", "--paper", "model=large"], "--paper takes no settings"),
         (["speed", "--report", "."], "is no report"),
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
