@@ -192,8 +192,19 @@ def _adapter(form: type[T]) -> TypeAdapter[T]:
 
 def _describe(error: ValidationError) -> str:
     """The first of pydantic's errors in one line, and the number of the others."""
-    details = error.errors(include_url=False)
+    details = details_of(error)
     return describe(details[0]) + (f" (and {len(details) - 1} more)" if len(details) > 1 else "")
+
+
+def details_of(error: ValidationError) -> list[Any]:
+    """Pydantic's errors, without that of a list that is too short only because its values are invalid."""
+    details = error.errors(include_url=False)
+    wrong = [detail["loc"] for detail in details if detail["type"] != "too_short"]
+    return [
+        detail
+        for detail in details
+        if detail["type"] != "too_short" or all(loc[: len(detail["loc"])] != detail["loc"] for loc in wrong)
+    ]
 
 
 def describe(detail: Any, key: str | None = None) -> str:

@@ -25,7 +25,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import AnySection
 from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.errors import ConfigError
-from albert_lab.files import describe
+from albert_lab.files import describe, details_of
 from albert_lab.registry import own, until_included
 
 # Limit of a sweep: each run takes a tenth of a second to compose, and has a separate folder.
@@ -229,7 +229,7 @@ def validate(content: Any) -> RunConfig:
     except ValidationError as error:
         details = [
             _unknown(_key(detail)) if detail["type"] == "extra_forbidden" else describe(detail)
-            for detail in error.errors()
+            for detail in details_of(error)
         ]
         raise ConfigError("\n".join(details)) from error
 

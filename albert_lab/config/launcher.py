@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from albert_lab.config.compose import compose_group, parse, quoted
 from albert_lab.config.section import Section
 from albert_lab.errors import ConfigError
-from albert_lab.files import describe
+from albert_lab.files import describe, details_of
 
 Preparation = Literal["here", "job"]
 # Options of sbatch that the launcher sets; with other values, runs would not find their jobs or parents.
@@ -106,7 +106,7 @@ def take(
         launcher = _LAUNCHER.validate_python(compose_group("launcher", tuple(own)))
     except ValidationError as error:
         # The first part of a location is the option, which selects the model.
-        details = [{**detail, "loc": ("launcher", *detail["loc"][1:])} for detail in error.errors()]
+        details = [{**detail, "loc": ("launcher", *detail["loc"][1:])} for detail in details_of(error)]
         raise ConfigError("\n".join(map(describe, details))) from error
     if detach and isinstance(launcher, LocalLauncher):
         raise ConfigError("--detach: runs on this machine end with the command; give --slurm OPTIONS as well")

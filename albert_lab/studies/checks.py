@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
-from albert_lab.files import describe
+from albert_lab.files import describe, details_of
 from albert_lab.registry import Registry
 from albert_lab.studies.claim import (
     BaseClaim,
@@ -306,7 +306,7 @@ def _parsed(content: Any) -> Any:
     try:
         return CHECKS[str(content["check"])].model_validate(content)
     except ValidationError as error:
-        raise ValueError("; ".join(map(describe, error.errors(include_url=False)))) from error
+        raise ValueError("; ".join(map(describe, details_of(error)))) from error
 
 
 Claim = Annotated[SerializeAsAny[BaseClaim], BeforeValidator(_parsed)]

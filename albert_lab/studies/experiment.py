@@ -15,7 +15,7 @@ from albert_lab.config.schema import Keep
 from albert_lab.config.section import SEEDS
 from albert_lab.distinct import Distinct, check_distinct
 from albert_lab.errors import ConfigError
-from albert_lab.files import describe, read_yaml
+from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.measures.catalog import labels
 from albert_lab.naming import Name
 from albert_lab.record import Record
@@ -271,7 +271,7 @@ def read(file: Path) -> Experiment:
     try:
         return Experiment.model_validate({"name": file.stem} | _with_own_tasks(_as_text(content), file.parent))
     except ValidationError as error:
-        raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors(include_url=False)))}") from error
+        raise ConfigError(f"{file}: {'; '.join(map(describe, details_of(error)))}") from error
 
 
 def include_and_read(file: Path) -> Experiment:

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, model_validator
 
 from albert_lab import paths
-from albert_lab.config.compose import axes, describe, load
+from albert_lab.config.compose import axes, load
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost import counts
 from albert_lab.cost.rates import price
 from albert_lab.errors import ConfigError
-from albert_lab.files import read_yaml
+from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.naming import Name
 from albert_lab.record import Record
 from albert_lab.studies.experiment import Experiment
@@ -99,7 +99,7 @@ def read(name: str) -> Ladder:
     try:
         return Ladder.model_validate({"name": file.stem} | read_yaml(file))
     except ValidationError as error:
-        raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors()))}") from error
+        raise ConfigError(f"{file}: {'; '.join(map(describe, details_of(error)))}") from error
 
 
 def plan_rungs(

@@ -18,7 +18,7 @@ from albert_lab.config.section import PositiveInt, Section
 from albert_lab.data.fingerprint import digest_path
 from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.files import describe, read_yaml
+from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.naming import Name
 from albert_lab.registry import until_included
 from albert_lab.tasks.defaults import filled, is_kind, kinds, like
@@ -322,7 +322,7 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
             content["name"] = OWN + content["name"]
         return TaskConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        details = error.errors()
+        details = details_of(error)
         if any(detail["loc"] == ("kind",) for detail in details):  # the other keys depend on it
             details = [detail for detail in details if detail["loc"][0] not in KIND_DECIDES]
         raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in details)) from error

@@ -230,6 +230,8 @@ def test_the_error_for_an_unknown_name_without_a_near_one_lists_all_names():
         ("budget.value=2.5", "value=2.5 is not a whole number of steps"),
         ("budget.value=1e300", "budget.value=1e\\+300: .*less than or equal to 1000000000000000"),
         ("model=3", "model=3: .*tiny"),
+        ("scale.seeds=[-1]", r"^scale.seeds.0=-1: [^\n]*\Z"),
+        ("scale.seeds=[]", r"^scale.seeds=\[\]: .*at least 1 item"),
         ("inter_sentence=null", "inter_sentence=null: .*none, nsp"),
         ("model.num_attention_heads=7", "=7 does not divide hidden_size=72; .* 6, 8, 9; or hidden_size=70 or 77"),
         ("embedding_size=${hidden_over:7}", "embedding_size: model.hidden_size=72 is not divisible by 7"),

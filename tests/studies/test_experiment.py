@@ -372,3 +372,10 @@ def test_an_invalid_file_is_named_with_its_error(tmp_path, text, message):
     with pytest.raises(ConfigError, match=r"mine\.yaml") as error:
         experiment.read(file)
     assert message in str(error.value)
+
+
+def test_a_wrong_value_of_a_list_gives_one_message(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("title: a\nsource: b\ngrid: {}\nfinetuning_seeds: [-1]")
+    with pytest.raises(ConfigError, match=r"mine\.yaml: finetuning_seeds\.0=-1: [^;]*\Z"):
+        experiment.read(file)
