@@ -69,6 +69,8 @@ def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
         ConfigError, MissingDataError: the run, a task or its data is missing, or settings are invalid.
         DivergedError: the loss was not finite.
     """
+    if not wanted.tasks:
+        raise ConfigError("--tasks none: name a task to fine-tune on")
     run = find_run(name)
     _check_scale(wanted.overrides, run.config.scale.name)
     tasks = [*columns.load_named(wanted.tasks, wanted.overrides).values()]

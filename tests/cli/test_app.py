@@ -88,6 +88,7 @@ def test_every_command_shows_two_examples(command):
         (["finetune", "nowhere", "--tasks", "cola,cola"], "--tasks cola,cola: different tasks"),
         (["sop-vs-nsp", "--dry-run", "--list"], "give one of them"),
         (["paper", "--dry-run", "--list"], "give one of them"),
+        (["finetune", "nowhere", "--tasks", "none"], "--tasks none: name a task"),
         (["finetune", "nowhere"], "nowhere is neither a folder nor a run in"),
         (["score", "squad3", "file.json"], "task squad3 is unknown; did you mean squad2?"),
         (["ensemble", "mnli", "nowhere"], "nowhere is neither a folder nor a run in"),
