@@ -21,7 +21,7 @@ def files_of(corpus: CorpusConfig) -> list[tuple[str, Path]]:
 
     Raises:
         ConfigError: the corpus has no path, or one that names no package though its source is one; a link that leads
-            nowhere, or the name of a file is not UTF-8.
+            nowhere, something that is no ordinary file, or the name of a file is not UTF-8.
         MissingDataError: the path does not exist, or the package of an option is not installed.
     """
     if corpus.path is None:
@@ -48,6 +48,8 @@ def _text_files(corpus: CorpusConfig, pattern: str) -> list[tuple[str, Path]]:
     if root.is_file():
         return [(root.name, root)]
     if not root.is_dir():
+        if root.exists():
+            raise ConfigError(f"{corpus.section}.path={corpus.path}: {root.absolute()} is no ordinary file")
         raise MissingDataError(f"{corpus.section}.path={corpus.path}: there is no {root.absolute()}")
     files = [(name, file) for name, file in walk(root) if _is_text(file)]
     if not files:

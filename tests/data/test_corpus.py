@@ -258,6 +258,11 @@ def test_the_package_of_an_option_that_is_not_installed_is_named(option, monkeyp
         fingerprint(text)
 
 
+def test_a_device_is_no_ordinary_file():
+    with pytest.raises(ConfigError, match="corpus.path=/dev/null: /dev/null is no ordinary file"):
+        fingerprint(corpus("/dev/null"))
+
+
 # ---- data sets ----
 
 
