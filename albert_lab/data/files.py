@@ -60,11 +60,13 @@ def _text_files(corpus: CorpusConfig, pattern: str) -> list[tuple[str, Path]]:
     return files
 
 
-def left_out(corpus: CorpusConfig) -> list[str]:
-    """The names of the files in the folder of a corpus that are not read, since they end like no text file."""
+def left_out(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
+    """The names of what is not read in the folder of a corpus: files that end like no text file, links to folders."""
     if corpus.source != "files" or corpus.path is None or not (root := paths.expanded(corpus.path)).is_dir():
-        return []
-    return [name for name, file in walk(root) if not _is_text(file)]
+        return [], []
+    links = [file for file in root.rglob("*") if file.is_symlink() and file.is_dir() and not _is_hidden(file, root)]
+    others = [name for name, file in walk(root) if not _is_text(file)]
+    return others, sorted(link.relative_to(root).as_posix() for link in links)
 
 
 def _is_text(file: Path) -> bool:
@@ -116,10 +118,14 @@ def walk(folder: Path) -> list[tuple[str, Path]]:
 
 def _files(files: Iterable[Path], root: Path, *, with_hidden: bool) -> Iterator[Path]:
     for file in files:
-        if not with_hidden and any(part.startswith(".") for part in file.relative_to(root).parts):
+        if not with_hidden and _is_hidden(file, root):
             continue
         if file.is_file():
             yield file
         elif not file.is_dir():
             what = "a link that leads to no file" if file.is_symlink() else "no ordinary file"
             raise ConfigError(f"{file} is {what}: remove it, or hide it by a dot at the beginning of its name")
+
+
+def _is_hidden(file: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(root).parts)

@@ -12,7 +12,7 @@ from albert_lab.data.files import left_out
 
 # A document with at most this many sentences is likely to be a paragraph.
 PARAGRAPH_SENTENCES = 3
-_NAMED = 5  # files that are not read
+_NAMED = 5  # files and folders that are not read
 
 
 @dataclass
@@ -47,11 +47,17 @@ def _median(counts: Counter[int]) -> int:
 def warnings(corpus: CorpusConfig, lengths: Lengths) -> list[str]:
     """Warnings about what is probably not meant: files that are not read, paragraphs as documents, parts held out."""
     warnings = []
-    if others := left_out(corpus):
+    others, links = left_out(corpus)
+    if others:
         warnings.append(
             f"warning: {len(others)} file{'s are' if len(others) > 1 else ' is'} not read, since only .txt, .jsonl and"
             f" names without an ending are: {', '.join(others[:_NAMED])}{', …' * (len(others) > _NAMED)}. A glob reads"
             f" any name: 'corpus.path={corpus.path}/*'"
+        )
+    if links:
+        warnings.append(
+            f"warning: {len(links)} linked folder{'s are' if len(links) > 1 else ' is'} not read, since links to"
+            f" folders are not followed: {', '.join(links[:_NAMED])}{', …' * (len(links) > _NAMED)}"
         )
     sentences = lengths.medians["median_document_sentences"]
     files = texts.plain_files(corpus)

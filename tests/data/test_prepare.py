@@ -334,6 +334,15 @@ def test_files_that_are_not_read_are_named(tmp_path):
     assert ": MPL-2.0, notes.md. A glob reads any name: 'corpus.path=" in line
 
 
+def test_linked_folders_are_named_since_they_are_not_read(tmp_path):
+    folder, more = books(tmp_path / "books", 4), books(tmp_path / "more", 2)
+    for name in ("more", ".hidden"):
+        (folder / name).symlink_to(more)
+    config = load(["corpus=files", f"corpus.path={folder}"])
+    (line,) = [line for line in lengths.warnings(config.corpus, lengths.Lengths()) if "not read" in line]
+    assert line == "warning: 1 linked folder is not read, since links to folders are not followed: more"
+
+
 def test_the_advised_share_of_files_holds_out_whole_files(tmp_path, monkeypatch):
     settings = ["corpus.documents=paragraph", f"corpus.path={tmp_path}", "corpus.dev_share=0.0001"]
     corpus = load(["scale=smoke", "corpus=files", *settings]).corpus
