@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from albert_lab import paths
 from albert_lab.cli.options import (
     START,
     STUDIES,
@@ -24,6 +23,7 @@ from albert_lab.cli.options import (
     with_options,
 )
 from albert_lab.messages import to_stderr
+from albert_lab.studies import shipped
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.experiment import Experiment
@@ -189,27 +189,12 @@ def _named(name: str) -> "Callable[..., Choice]":
     return choose
 
 
-def _line(file: Path, key: str) -> str:
-    """A line of an experiment file, without the cost of parsing YAML before every --help."""
-    for line in file.read_text(encoding="utf-8").splitlines():
-        if line.startswith(f"{key}:"):
-            return line.removeprefix(f"{key}:").strip().strip("\"'")
-    return ""
-
-
 def _helps(file: Path) -> tuple[str, str]:
-    places = re.search(r"(Table|Figure).*", _line(file, "source"))
-    title = _line(file, "title") or file.stem
+    places = re.search(r"(Table|Figure).*", shipped.line(file, "source"))
+    title = shipped.line(file, "title") or file.stem
     if places is None:
         return f"{title}.", f"Run the study “{title}”."
     return f"{places.group()}: {title}.", f"Reproduce {places.group()} of the paper: “{title}”."
-
-
-def _place(file: Path) -> tuple[bool, int]:
-    """The order of experiments among the commands: by table of the paper, then those that are only a figure."""
-    table, figure = (re.search(rf"{kind}s? (\d+)", _line(file, "source")) for kind in ("Table", "Figure"))
-    number = table or figure
-    return table is None, int(number.group(1)) if number else 0
 
 
 def _add(
@@ -249,7 +234,7 @@ _add(
     "albert-lab continue RUN corpus=files corpus.path=my-texts budget.value=1000",
     "albert-lab continue RUN optimizer.learning_rate=1e-4,1e-3 seed=0,1,2",
 )
-for _file in sorted(paths.EXPERIMENTS.glob("*.yaml"), key=_place):
+for _file in shipped.in_order():
     _listed, _first = _helps(_file)
     _add(
         _file.stem,

@@ -1,25 +1,18 @@
 """The whole paper: every experiment file that comes with the package, planned together and priced."""
 
-import re
 from collections.abc import Sequence
 
 from albert_lab.cost.listing import Listing
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs.speeds import choose_rates
-from albert_lab.studies.experiment import Experiment, files, named
+from albert_lab.studies import shipped
+from albert_lab.studies.experiment import Experiment, named
 from albert_lab.studies.plan import Plan, plan_study
 from albert_lab.studies.prices import Cost, cost_of
 
 
 def experiments() -> list[Experiment]:
-    return sorted((named(file.stem) for file in files()), key=_place)
-
-
-def _place(experiment: Experiment) -> tuple[bool, int]:
-    table = re.search(r"Tables? (\d+)", experiment.source)
-    figure = re.search(r"Figure (\d+)", experiment.source)
-    number = table or figure
-    return table is None, int(number.group(1)) if number else 0
+    return [named(file.stem) for file in shipped.in_order()]
 
 
 def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[Plan]:
