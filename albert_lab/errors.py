@@ -40,3 +40,9 @@ class WriteError(RuntimeError):
 
 # Errors that a user can fix; then the same command resumes.
 FIXABLE = (ConfigError, MissingDataError)
+
+
+def within(place: str, error: ConfigError | MissingDataError) -> ConfigError | MissingDataError:
+    """The error with the place where it arose before its message; its kind decides the exit code of a command."""
+    kind = MissingDataError if isinstance(error, MissingDataError) else ConfigError
+    return kind(f"{place}: {error}")

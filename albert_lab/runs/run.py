@@ -17,7 +17,7 @@ from albert_lab import files, locks, paths
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.config.training import MAX_THREADS
-from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError, within
 from albert_lab.machine import cores, has_gpu
 from albert_lab.naming import Name
 from albert_lab.rank import ALONE, Rank
@@ -115,15 +115,16 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
         try:
             fingerprints["added_corpus"] = fingerprint(added)
         except (ConfigError, MissingDataError) as error:
-            raise type(error)(f"added_corpus={added.name}: {error}") from error
+            raise within(f"added_corpus={added.name}", error) from error
     return Run(config, fingerprints, start_from)
 
 
 def create(run: Run) -> Path:
     """Create the run's folder and return it.
 
-    The name of a run depends neither on paths nor on machine.*, so its run.yaml gets those of the last command, unless
-    a process trains the run; machine.* of a finished run says where it was trained, and stays.
+    The name of a run depends neither on paths nor on machine.* (but for a budget in seconds), so its run.yaml gets
+    those of the last command, unless a process trains the run; machine.* of a finished run says where it was trained,
+    and stays.
     """
     folder = run.folder
     folder.mkdir(parents=True, exist_ok=True)

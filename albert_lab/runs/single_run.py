@@ -159,12 +159,17 @@ def _rates(record: FinetuningRecord) -> str:
 
 @dataclass(frozen=True)
 class EnsembleScore:
-    """The scores of an ensemble next to those of its members (percent); None if the split has no labels."""
+    """The scores of an ensemble next to those of its members (percent); None if the split has no labels.
+
+    chosen_on_dev: what was chosen by the examples of dev.
+    """
 
     task: str
     main: float | None
     scores: dict[str, float]
     members: dict[str, float]
+    split: str
+    chosen_on_dev: list[str]
     predictions: str | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -175,6 +180,9 @@ class EnsembleScore:
         if self.main is not None:
             lines.append(f"{self.main:6.2f}  ensemble of {len(self.members)} on {self.task}")
             lines.append(", ".join(f"{name} {value:.2f}" for name, value in self.scores.items()))
+        if self.chosen_on_dev:
+            here = ", the examples that are scored here: the score is too high" if self.split == "dev" else ""
+            lines.append(f"chosen on dev{here}: {', '.join(self.chosen_on_dev)}")
         return "\n".join([*lines, *([f"predictions: {self.predictions}"] if self.predictions else [])])
 
 
@@ -212,7 +220,17 @@ def ensemble_runs(
         output.parent.mkdir(parents=True, exist_ok=True)
         task.format.write_predictions(ensembled.outcome.answers, output)  # pyright: ignore[reportArgumentType]
     members = {f"{file.parents[2].name}, {file.parent.name}": score for file, score in ensembled.members.items()}
-    return EnsembleScore(task.name, ensembled.main, ensembled.outcome.scores, members, str(output) if output else None)
+    chosen_on_dev = ["members"] * (best is not None)
+    chosen_on_dev += ["no-answer threshold"] * (ensembled.outcome.threshold is not None)
+    return EnsembleScore(
+        task.name,
+        ensembled.main,
+        ensembled.outcome.scores,
+        members,
+        split,
+        chosen_on_dev,
+        str(output) if output else None,
+    )
 
 
 def _score_files(run: runs.Run, name: str, stem: str) -> list[Path]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from albert_lab.cost.listing import Listing
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, MissingDataError, within
 from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies import shipped
 from albert_lab.studies.experiment import Experiment, named
@@ -31,7 +31,7 @@ def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> 
         try:
             plans.append(plan_study(experiment, overrides, tasks))
         except (ConfigError, MissingDataError) as error:
-            raise type(error)(f"{experiment.name}: {error}") from error
+            raise within(experiment.name, error) from error
     return plans
 
 

@@ -12,6 +12,8 @@ from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.records import fingerprint_of, record_of_output
 from albert_lab.tasks.task import TaskConfig
 
+DEV = "dev"
+
 
 @dataclass(frozen=True)
 class Ensemble:
@@ -29,16 +31,17 @@ def ensemble(
     say: Callable[[str], None],
     *,
     scale: str,
-    split: str = "dev",
+    split: str = DEV,
     best: int | None = None,
 ) -> Ensemble:
     """Answers of an ensemble by averaged probabilities, or averaged span and no-answer scores.
 
-    Members may have different runs, seeds and checkpoints, and for spans even different tokenizers.
+    Members may have different runs, seeds and checkpoints, and for spans even different tokenizers. Members and a
+    no-answer threshold are chosen on dev, also for the answers on another split.
 
     Args:
-        files: Scores of the members, as written by fine-tunings (best.npz, last.npz).
-        best: Number of members to use, those with the highest main score on this split; None: all.
+        files: Scores of the members, as written by fine-tunings (best.npz, last.npz, or one of another split).
+        best: Number of members to use, those with the highest main score on dev; None: all.
 
     Raises:
         MissingDataError: a file or the task's data does not exist.
@@ -46,13 +49,19 @@ def ensemble(
     """
     if not files:
         raise ConfigError("an ensemble needs at least one file of scores")
+    threshold = None
+    if split != DEV:
+        # Another split is predicted with the best weights, so by these it is chosen.
+        on_dev = ensemble(task, [file.with_name("best.npz") for file in files], data, say, scale=scale, best=best)
+        files = [file.with_name(files[0].name) for file in on_dev.members]
+        threshold, best = on_dev.outcome.threshold, None
     members = {file: load_scores(file) for file in files}
     examples = _examples(task, members, data, split)
     kind = load_kind(task, task.at(scale))
     labelled = has_gold(examples)
 
     def main_of(scores: Scores) -> float:
-        return task.main_score(judge(task, examples, kind.predict(examples, scores), say).scores)
+        return task.main_score(judge(task, examples, kind.predict(examples, scores), say, threshold).scores)
 
     mains = {file: main_of(scores) for file, scores in members.items()} if labelled else {}
     if best is not None:
@@ -63,10 +72,8 @@ def ensemble(
         members = {file: members[file] for file in chosen}
     predictions = kind.predict(examples, kind.average(list(members.values())))
     if not labelled:
-        if predictions.na_probs is not None:
-            raise ConfigError(f"{task.name} needs a no-answer threshold; {split} has no labels to choose it")
-        return Ensemble(decide(predictions, None), None, {})
-    outcome = judge(task, examples, predictions, say)
+        return Ensemble(decide(predictions, threshold), None, {})
+    outcome = judge(task, examples, predictions, say, threshold)
     return Ensemble(outcome, task.main_score(outcome.scores), mains)
 
 
@@ -82,7 +89,7 @@ def _examples(task: TaskConfig, members: dict[Path, Scores], data: Path, split: 
     if unknown := [id for id in ids if id not in by_id]:
         raise ConfigError(f"{first} has scores of examples that are not in {split}: {enumerate_few(unknown)}")
     chosen = [by_id[id] for id in ids]
-    if split == "dev":
+    if split == DEV:
         today = fingerprint_of(chosen)
         for file in members:
             record = record_of_output(file.parent)

@@ -75,7 +75,7 @@ def test_every_command_shows_two_examples(command):
         (["publish", "nowhere"], "experiment.yaml"),
         (["compare", "nowhere", "nowhere"], "experiment.yaml"),
         (
-            ["sop-vs-nsp", "inter_sentence.labels=[{kind: reversed, share: 0.5}, {kind: swapped, share: 0.5}]"],
+            ["sop-vs-nsp", "inter_sentence.labels=[{kind: reversed, share: 0.5}, {kind: consecutive, share: 0.5}]"],
             "reversed",
         ),
         (["clean", "--frist"], "No such option"),
