@@ -14,6 +14,7 @@ from albert_lab.model.heads import PretrainingModel
 from albert_lab.score import share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks.finetune import WEIGHTS, finetune
+from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.kind import has_gold, load_kind
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.predictions import load_scores, predictions_file
@@ -86,6 +87,7 @@ def test_the_examples_of_a_correlation_are_those_with_a_label(tmp_path, name):
     lines = task.file(data, "dev").read_text().splitlines()
     examples, _ = task.read(data, "dev")
     cells = lines[-1].split("\t")
+    assert isinstance(task.format, GlueFormat)
     cells[task.format.columns.index(task.format.label)] = "none"
     task.file(data, "dev").write_text("\n".join([*lines[:-1], "\t".join(cells)]) + "\n")
     best = make(toy_start(tmp_path / "run"), task, data).best
