@@ -16,13 +16,11 @@ from albert_lab.runs import commit
 from albert_lab.runs.run import RECORD, StartFrom
 from albert_lab.score import BAGS, CHANCE, Alarm, Score
 from albert_lab.storage import write_atomically
+from albert_lab.training.log import METRICS, REMEDY
 
-METRICS = "metrics.jsonl"
 LAYERS = "layers.json"
 REPLACED = "results.before.json"
 _COMMIT_DIGITS = 12  # they identify it
-
-REMEDY = "put it back, or remove the folder of the run, and the run is trained again"
 
 
 class _Line(BaseModel):
