@@ -2,7 +2,7 @@
 
 import math
 import re
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -109,6 +109,17 @@ def _check_language(code: str) -> str:
     return code
 
 
+_Corpus = TypeVar("_Corpus", "CorpusConfig", "AddedCorpusConfig")
+
+
+def _without_unread_text(corpus: _Corpus) -> _Corpus:
+    if corpus.source == "hub" and corpus.path is not None:
+        raise ValueError(
+            f"path={corpus.path} is not read: the text is that of datasets (own files: {corpus.section}=files)"
+        )
+    return corpus
+
+
 class CorpusConfig(Section):
     """The source of the text, its split into documents and sentences, and its cleaning.
 
@@ -133,12 +144,18 @@ class CorpusConfig(Section):
     dev_share: float = Field(gt=0, lt=1)
     datasets: tuple[HubDataset, ...]
 
+    @model_validator(mode="after")
+    def _is_read(self) -> "CorpusConfig":
+        return _without_unread_text(self)
+
 
 class AddedCorpusConfig(Section):
     """Training text in addition to the corpus, cleaned and split like it; source=none: no added text.
 
     The tokenizer and the held-out documents remain those of the corpus.
     """
+
+    section: ClassVar[str] = "added_corpus"
 
     name: Name
     source: Literal["none", "package", "files", "hub"]
@@ -148,6 +165,10 @@ class AddedCorpusConfig(Section):
     sentences: Literal["split", "line"]
     text_field: str
     datasets: tuple[HubDataset, ...]
+
+    @model_validator(mode="after")
+    def _is_read(self) -> "AddedCorpusConfig":
+        return _without_unread_text(self)
 
 
 def check_added(added: dict[str, Any], *, is_chosen: bool) -> None:

@@ -250,6 +250,10 @@ class _Finetuning:
             if not math.isfinite(loss):
                 signs = (f"the loss is {loss} at step {self.progress.step:,}",)
                 return self._attempt(None, chance_loss, signs)
+            # The loss of a step is that of the weights before it.
+            if not all(weights.isfinite().all() for weights in model.parameters()):
+                signs = (f"weights are not finite at step {self.progress.step:,}",)
+                return self._attempt(None, chance_loss, signs)
             if self.progress.step == first or not self._is_evaluated:  # stopped
                 self._save(model, optimizer)
                 return None

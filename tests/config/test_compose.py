@@ -256,6 +256,12 @@ def test_an_invalid_value_is_refused_with_its_key_and_the_allowed_values(overrid
         config.load([overrides])
 
 
+@pytest.mark.parametrize(("key", "option"), [("corpus", "wikipedia-books"), ("added_corpus", "openwebtext")])
+def test_a_path_beside_data_sets_of_the_hub_is_refused(key, option):
+    with pytest.raises(ConfigError, match=rf"{key}: path=x is not read: .*own files: {key}=files"):
+        config.load([f"{key}={option}", f"{key}.path=x"])
+
+
 def test_a_row_without_added_text_leaves_the_text_of_the_other_rows_unread():
     assert config.load(["added_corpus=none", "added_corpus.path=x"]).added_corpus.source == "none"
 

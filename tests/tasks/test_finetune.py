@@ -262,6 +262,26 @@ def test_a_loss_that_is_not_finite_fails_the_fine_tuning(tmp_path, monkeypatch):
     assert read_record(tmp_path / "run", "sst2", 0) is None
 
 
+@pytest.mark.parametrize("name", ["stsb", "sst2"])
+def test_weights_that_the_last_step_made_infinite_fail_the_fine_tuning(tmp_path, monkeypatch, name):
+    data = tmp_path / "data"
+    task = toy_task(name, data, "settings.smoke.steps=2", "settings.smoke.checkpoint_steps=2", "start_from=null")
+    step = module.take_step
+    losses = []
+
+    def overflow(model, *rest):
+        losses.append(step(model, *rest))
+        if len(losses) == 2:
+            model.pooler.dense.bias.data.fill_(math.inf)
+        return losses[-1]
+
+    monkeypatch.setattr(module, "take_step", overflow)
+    with pytest.raises(DivergedError, match="seed 0: weights are not finite at step 2"):
+        make(toy_start(tmp_path / "run"), task, data)
+    assert all(loss.isfinite() for loss in losses)
+    assert read_record(tmp_path / "run", name, 0) is None
+
+
 def test_further_splits_are_predicted_with_and_without_labels(tmp_path):
     data = tmp_path / "data"
     task = toy_task("mnli", data)
