@@ -7,18 +7,24 @@ from albert_lab.score import wilson
 
 def as_text(agreement: Agreement) -> str:
     """An agreement in words, with 95 % Wilson intervals that assume independent pairs; empty without pairs."""
-    if not agreement.pairs:
-        return ""
-    return fill(
-        "agreement.md.j2",
-        least=f"{LEAST_DIFFERENCE:g}",
-        score=_share(agreement.agreeing, agreement.pairs),
-        decided=agreement.decided and _share(agreement.decided_agreeing, agreement.decided),
-        likelihood=agreement.likely and _share(agreement.likely_agreeing, agreement.likely),
-        parameters=agreement.sized and _share(agreement.sized_agreeing, agreement.sized),
-        rerun=f"{100 * agreement.rerun / agreement.pairs:.0f}",
-        papers_sd=f"{PAPERS_SD:.2f}",
-    ).strip()
+    return fill("agreement.md.j2", **_values(agreement)).strip() if agreement.pairs else ""
+
+
+def in_short(agreement: Agreement) -> str:
+    """An agreement in one line, without the words that say what is compared; empty without pairs."""
+    return fill("agreement_in_short.md.j2", **_values(agreement)).strip() if agreement.pairs else ""
+
+
+def _values(agreement: Agreement) -> dict[str, object]:
+    return {
+        "least": f"{LEAST_DIFFERENCE:g}",
+        "score": _share(agreement.agreeing, agreement.pairs),
+        "decided": agreement.decided and _share(agreement.decided_agreeing, agreement.decided),
+        "likelihood": agreement.likely and _share(agreement.likely_agreeing, agreement.likely),
+        "parameters": agreement.sized and _share(agreement.sized_agreeing, agreement.sized),
+        "rerun": f"{100 * agreement.rerun / agreement.pairs:.0f}",
+        "papers_sd": f"{PAPERS_SD:.2f}",
+    }
 
 
 def _share(part: int, n: int) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab.analysis.analysis import Analysis, analyse
-from albert_lab.analysis.verdicts import Decision
+from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.config.compose import load
 from albert_lab.report import report, verdicts
 from albert_lab.report.finetuning import absent_columns
@@ -53,6 +53,36 @@ class Entry:
         }
 
 
+# A sentence of the paper that is tested by several measures or in several reports, some for it and some against it.
+DIFFER = "measures differ"
+OUTCOMES = (*map(str, Decision), DIFFER)
+
+
+def by_sentence(entries: Iterable[Entry]) -> list[list[Verdict]]:
+    """The verdicts on each sentence: its quote, section and source, whatever measures and experiments test it."""
+    verdicts_on: dict[tuple[str, str | None, str], list[Verdict]] = {}
+    for entry in entries:
+        for verdict in entry.analysis.verdicts:
+            sentence = (verdict.claim.quote, verdict.claim.section, entry.experiment.source)
+            verdicts_on.setdefault(sentence, []).append(verdict)
+    return list(verdicts_on.values())
+
+
+def outcome(decisions: Iterable[Decision]) -> str:
+    """The verdict on a sentence, one of OUTCOMES: undecided while one of its tests is; tests not learnt say nothing."""
+    found = set(decisions) - {Decision.NOT_RUN}
+    said = found - {Decision.NOT_LEARNT} or found or {Decision.NOT_RUN}
+    if len(said - {Decision.UNDECIDED}) > 1:
+        return DIFFER
+    return str(Decision.UNDECIDED if Decision.UNDECIDED in said else said.pop())
+
+
+def outcomes(entries: Iterable[Entry]) -> dict[str, int]:
+    """The number of sentences with each outcome: a sentence counts once."""
+    counts = Counter(outcome(verdict.decision for verdict in tests) for tests in by_sentence(entries))
+    return {name: counts[name] for name in OUTCOMES}
+
+
 def _without_report(experiment: Experiment) -> Entry:
     return Entry(experiment, None, Analysis(Study(experiment, (), ()), ()))
 
@@ -85,8 +115,9 @@ class Collection:
         return [entry for entry in self.entries if entry.folder]
 
     @property
-    def decisions(self) -> Counter[Decision]:
-        return Counter(verdict.decision for entry in self.entries for verdict in entry.analysis.verdicts)
+    def decisions(self) -> set[Decision]:
+        """Those of the paper's claims, each of them by itself."""
+        return {verdict.decision for entry in self.entries for verdict in entry.analysis.verdicts}
 
     @property
     def cost(self) -> Cost:
@@ -119,7 +150,7 @@ class Collection:
             "corpus": self.corpus,
             "experiments": [entry.as_dict() for entry in self.entries],
             "own": [entry.as_dict() for entry in self.own],
-            "decisions": {str(decision): self.decisions[decision] for decision in Decision},
+            "decisions": outcomes(self.entries),
             "missing": self.missing,
             "cost": vars(self.cost),
         }

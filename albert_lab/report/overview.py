@@ -2,20 +2,20 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from albert_lab.analysis import ladder
 from albert_lab.analysis.agreement import total
-from albert_lab.analysis.verdicts import Decision
-from albert_lab.report import agreement, alarms, verdicts
-from albert_lab.report.collection import Collection, Entry, read
-from albert_lab.report.markdown import MISSING, as_table, escape_tags, scores_table
+from albert_lab.analysis.verdicts import Decision, Verdict
+from albert_lab.report import agreement, verdicts
+from albert_lab.report.collection import OUTCOMES, Collection, Entry, outcomes, read
+from albert_lab.report.markdown import MISSING, as_table, escape_tags
 from albert_lab.report.report import REPORT
 from albert_lab.report.templates import call, fill
 from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
-from albert_lab.studies.experiment import AVERAGE
 
 PAGE = "README.md"
 
@@ -38,26 +38,63 @@ def write(root: Path) -> Path:
 
 
 def render(collections: Sequence[Collection], root: Path) -> str:
-    """The text of the page of all reports: one line a claim, or a study without claims, by scale and corpus."""
-    together = total(entry.analysis.comparisons for collection in collections for entry in collection.entries)
-    sections = [
+    """The text of the page of all reports: the agreement, a line a claim by table of the paper, a line a report."""
+    entries = [entry for collection in collections for entry in collection.entries]
+    folders = [folder for collection in collections if (folder := _folder(collection, root)).is_dir()]
+    return fill(
+        "all_reports.md.j2",
+        agreement=agreement.in_short(total(entry.analysis.comparisons for entry in entries)),
+        outcomes=outcomes(entries),
+        tables=_tables(entries, root, _source),
+        own=[_line(entry, root) for collection in collections for entry in collection.own],
+        ladders=[_ladder(folder, root) for folder in sorted(root.glob("*/*/")) if ladder_results.holds(folder)],
+        pages=[f"[{folder.name}]({folder.name}/{PAGE})" for folder in folders],
+    )
+
+
+def _tables(entries: Sequence[Entry], at: Path, name: Callable[[Entry], str]) -> list[dict[str, object]]:
+    """The experiments with reports: the name and title of each, its reports, and a line for each claim."""
+    of_name: dict[str, list[Entry]] = {}
+    for entry in entries:
+        of_name.setdefault(entry.experiment.name, []).extend([entry] if entry.folder else [])
+    return [
         {
-            "heading": _heading(collection, root),
-            "summary": _summary(collection),
-            "claims": [line for entry in collection.entries for line in _claims(entry, root)],
-            "own": [line for entry in collection.own for line in _claims(entry, root) or [_line(entry, root)]],
+            "name": name(same[0]),
+            "title": same[0].experiment.title,
+            "links": [_link(_place(entry), entry, at) for entry in same],
+            "claims": _claims(same, at),
         }
-        for collection in collections
+        for same in of_name.values()
+        if same
     ]
-    ladders = [_ladder(folder, root) for folder in sorted(root.glob("*/*/")) if ladder_results.holds(folder)]
-    return fill("all_reports.md.j2", sections=sections, agreement=agreement.as_text(together), ladders=ladders)
+
+
+def _claims(entries: Sequence[Entry], at: Path) -> list[str]:
+    """A line for each claim of an experiment that was run, with all reports of the experiment."""
+    tests: dict[str, list[tuple[Entry, Verdict]]] = {}
+    for entry in entries:
+        for verdict in entry.analysis.verdicts:
+            if verdict.decision is not Decision.NOT_RUN:
+                tests.setdefault(verdicts.tested(verdict, entry.analysis.scores.columns), []).append((entry, verdict))
+    return [_claim(words, found, at) for words, found in tests.items()]
+
+
+def _claim(words: str, tests: Sequence[tuple[Entry, Verdict]], at: Path) -> str:
+    links = {
+        str(decision): [_link(_place(entry), entry, at) for entry, verdict in tests if verdict.decision is decision]
+        for decision in Decision
+    }
+    places = {decision: reports for decision, reports in links.items() if reports}
+    found = [verdict for _, verdict in tests]
+    seeds = sorted({verdict.n for verdict in found})
+    not_above = [floors for verdict in found if (floors := verdicts.floors(verdict))]
+    return call("claim.md.j2", "line", words, places, verdicts.effects(found), seeds, found[0].n_of, not_above)
 
 
 def _ladder(folder: Path, root: Path) -> dict[str, object]:
     """The values of the line of a ladder: its size, and how many of its effects grow, shrink or are open."""
     analysis = ladder.analyse(ladder_results.read(folder))
     return {
-        "title": analysis.results.file.experiment.title,
         "rungs": max((len(line.effects) for line in analysis.trends), default=0),
         "runs": len(analysis.results.runs),
         "trends": Counter(str(line.direction or "open") for line in analysis.trends if line.trend),
@@ -65,61 +102,46 @@ def _ladder(folder: Path, root: Path) -> dict[str, object]:
     }
 
 
-def _heading(collection: Collection, root: Path) -> str:
-    name, folder = f"Scale `{collection.scale}`, corpus `{collection.corpus}`", _folder(collection, root)
-    return f"[{name}]({folder.name}/{PAGE})" if folder.is_dir() else name
-
-
 def _folder(collection: Collection, root: Path) -> Path:
     return root / f"{collection.scale}-{collection.corpus}"
 
 
 def render_one(collection: Collection, at: Path) -> str:
-    """The text of the page of one scale and corpus, with the tables and figures of its reports."""
-    with_reports = [(entry, entry.folder) for entry in (*collection.reported, *collection.own) if entry.folder]
+    """The text of the page of one scale and corpus: its reports, a line a claim, what is missing, and the cost."""
+    with_reports = [entry for entry in (*collection.reported, *collection.own) if entry.folder]
     unmade = [entry.experiment.name for entry in collection.entries if not entry.folder]
     return fill(
         "reports.md.j2",
         collection=collection,
-        summary=_summary(collection),
-        contents=_contents(collection, at),
-        entries=[_entry(entry, folder, at) for entry, folder in with_reports],
-        missing={name: reason for entry, _ in with_reports for name, reason in entry.missing.items()},
+        contents=contents(collection, at),
+        tables=_tables(collection.entries, at, _source) + _tables(collection.own, at, attrgetter("experiment.name")),
+        missing={name: reason for entry in with_reports for name, reason in entry.missing.items()},
         unmade=unmade if collection.reported else [],
         cost=collection.cost,
-        agreement=agreement.as_text(total(entry.analysis.comparisons for entry in collection.entries)),
+        agreement=agreement.in_short(total(entry.analysis.comparisons for entry in collection.entries)),
     )
 
 
-def contents(collection: Collection) -> str:
-    """The contents of a collection as a table: one experiment per line, with its claims by verdict."""
-    return f"{_summary(collection)}\n\n{_contents(collection, None)}"
-
-
-def _summary(collection: Collection) -> str:
-    counts = {str(decision): collection.decisions[decision] for decision in Decision}
-    return call("summary.md.j2", "summary", collection, counts)
-
-
-def _contents(collection: Collection, at: Path | None) -> str:
-    header = ["experiment", "source", "rows with runs", "seeds", "missing", *(str(decision) for decision in Decision)]
+def contents(collection: Collection, at: Path | None = None) -> str:
+    """How many claims of a collection are decided, and a table with one experiment per line, linked from a folder."""
+    header = ["experiment", "source", "rows with runs", "seeds", "missing", *OUTCOMES]
     body = []
-    for entry in (*(collection.entries if collection.reported else ()), *collection.own):
+    for entry in (*(collection.reported if at or not collection.reported else collection.entries), *collection.own):
         name = entry.experiment.name
         rows = entry.analysis.rows
         filled = f"{sum(bool(row.runs) for row in rows)} of {len(rows)}" if entry.folder else MISSING
-        counts = [[verdict.decision for verdict in entry.analysis.verdicts].count(decision) for decision in Decision]
         line = [name if at is None else _link(name, entry, at), _source(entry), filled, str(entry.analysis.study.seeds)]
         missing = str(len(entry.missing)) if entry.folder else MISSING
-        body.append([*line, missing, *map(str, counts)])
-    return as_table(header, body)
+        body.append([*line, missing, *map(str, outcomes([entry]).values())])
+    summary = call("summary.md.j2", "summary", collection, outcomes(collection.entries))
+    return f"{summary}\n\n{as_table(header, body)}"
 
 
 def _line(entry: Entry, at: Path) -> str:
-    """The line of a study without claims that were run."""
+    """The line of an own study: its title, its size, and its claims by verdict."""
+    link = _link(f"{_place(entry)}/{entry.experiment.name}", entry, at)
     rows, seeds = len(entry.analysis.rows), entry.analysis.study.seeds
-    size = f"{rows} row{'s' if rows != 1 else ''}, {seeds} seed{'s' if seeds != 1 else ''}"
-    return f"{entry.experiment.title}: {size}. {_link(entry.experiment.name, entry, at)}"
+    return call("claim.md.j2", "own", link, entry.experiment.title, rows, seeds, outcomes([entry]))
 
 
 def _source(entry: Entry) -> str:
@@ -133,30 +155,9 @@ def _link(text: str, entry: Entry, at: Path) -> str:
     return f"[{text}]({_relative(entry.folder / REPORT, at)})" if entry.folder else text
 
 
+def _place(entry: Entry) -> str:
+    return entry.folder.parent.name if entry.folder else ""
+
+
 def _relative(file: Path, at: Path) -> str:
     return Path(os.path.relpath(file, at)).as_posix()
-
-
-def _claims(entry: Entry, at: Path) -> list[str]:
-    columns = entry.analysis.scores.columns
-    return [
-        f"{verdicts.short(verdict, columns)} {_link(entry.experiment.name, entry, at)}"
-        for verdict in entry.analysis.verdicts
-        if verdict.decision is not Decision.NOT_RUN
-    ]
-
-
-def _entry(entry: Entry, folder: Path, at: Path) -> dict[str, object]:
-    """What the page shows of an experiment with a report: headline scores, claims, alarms and figures."""
-    analysis = entry.analysis
-    headline = [*analysis.held_out, *([column for column in analysis.tasks if column.key == AVERAGE] or analysis.tasks)]
-    drawn = [name for name in entry.experiment.figures if (folder / f"{name}.svg").exists()]
-    return {
-        "title": _link(entry.experiment.title, entry, at),
-        "source": entry.experiment.source,
-        "substitutes": {own: task for own, task in analysis.scores.columns.items() if own != task},
-        "claims": _claims(entry, at),
-        "scores": scores_table(analysis, headline),
-        "alarms": alarms.section(analysis),
-        "figures": {name: _relative(folder / f"{name}.svg", at) for name in drawn},
-    }

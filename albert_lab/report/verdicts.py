@@ -89,6 +89,29 @@ def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
     return call("verdict.md.j2", "short", _shown(verdict, columns))
 
 
+def tested(verdict: Verdict, columns: Mapping[str, str]) -> str:
+    """What was tested, the same in all reports of an experiment: the metric and the check."""
+    return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}` {check(verdict)}"
+
+
+def effects(of_reports: Sequence[Verdict]) -> str:
+    """The effect of one verdict with its interval; of several on the same claim, the least and the greatest."""
+    if len(of_reports) == 1:
+        return effect(of_reports[0])
+    measured = sorted(
+        (verdict.effect, number) for number, verdict in enumerate(of_reports) if verdict.effect is not None
+    )
+    ends = [effect(replace(of_reports[number], interval=None)) for _, number in measured]
+    return f"{ends[0].split()[0]} to {ends[-1]}" if ends else ""
+
+
+def floors(verdict: Verdict) -> str:
+    """The floors above chance that the score of a supported claim is not above; empty if there are none."""
+    is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
+    second = [alarm.floor for alarm in verdict.alarms if _is_of_second_floor(alarm, verdict)]
+    return " or ".join(dict.fromkeys(second)) if is_above else ""
+
+
 def decided_by_companions(analysis: Analysis) -> list[str]:
     """A line for each claim that a measure decides which is not the paper's."""
     return [
@@ -100,13 +123,12 @@ def decided_by_companions(analysis: Analysis) -> list[str]:
 
 def _shown(verdict: Verdict, columns: Mapping[str, str]) -> Shown:
     second = [alarm for alarm in verdict.alarms if _is_of_second_floor(alarm, verdict)]
-    is_above = verdict.decision is Decision.SUPPORTED and isinstance(verdict.claim, Greater)
     return Shown(
         number=0,
         decision=str(verdict.decision).capitalize(),
         reason=verdict.reason,
         quote=verdict.claim.quote,
-        floors=" or ".join(dict.fromkeys(alarm.floor for alarm in second)) if is_above else "",
+        floors=floors(verdict),
         section=verdict.claim.section or "",
         metric=columns.get(verdict.claim.metric, verdict.claim.metric),
         check=check(verdict),

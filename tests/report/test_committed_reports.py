@@ -1,9 +1,11 @@
+import re
 import shutil
+import textwrap
 from pathlib import Path
 
 import pytest
 
-from albert_lab.report import overview, report
+from albert_lab.report import collection, overview, report
 
 REPORTS = Path(__file__).parents[2] / "reports"
 FOLDERS = sorted(file.parent for file in REPORTS.glob("*/*/experiment.yaml"))
@@ -33,3 +35,10 @@ def test_the_committed_page_is_rebuilt_from_its_reports(tmp_path):
     shutil.copytree(REPORTS, copy)
     overview.write(copy)
     assert texts(copy) == texts(REPORTS)
+
+
+def test_the_page_of_the_committed_reports_fits_on_three_screens():
+    text = overview.render(collection.read(REPORTS), REPORTS)
+    shown = re.sub(r"\]\([^)]*\)|[*`\[]", "", text)
+    lines = [part for line in shown.splitlines() for part in textwrap.wrap(line, 125)]
+    assert len(lines) <= 90
