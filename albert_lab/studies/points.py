@@ -105,6 +105,8 @@ class _Points:
         self._fixed = {key: value for key, value in fixed.items() if key not in self.rows and key != "seed"}
         for axis in overridden.keys() & experiment.grid.keys() - {"seed"}:
             self.rows[axis] = self._labels(axis, known[axis], self.rows[axis])
+            # A row that was not asked for can be the parent of one that was.
+            self._choices[axis] |= {label: known[axis][label] for label in known[axis].keys() - {*self.rows[axis]}}
         asked = [str(choice) for choice in experiment.grid.get("seed", {}).values()]
         asked = asked or ([fixed["seed"]] if "seed" in fixed else [])
         self._seeds = overridden.get("seed") or asked or [str(seed) for seed in self._scale.seeds]

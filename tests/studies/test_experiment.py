@@ -227,6 +227,19 @@ def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
     assert points_of("model-sizes", "smoke", "model=BERT-base")[0].label == "model=BERT-base"
 
 
+def depths_above(point: grid_points.Point) -> list[int]:
+    above = [*depths_above(point.start.point)] if point.start else []
+    return [*above, point.config.model.num_layers]
+
+
+@pytest.mark.parametrize("given", ["6", "1,6", "1,2,3,4,6,8"])
+def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_asked_for(given):
+    deep = next(
+        point for point in points_of("depth", "laptop", f"model.num_layers={given}") if point.label.endswith("24)")
+    )
+    assert depths_above(deep) == [1, 2, 3, 4, 6]
+
+
 @pytest.mark.parametrize("layers", ["1,2,3,4,6", "6,4,3,2,1"])
 def test_every_given_value_is_a_row_of_its_own(layers):
     result = points_of("depth", "overnight", f"model.num_layers={layers}")
