@@ -240,6 +240,19 @@ def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_as
     assert depths_above(deep) == [1, 2, 3, 4, 6]
 
 
+def test_the_control_of_table_11_has_two_budgets_at_one_depth():
+    def names(given: str) -> list[str]:
+        points = points_of("depth", "laptop", f"warm_start={given}", "model.num_layers=1,2")
+        return [starts.lineage(point)[-1][1].name for point in points]
+
+    control = points_of("depth", "laptop", "warm_start=true,same-depth", "model.num_layers=1,2")[2]
+    assert depths_above(control) == [1, 1]
+    assert control.start
+    assert control.start.keep == "weights"
+    assert names("true,same-depth")[:2] == names("true")
+    assert len(set(names("true,same-depth"))) == 4
+
+
 @pytest.mark.parametrize("layers", ["1,2,3,4,6", "6,4,3,2,1"])
 def test_every_given_value_is_a_row_of_its_own(layers):
     result = points_of("depth", "overnight", f"model.num_layers={layers}")
