@@ -4,7 +4,9 @@ from functools import cache, partial
 import pytest
 from pydantic import ValidationError
 
+from albert_lab import paths
 from albert_lab.config.compose import load
+from albert_lab.data.corpus import Document, added_to, iterate, marks, split_of
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment, starts
 from albert_lab.studies import points as grid_points
@@ -251,6 +253,28 @@ def test_the_control_of_table_11_has_two_budgets_at_one_depth():
     assert control.start.keep == "weights"
     assert names("true,same-depth")[:2] == names("true")
     assert len(set(names("true,same-depth"))) == 4
+
+
+def is_held_out(document: Document) -> bool:
+    return split_of(document.text, load(["corpus=sotu-before-1900"]).corpus.dev_share) == "dev"
+
+
+def test_the_control_of_table_7_adds_as_much_text_of_the_same_period_and_of_another_to_one_trunk():
+    control = experiment.include_and_read(paths.PACKAGE.parent / "examples" / "extra-data-same-period.yaml")
+    none, same, other = grid_points.points(control, ["scale=smoke", "seed=0"])
+    assert none.start
+    assert none.start == same.start == other.start
+    assert none.config.corpus == same.config.corpus == other.config.corpus, "so they have one held-out set"
+    base = list(iterate(none.config.corpus))
+    held_out = {mark for text in base if is_held_out(text) for mark in marks(text)}
+    sizes = []
+    for row in (same, other):
+        corpus = added_to(row.config.corpus, row.config.added_corpus)
+        assert corpus
+        added = list(iterate(corpus))
+        assert not {text.text for text in base} & {text.text for text in added}
+        sizes.append(sum(len(text.text) for text in added if not is_held_out(text) and not marks(text) & held_out))
+    assert sizes[1] / sizes[0] == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize("layers", ["1,2,3,4,6", "6,4,3,2,1"])
