@@ -25,6 +25,7 @@ from albert_lab.analysis.speedups import are_of_different_hardware
 from albert_lab.analysis.statistics import holm
 from albert_lab.analysis.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
+from albert_lab.score import CHANCE
 from albert_lab.studies.checks import AtChance, Claim
 from albert_lab.studies.claim import Comparison, name
 from albert_lab.studies.experiment import AVERAGE, Experiment
@@ -37,6 +38,8 @@ LEAST_CHANCE = 0.1  # of a decision at the last look: below it, a study does not
 _LEARNT_BY = {MLM_LIKELIHOOD: "mlm_accuracy", AVERAGE_LIKELIHOOD: AVERAGE_LEARNT} | dict.fromkeys(
     LAYER_NUMBERS, "mlm_accuracy"
 )
+# What shows little of a model that has learnt a part of its training only.
+_OF_WHOLE_MODEL = {AVERAGE, AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, *LAYER_NUMBERS}
 
 
 class Decision(StrEnum):
@@ -199,20 +202,32 @@ def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: 
 
     If the claim is only about its level, a row can be at chance on purpose. This is evidence if another row shows that
     the metric can be learnt, and this row has learnt the task that it was trained for. For a metric without a floor of
-    its own, an accuracy shows whether a row has learnt it.
+    its own, an accuracy shows whether a row has learnt it; for one of the whole model, all losses of its training do.
     """
     if isinstance(claim, AtChance) and claim.trained_for and scores.is_at_floor(rows[0], claim.trained_for):
         return f"{name(rows[0].labels)} is at the floor of {claim.trained_for}, which it was trained for", rows
     shown_by = _LEARNT_BY.get(column)
     if claim.level is None or shown_by:
-        low = [row for row in rows if scores.is_at_floor(row, shown_by or column)]
+        low: list[Row] = []
+        shown: dict[str, None] = {}
+        for row in rows:
+            failed = _failed(row, scores) if column in _OF_WHOLE_MODEL else []
+            if failed or scores.is_at_floor(row, shown_by or column):
+                low.append(row)
+                shown |= dict.fromkeys(failed or filter(None, [shown_by]))
         names = ", ".join(name(row.labels) for row in low)
-        return f"at the floor{f' of {shown_by}' if shown_by else ''}: {names}" if low else "", low
+        return f"at the floor{' of ' if shown else ''}{' or '.join(shown)}: {names}" if low else "", low
     has_floor = isinstance(claim, AtChance) or any(scores.floor(row, column) is not None for row in rows)
     if not has_floor or scores.shows_learning(column, claim.level):
         return "", []
     label, best = scores.best(column)
     return f"no row is clearly above {claim.level:g} %: the best, {label}, is at {best:.1f} %", rows
+
+
+def _failed(row: Row, scores: TableScores) -> list[str]:
+    """The scores of its own training that a row has not learnt: they raised alarms, and its mean is at the floor."""
+    raised = {alarm.metric for run in row.runs for alarm in run.record.alarms if alarm.floor == CHANCE}
+    return [metric for metric in sorted(raised) if scores.is_at_floor(row, metric)]
 
 
 def _verdict(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from planted import analysed, decide
-from records import BAGS_ALARM, scored, toy_layer, toy_run
+from records import BAGS_ALARM, SOP_ALARM, scored, toy_layer, toy_run
 from toy_reports import toy_report
 
 from albert_lab.analysis.verdicts import Decision
@@ -85,6 +85,32 @@ def test_a_model_that_has_not_learnt_mlm_is_no_evidence_of_what_layers_do(mlm, d
     assert [verdict.decision for verdict in verdicts] == 2 * decisions
     reasons = {verdict.reason.partition(":")[0] for verdict in verdicts}
     assert reasons == {"at the floor of mlm_accuracy" if mlm == 5.0 else ""}
+
+
+@pytest.mark.parametrize(
+    ("sop", "alarms", "decision"),
+    [
+        (50.0, (SOP_ALARM,), Decision.NOT_LEARNT),
+        (50.0, (), Decision.SUPPORTED),  # not trained on SOP
+        (60.0, (SOP_ALARM,), Decision.SUPPORTED),  # one of its runs may have failed, not the row
+    ],
+)
+@pytest.mark.parametrize("metric", ["last_degrees", "average"])
+def test_a_row_that_failed_at_a_loss_of_its_training_is_no_evidence_of_the_whole_model(metric, sop, alarms, decision):
+    def run(label: str, seed: int) -> ReportedRun:
+        is_better = label == "BERT-large"
+        numbers = {metric: 20.0 + 10 * is_better + seed / 10, "mlm_accuracy": scored(20.0 + seed / 10, 5.0)}
+        numbers["sop_accuracy"] = scored((70.0 if is_better else sop) + seed / 10, 50.0)
+        return toy_run(f"{label}-{seed}", seed, numbers, alarms=() if is_better else alarms)
+
+    labels = ("ALBERT-large", "BERT-large")
+    rows = [Row({"model": label}, {}, [run(label, seed) for seed in range(3)], {}) for label in labels]
+    asked = experiment.named("layer-similarity")
+    claim = next(claim for claim in asked.claims if claim.metric == "last_degrees")
+    one = asked.model_copy(update={"claims": (claim.model_copy(update={"metric": metric}),)})
+    (verdict,) = decide(one, rows)
+    assert verdict.decision is decision
+    assert verdict.reason == ("at the floor of sop_accuracy: model=ALBERT-large" if decision == "not learnt" else "")
 
 
 def test_a_claim_on_layers_is_not_qualified_by_scores_on_pairs():
