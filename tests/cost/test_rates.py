@@ -13,10 +13,10 @@ from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies.prices import price
 
 
-def keep(record, name, speed, **provenance):
+def keep(record, name, speed, steps=1000, **provenance):
     folder = runs.paths.runs() / name
     folder.mkdir(parents=True)
-    training = record.training.model_copy(update={"tokens_per_second": speed})
+    training = record.training.model_copy(update={"tokens_per_second": speed, "steps": steps})
     origin = record.provenance.model_copy(update=provenance)
     results.write(folder, record.model_copy(update={"name": name, "training": training, "provenance": origin}))
 
@@ -30,6 +30,12 @@ def test_a_rate_is_that_of_the_fastest_run_of_similar_size_with_padding(own_home
     assert result.of(record.config) == pytest.approx(30.0 * record.train_flops_per_token / (1 - padding))
     assert result.fill(record.config) == 1 - padding
     assert "from 3 runs" in result.source([record.config])
+
+
+def test_a_run_of_a_few_steps_measures_no_speed(own_home):
+    record = toy_record()
+    keep(record, "of-a-few-steps", 0.01, steps=31)
+    assert choose_rates("cpu", record.config).speeds == ()
 
 
 def test_processes_on_one_cpu_share_its_rate_and_those_on_gpus_have_one_each(own_home):
