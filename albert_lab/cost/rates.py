@@ -28,8 +28,9 @@ _USABLE_SHARE = 0.9  # of a GPU's memory
 # Weights and two moments in float32, in each of the two checkpoints that are kept.
 _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
 # The speed of training on one thread at scale=laptop over that of matrix products on one core (measured, see
-# DECISIONS.md). Used until a run was trained here.
+# DECISIONS.md), and the hidden size there. Used until a run was trained here.
 MEASURED_UTILISATION = 1 / 3
+_MEASURED_AT = 72
 # So small that no BLAS divides a product among threads, which would wait for each other on a busy machine.
 MATRIX_SIZE = 80
 
@@ -159,29 +160,32 @@ class Rates:
         """FLOP/s of one process that trains a configuration, from runs of similar size on such a device.
 
         Small matrices are slower, so it is interpolated between the hidden sizes of such runs, with the fastest run of
-        each: a busy machine slows the others. Without such a run, it is the assumed rate, or that of the fastest run of
-        any size if this is higher.
+        each: a busy machine slows the others. Below the smallest it is in proportion to the hidden size: four layers of
+        24, 36, 48 and 72 units trained on one core at 19, 27, 37 and 51 GFLOP/s. Without such a run, it is the assumed
+        rate, or that of the fastest run of any size if this is higher.
         """
-        own, size = self._own(config.machine), _step_flops(config)
+        own, size, hidden = self._own(config.machine), _step_flops(config), config.model.hidden_size
         near = [run for run in own if 1 / _NEAR <= run.step_flops / size <= _NEAR]
         if not near:
-            return max([self.assumed(config.machine), *(run.flops_per_second for run in own)])
+            others = (run.flops_per_second * min(1.0, hidden / run.config.model.hidden_size) for run in own)
+            return max([self.assumed(config), *others])
         fastest: dict[int, float] = {}
         for run in near:
-            hidden = run.config.model.hidden_size
-            fastest[hidden] = max(run.flops_per_second, fastest.get(hidden, 0.0))
-        widths, speeds = zip(*sorted(fastest.items()), strict=True)
-        return float(np.interp(config.model.hidden_size, widths, speeds))
+            width = run.config.model.hidden_size
+            fastest[width] = max(run.flops_per_second, fastest.get(width, 0.0))
+        widths, speeds = zip((0, 0.0), *sorted(fastest.items()), strict=True)
+        return float(np.interp(hidden, widths, speeds))
 
     def fill(self, config: RunConfig) -> float:
         """The share of positions that are tokens, from the newest run on such text; 1 if there is none."""
         same = (run for run in self.speeds if _text(run.config) == _text(config))
         return next((1 - run.padding_share for run in same), 1.0)
 
-    def assumed(self, config: MachineConfig) -> float:
+    def assumed(self, config: RunConfig) -> float:
         if self.gpu is None:
-            return self._measured_here * MEASURED_UTILISATION
-        precision = self.gpu.precision(config.precision)
+            share = MEASURED_UTILISATION * min(1.0, config.model.hidden_size / _MEASURED_AT)
+            return self._measured_here * share
+        precision = self.gpu.precision(config.machine.precision)
         return self.gpu.peak(precision) * self.gpu.share(precision)
 
     def there(self, config: RunConfig) -> RunConfig:
@@ -206,8 +210,9 @@ class Rates:
             how = f"from {len(own)} runs on such a device, the fastest of each hidden size"
         elif self.gpu is None:
             how = (
-                f"{MEASURED_UTILISATION:.0%} of what one core reaches here in float32 matrix products, as training at"
-                " scale=laptop was measured to reach elsewhere; no run was trained here yet"
+                f"{MEASURED_UTILISATION:.0%} of what one core reaches here in float32 matrix products from"
+                f" {_MEASURED_AT} hidden units up, and less in proportion below, as training was measured to reach"
+                " elsewhere; no run was trained here yet"
             )
         else:
             precision = self.gpu.precision(machine.precision)

@@ -53,8 +53,28 @@ def test_a_rate_between_two_hidden_sizes_lies_between_theirs_and_nearer_to_the_n
     def speed(hidden, flops_per_second):
         return rates.Speed(of(hidden), flops_per_second, 0.0, "cpu", ("cpu",), of(hidden).machine.precision)
 
-    known = rates.Rates(rates.CPU, speeds=(speed(24, 2e9), speed(64, 4e9), speed(64, 6e9)))
-    assert [known.of(of(hidden)) for hidden in (16, 24, 32, 64, 96)] == pytest.approx([2e9, 2e9, 2.8e9, 6e9, 6e9])
+    known = rates.Rates(rates.CPU, speeds=(speed(24, 2.4e9), speed(64, 4e9), speed(64, 6.4e9)))
+    assert [known.of(of(hidden)) for hidden in (24, 32, 64, 96)] == pytest.approx([2.4e9, 3.2e9, 6.4e9, 6.4e9])
+
+
+def test_a_narrower_model_than_any_that_was_trained_is_slower_in_proportion(monkeypatch):
+    monkeypatch.setattr(rates, "matrix_product_flops_per_second", lambda: 9e9)
+
+    def of(hidden):
+        return load(["scale=overnight", f"model.hidden_size={hidden}", f"model.num_attention_heads={hidden // 12}"])
+
+    def known(*hidden):
+        precision = of(24).machine.precision
+        return rates.Rates(
+            rates.CPU,
+            speeds=tuple(rates.Speed(of(size), 1e9 * size, 0.0, "cpu", ("cpu",), precision) for size in hidden),
+        )
+
+    near, far = known(72), known(144)
+    assert near.of(of(24)) == pytest.approx(24e9)
+    assert far.speeds[0].step_flops > 8 * rates.Speed(of(24), 1.0, 0.0, "cpu", ("cpu",), "fp32").step_flops
+    assert far.of(of(24)) == pytest.approx(24e9)
+    assert [known().of(of(size)) for size in (24, 72, 144)] == pytest.approx([1e9, 3e9, 3e9])
 
 
 def test_a_record_of_an_earlier_version_is_skipped(own_home):
@@ -73,7 +93,7 @@ def test_without_a_record_a_rate_comes_from_the_fastest_product_not_from_the_mea
     monkeypatch.setattr(np, "matmul", lambda *_, **__: None)
     config = load(["scale=smoke"])
     result = choose_rates("cpu", config)
-    assert result.of(config) == pytest.approx(2e11 / 3)
+    assert result.of(config) == pytest.approx(2e11 / 3 * config.model.hidden_size / 72)
     assert "no run was trained here yet" in result.source([config])
 
 
