@@ -64,8 +64,8 @@ def ladder(
         typer.Option(
             "--hours",
             min=0.0,
-            help="Train only the rungs and seeds that fit into so many hours, those that tell most first. With 0 the"
-            " report is of the runs that are there.",
+            help="Train only what fits into so many hours, at a rung all seeds of a planned look or none: the first"
+            " look from the lowest rung up, then the next. With 0 the report is of the runs that are there.",
             show_default=False,
         ),
     ] = None,

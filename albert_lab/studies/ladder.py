@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -148,9 +148,13 @@ def in_order(rungs: Sequence[PlannedRung]) -> Iterator[tuple[PlannedRung, int]]:
     All rungs with the seeds of the first look, from the lowest up, then the same with those of the next look: the
     interval of a slope shrinks more with a rung than with a seed.
     """
-    seeds = list(dict.fromkeys(seed for rung in rungs for seed in rung.seeds))
+    yield from ((rung, seed) for rung, seeds in by_looks(rungs) for seed in seeds)
+
+
+def by_looks(rungs: Sequence[PlannedRung]) -> Iterator[tuple[PlannedRung, list[int]]]:
+    """Each rung with its seeds of the first look, then each with those that the next look adds, and so on."""
     for start, end in pairwise((0, *looks_of(rungs))):
-        yield from ((rung, seed) for rung, seed in product(rungs, seeds[start:end]) if seed in rung.seeds)
+        yield from ((rung, rung.seeds[start:end]) for rung in rungs)
 
 
 def place_of_prediction(ladder: Ladder) -> float:

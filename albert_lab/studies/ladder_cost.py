@@ -7,7 +7,8 @@ from statistics import fmean
 from albert_lab.cost import counts
 from albert_lab.cost.listing import Listing
 from albert_lab.cost.rates import Rates
-from albert_lab.studies.ladder import PlannedRung, in_order
+from albert_lab.errors import ConfigError
+from albert_lab.studies.ladder import PlannedRung, by_looks
 from albert_lab.studies.plan import PlannedPoint
 from albert_lab.studies.prices import cost_of, price
 from albert_lab.units import Seconds, duration
@@ -53,19 +54,33 @@ def costs(rungs: Sequence[PlannedRung], looks: Sequence[int], known: Rates) -> L
 
 
 def within(rungs: Sequence[PlannedRung], hours: float, jobs: int, known: Rates) -> list[PlannedRung]:
-    """The rungs with the seeds that fit into some hours, in the order of ladder.in_order(); finished ones cost nothing.
+    """The rungs with the seeds that fit into some hours, in the order of ladder.by_looks(); finished ones cost nothing.
+
+    A rung has all seeds of a look or none of them: a rung with fewer than those of the first decides nothing.
 
     Args:
         jobs: how many runs are trained at a time, each as fast as one alone.
+
+    Raises:
+        ConfigError: not even the first look of one rung fits into hours above 0.
     """
     left = hours * 3600 * jobs
-    chosen: dict[str, list[int]] = {rung.name: [] for rung in rungs}
-    for rung, seed in in_order(rungs):
-        needed = cost_of(rung.of_seed(seed), known).all_seconds
-        if needed <= left:
+    chosen: dict[str, tuple[PlannedPoint, ...]] = {rung.name: () for rung in rungs}
+    left_out: set[str] = set()
+    for rung, seeds in by_looks(rungs):
+        points = sum(map(rung.of_seed, seeds), ())
+        needed = cost_of(points, known).all_seconds
+        if needed > left:
+            left_out.add(rung.name)
+        if rung.name not in left_out:
             left -= needed
-            chosen[rung.name].append(seed)
-    kept = (
-        replace(rung, plan=replace(rung.plan, points=sum(map(rung.of_seed, chosen[rung.name]), ()))) for rung in rungs
-    )
+            chosen[rung.name] += points
+    if hours and not any(chosen.values()):
+        lowest, seeds = next(by_looks(rungs))
+        needed = cost_of(sum(map(lowest.of_seed, seeds), ()), known).all_seconds
+        raise ConfigError(
+            f"--hours {hours:g}: too few for the {len(seeds)} seeds of the first look at the lowest rung,"
+            f" {lowest.name}, which take {duration(needed / jobs)}"
+        )
+    kept = (replace(rung, plan=replace(rung.plan, points=chosen[rung.name])) for rung in rungs)
     return [rung for rung in kept if rung.points]

@@ -93,14 +93,33 @@ def test_seeds_of_the_users_own_are_a_single_look(corpus):
     assert ladder.looks_of(planned(corpus, ladder.read("smoke"), "seed=0,1,2,3")) == (4,)
 
 
-def test_hours_take_the_lower_rungs_first(corpus):
-    rungs = planned(corpus, ladder.read("smoke"), "seed=0,1,2")
+def test_hours_take_the_lower_rungs_first_and_each_with_all_seeds_of_a_look(corpus):
+    rungs = planned(corpus, ladder.read("smoke"), "scale.seeds=[0,1,2,3]", "scale.looks=[2,3,4]")
     known = Rates("rtx4090")
-    seconds = {rung.name: cost_of(rung.of_seed(0), known).all_seconds for rung in rungs}
-    hours = 1.001 * (3 * seconds["h24"] + 3 * seconds["h36"] + seconds["h48"]) / 3600
-    chosen = {rung.name: rung.seeds for rung in ladder_cost.within(rungs, hours, 1, known)}
-    assert chosen == {"h24": [0, 1, 2], "h36": [0, 1, 2], "h48": [0]}
+    h24, h36, h48, h72 = (cost_of(rung.of_seed(0), known).all_seconds for rung in rungs)
+
+    def chosen(seconds):
+        return {rung.name: rung.seeds for rung in ladder_cost.within(rungs, 1.001 * seconds / 3600, 1, known)}
+
+    assert chosen(2 * h24 + 2 * h36 + 1.5 * h24) == {"h24": [0, 1, 2], "h36": [0, 1]}
+    assert chosen(2 * (h24 + h36 + h48 + h72)) == {"h24": [0, 1], "h36": [0, 1], "h48": [0, 1], "h72": [0, 1]}
     assert ladder_cost.within(rungs, 0.0, 1, known) == []
+
+
+def test_a_rung_whose_first_look_does_not_fit_has_no_seeds_of_a_later_one(corpus):
+    rungs = planned(corpus, ladder.read("smoke"), "scale.seeds=[0,1,2,3]", "scale.looks=[3,4]")
+    known = Rates("rtx4090")
+    h24, h36 = (cost_of(rung.of_seed(0), known).all_seconds for rung in rungs[:2])
+    hours = 1.001 * (3 * h24 + h24 + h36) / 3600
+    assert [(rung.name, rung.seeds) for rung in ladder_cost.within(rungs, hours, 1, known)] == [("h24", [0, 1, 2, 3])]
+
+
+def test_hours_that_are_too_few_for_one_look_are_refused_with_what_it_takes(corpus):
+    rungs = planned(corpus, ladder.read("smoke"), "seed=0,1,2")
+    with pytest.raises(
+        ConfigError, match=r"--hours 1e-09: too few for the 3 seeds of the first look .*, h24, which take"
+    ):
+        ladder_cost.within(rungs, 1e-9, 1, Rates("rtx4090"))
 
 
 def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, own_home, runs_here, empty_figures):
@@ -130,7 +149,7 @@ def test_the_order_of_a_ladder_that_hours_cut_names_the_looks_of_the_whole_one(c
     rungs = planned(corpus, ladder.read("smoke"), "scale.seeds=[0,1,2]", "scale.looks=[2,3]")
     known = Rates("rtx4090")
     one = cost_of(rungs[0].of_seed(0), known).all_seconds
-    part = ladder_cost.within(rungs, 1.001 * one / 3600, 1, known)
-    assert [rung.seeds for rung in part] == [[0]]
+    part = ladder_cost.within(rungs, 1.001 * 2 * one / 3600, 1, known)
+    assert [rung.seeds for rung in part] == [[0, 1]]
     (order,) = [note for note in ladder_cost.costs(part, ladder.looks_of(rungs), known).notes if "Order" in note]
     assert order.endswith("with 2, then 3 seeds.")
