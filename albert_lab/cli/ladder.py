@@ -87,6 +87,8 @@ def ladder(
     from albert_lab.studies.plan import report_place
     from albert_lab.studies.recorded import set_aside
 
+    if options.dry_run and hours == 0:
+        raise ConfigError("--dry-run and --hours 0, which trains nothing: give one of them")
     how, rest = options.take_launcher(overrides)
     rungs_of = ladders.read(along)
     study, rest = _experiment(experiment, rest)

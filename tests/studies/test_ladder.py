@@ -122,6 +122,12 @@ def test_hours_that_are_too_few_for_one_look_are_refused_with_what_it_takes(corp
         ladder_cost.within(rungs, 1e-9, 1, Rates("rtx4090"))
 
 
+def test_nothing_is_trained_in_no_hours_so_there_is_nothing_to_price(corpus, own_home):
+    refused = here("ladder", "sop-vs-nsp", *toy_overrides(corpus), "--along", "smoke", "--hours", "0", "--dry-run")
+    assert refused.returncode == 2
+    assert "--dry-run and --hours 0" in refused.stderr
+
+
 def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, own_home, runs_here, empty_figures):
     arguments = (
         "ladder",
