@@ -153,7 +153,7 @@ def analyse(results: LadderResults) -> LadderAnalysis:
     trends: list[ContrastTrend] = []
     accuracies = {}
     for measure in measures:
-        pairs = [pair for contrast in _contrasts(rows) if (pair := _along(runs, results.rungs, contrast, measure))]
+        pairs = [pair for contrast in contrasts(rows) if (pair := _along(runs, results.rungs, contrast, measure))]
         lines = list(_against_the_first(pairs))
         trends += _fitted(lines, place, results.file)
         if accuracy := trend.decision_accuracy([pair.effects for pair in pairs]):
@@ -217,7 +217,7 @@ def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> I
         )
 
 
-def _contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:
+def contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:
     """Every two rows that differ in one axis, the earlier row second."""
     varied = tuple(axis for axis in rows[0] if len(_values(rows, axis)) > 1)
     for second, first in combinations(rows, 2):

@@ -1,7 +1,6 @@
 """The command that climbs a ladder: any experiment along rungs of size or budget, and the trends of its effects."""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +77,7 @@ def ladder(
     interrupted. The report, with figures, goes to lab/reports/SCALE-CORPUS/ladder-EXPERIMENT-LADDER/.
     """
     from albert_lab.analysis.ladder import analyse
+    from albert_lab.analysis.ladder_plan import expected_slopes
     from albert_lab.machine import jobs_at_once
     from albert_lab.report import ladder as report
     from albert_lab.runs.speeds import choose_rates
@@ -98,21 +98,22 @@ def ladder(
     folder = paths.reports() / report_place(config) / f"ladder-{study.name}-{rungs_of.name}"
     at_once = 1 if options.dry_run and options.on else jobs_at_once(options.jobs, config.machine.processes)
     rungs = all_rungs if hours is None else ladder_cost.within(all_rungs, hours, at_once, known)
-    if not rungs and (hours or options.dry_run):
-        raise ConfigError(f"--hours {hours:g}: not even one seed of the lowest rung fits")
-    expected = _expected(rungs, known, folder)
+    file = _file(study, rungs_of, all_rungs, known)
+    expected: list[str] = []
+    if options.dry_run or hours:
+        finished = ladder_results.gather(file, all_rungs, {}, folder, to_stderr)
+        expected = list(map(str, expected_slopes(rungs, finished, known)))
     if options.dry_run:
         costs = ladder_cost.costs(rungs, ladders.looks_of(all_rungs), known)
-        costs = replace(costs, notes=[*costs.notes, *([expected] if expected else [])])
+        costs = replace(costs, notes=[*costs.notes, *expected])
         print(json.dumps(costs.as_dict(), indent=2) if options.as_json else costs.as_text())
         return
     if hours:
         to_stderr("; ".join(f"{rung.name}: seeds {', '.join(map(str, rung.seeds))}" for rung in rungs))
-        if expected:
-            to_stderr(expected)
+        for line in expected:
+            to_stderr(line)
     kept = {rung.name: rung.seeds for rung in rungs}
     order = [rung.of_seed(seed) for rung, seed in ladders.in_order(all_rungs) if seed in kept.get(rung.name, ())]
-    file = _file(study, rungs_of, all_rungs, known)
     outcome = Outcome()
     if order:
         plan = options.reset(replace(all_rungs[0].plan, points=sum(order, ())))
@@ -143,30 +144,6 @@ def _experiment(name: str, overrides: Sequence[str]) -> "tuple[Experiment, Seque
     if name not in known:
         raise ConfigError(f"{name}: no such experiment (allowed: {', '.join(known)}, sweep, or a .yaml file)")
     return experiment.named(name), overrides
-
-
-def _expected(rungs: "Sequence[PlannedRung]", known: "Rates", folder: Path) -> str:
-    """The expected interval of a slope, with the spread over seeds that finished runs have; empty if it has none."""
-    from albert_lab.analysis import ladder as analysis
-    from albert_lab.analysis.trend import expected_reach
-    from albert_lab.studies import ladder_cost, ladder_results
-
-    places = [math.log10(ladder_cost.flops_of(rung.points, known)) for rung in rungs]
-    seeds = [len(rung.seeds) for rung in rungs]
-    before = ladder_results.earlier(folder)
-    spread = analysis.seed_spread(before) if before else None
-    reach = expected_reach(places, seeds, spread or 1.0)
-    if reach is None:
-        return "A trend needs three rungs."
-    if spread is None:
-        return (
-            f"Expected interval of a slope: ± {reach:.1f} times the spread of one seed's difference per tenfold"
-            " compute, without scatter between rungs; no run of this ladder has measured that spread yet."
-        )
-    return (
-        f"Expected interval of a slope of MLM likelihood: ± {reach:.4f} nats per token per tenfold compute, with the"
-        f" measured spread of {spread:.4f} between seeds and without scatter between rungs."
-    )
 
 
 def _file(experiment: "Experiment", ladder: "Ladder", rungs: "Sequence[PlannedRung]", known: "Rates") -> "LadderFile":

@@ -1,15 +1,20 @@
 import json
 
+import numpy as np
 import pytest
 from command import here
+from records import toy_record
 from toy import toy_overrides
 
 from albert_lab import paths
-from albert_lab.cost.counts import count_parameters
+from albert_lab.cost.counts import count_parameters, count_training_flops
 from albert_lab.cost.rates import Rates
 from albert_lab.errors import ConfigError
+from albert_lab.runs import reported
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import ladder, ladder_cost
 from albert_lab.studies.experiment import named
+from albert_lab.studies.plan import report_place
 from albert_lab.studies.prices import cost_of
 
 
@@ -126,6 +131,24 @@ def test_nothing_is_trained_in_no_hours_so_there_is_nothing_to_price(corpus, own
     refused = here("ladder", "sop-vs-nsp", *toy_overrides(corpus), "--along", "smoke", "--hours", "0", "--dry-run")
     assert refused.returncode == 2
     assert "--dry-run and --hours 0" in refused.stderr
+
+
+def test_a_dry_run_expects_intervals_by_the_spread_of_runs_in_published_reports(
+    corpus, own_home, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("ALBERT_LAB_PUBLISHED", str(tmp_path / "published"))
+    overrides = ("seed=0,1,2", "inter_sentence=none,sop")
+    rng = np.random.default_rng(0)
+    for rung in planned(corpus, ladder.read("smoke"), *overrides):
+        folder = paths.published() / report_place(rung.plan.config) / "sop-vs-nsp"
+        for item in rung.points:
+            record = toy_record(item.point.config, name=item.run.name, mlm=25 + rng.normal())
+            flops = {"train_flops_per_token": count_training_flops(item.point.config)}
+            reported.write(folder, ReportedRun(record=record.model_copy(update=flops)))
+    done = here("ladder", "sop-vs-nsp", *toy_overrides(corpus, *overrides), "--along", "smoke", "--dry-run", "--json")
+    (note,) = [note for note in json.loads(done.stdout)["notes"] if note.startswith("Expected interval")]
+    assert note.startswith("Expected interval of the slope of sop − none over 4 rungs: ± ")
+    assert "measured spread of 0." in note
 
 
 def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, own_home, runs_here, empty_figures):
