@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, linregress
 from scipy.stats import t as student
-from trend_simulation import own_errors, simulate
+from trend_simulation import direction_with, own_errors, simulate
 
 from albert_lab.analysis import trend
 from albert_lab.analysis.trend import Effect
@@ -166,7 +166,42 @@ def test_intervals_hold_in_93_to_97_percent_of_simulated_ladders_and_few_verdict
     low, high = binom.ppf((0.001, 0.999), ladders, (0.93, 0.97)) / ladders
     for name in ("slope", "paper", "next"):
         assert low <= held[name] <= high
-    assert held["false"] <= binom.ppf(0.999, ladders, 0.05) / ladders
+    assert held.get("top", 1.0) >= low
+    most = binom.ppf(0.999, ladders, 0.05) / ladders
+    assert max(held["false"], held["wrong 0.2"], held["wrong 0.6"]) <= most
+
+
+def test_each_scatter_is_simulated_with_noise_of_its_own():
+    assert simulate(3, [3] * 3, 0.0, 60) != simulate(3, [3] * 3, 0.001, 60)
+
+
+def test_a_large_slope_is_found_more_often_than_a_small_one_and_both_in_the_true_direction():
+    held = simulate(6, [8] * 6, 0.1, 100)
+    assert held["found 0.6"] > 0.9 > 0.5 > held["found 0.2"] > 0.1
+    assert held["wrong 0.2"] + held["wrong 0.6"] <= 0.02
+
+
+@pytest.mark.parametrize("slope", [-0.6, -0.2, 0.2, 0.6])
+def test_a_true_slope_moves_the_line_and_widens_no_interval(slope):
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.0, 2.4, 5)
+    directions = set()
+    for _ in range(40):
+        drawn = 1.0 + 0.2 * rng.normal(size=(5, 3))
+        sloped = drawn + slope * (x - x.mean())[:, None]
+        flat, moved = (
+            trend.fit(trend.effects([dict(enumerate(row)) for row in rows], list(10**x))) for rows in (drawn, sloped)
+        )
+        assert flat is not None
+        assert moved is not None
+        for before, after, by in (
+            (flat.slope, moved.slope, slope),
+            (flat.predict(8.2), moved.predict(8.2), slope * (8.2 - x.mean())),
+        ):
+            assert (after.low, after.high) == pytest.approx((before.low + by, before.high + by), abs=1e-6)
+        assert direction_with(flat, slope) == moved.direction()
+        directions.add(moved.direction())
+    assert ("grows" if slope > 0 else "shrinks") in directions
 
 
 def test_errors_of_each_rung_alone_would_make_intervals_too_narrow():
