@@ -163,13 +163,6 @@ def analyse(results: LadderResults) -> LadderAnalysis:
     return LadderAnalysis(results, place, tuple(trends), accuracies, scores)
 
 
-def seed_spread(results: LadderResults) -> float | None:
-    """The standard deviation over seeds of a difference in MLM likelihood, of the widest contrast; None if unknown."""
-    lines = [line for line in analyse(results).trends if line.measure.key == MLM] if results.runs else []
-    spreads = [line.effects[0].error * math.sqrt(line.effects[0].n) for line in lines]
-    return max(spreads, default=0.0) or None
-
-
 def _row_scores(runs: Sequence[_Run], rungs: Sequence[str], row: Labels, measure: Measure) -> RowScores:
     own = [run for run in runs if run.row == row and measure in run.scores]
     scored = {rung: [run.scores[measure] for run in own if run.rung == rung] for rung in rungs}

@@ -1,7 +1,7 @@
 import pytest
 from toy_ladder import NOT_SHARED, SHARED, growing, toy_ladder
 
-from albert_lab.analysis.ladder import analyse, seed_spread
+from albert_lab.analysis.ladder import analyse
 from albert_lab.studies.ladder_results import LadderResults
 
 PARTLY = SHARED | {"sharing": "shared-ffn"}
@@ -85,13 +85,6 @@ def test_a_rung_where_a_row_has_no_run_is_no_part_of_its_trend():
     analysis = analyse(LadderResults(results.file, kept))
     assert analysis.trends[0].rungs == ("h24", "h36", "h48", "h72")
     assert len(analysis.results.missing) == 3
-
-
-def test_the_spread_over_seeds_is_that_of_one_difference():
-    assert seed_spread(toy_ladder(growing)) == pytest.approx(
-        analyse(toy_ladder(growing)).trends[0].effects[0].error * 3**0.5
-    )
-    assert seed_spread(LadderResults(toy_ladder(growing).file, {})) is None
 
 
 def test_the_level_of_a_slope_is_that_of_its_seeds():
