@@ -17,7 +17,7 @@ LEVEL = 0.95
 LEAST_SCATTER = 1 / 3
 FEWEST_RUNGS = 3  # of a line with an error
 
-Direction = Literal["grows", "shrinks", "changes sign"]
+Direction = Literal["grows", "shrinks", "changes sign", "rises", "falls"]
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,16 @@ class Trend:
     def direction(self, p: float | None = None, alpha: float = 1 - LEVEL) -> Direction | None:
         """The way in which the effect changes with compute; None if the slope is not shown to differ from 0.
 
-        It changes sign if the line is shown to be on different sides of 0 at the lowest rung and at the top.
+        It changes sign if the line is shown to be on different sides of 0 at the lowest rung and at the top. Of a line
+        that crosses 0 with less, no size is shown to grow or shrink: it rises or falls.
         """
         if (self.p if p is None else p) > alpha:
             return None
         first, last = (self.line(self.effects[place].log_flops) for place in (0, -1))
         if first.sign * last.sign < 0:
             return "changes sign"
+        if first.value * last.value < 0:
+            return "rises" if self.slope.value > 0 else "falls"
         return "grows" if abs(last.value) > abs(first.value) else "shrinks"
 
     def _at(self, log_flops: float, more: float) -> Interval:

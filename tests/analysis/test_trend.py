@@ -94,7 +94,7 @@ def test_a_sign_changes_only_if_both_ends_of_the_line_have_one():
     crossing = fitted(-0.05, 0.3, 0.35, 0.9, error=0.01)
     assert crossing.slope.low > 0 > crossing.line(12.0).value
     assert crossing.line(12.0).sign == 0
-    assert crossing.direction() == "grows"
+    assert crossing.direction() == "rises"
 
 
 def test_without_a_second_seed_the_scatter_around_the_line_has_the_noise_as_well():
@@ -112,6 +112,8 @@ def test_without_a_second_seed_the_scatter_around_the_line_has_the_noise_as_well
         ((-0.1, -0.2, -0.31, -0.4), "grows"),
         ((0.4, 0.3, 0.21, 0.1), "shrinks"),
         ((-0.3, -0.1, 0.11, 0.3), "changes sign"),
+        ((0.30, 0.28, -0.02, -0.25), "falls"),
+        ((-0.30, -0.28, 0.02, 0.25), "rises"),
         ((0.1, 0.4, 0.2, 0.3), None),
     ],
 )
