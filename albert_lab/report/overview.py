@@ -92,12 +92,13 @@ def _claim(words: str, tests: Sequence[tuple[Entry, Verdict]], at: Path) -> str:
 
 
 def _ladder(folder: Path, root: Path) -> dict[str, object]:
-    """The values of the line of a ladder: its size, and how many of its effects grow, shrink or are open."""
+    """The values of the line of a ladder: its size, and how many of its effects have each verdict, open ones last."""
     analysis = ladder.analyse(ladder_results.read(folder))
+    counts = Counter(str(line.direction or "open") for line in analysis.trends if line.trend)
     return {
         "rungs": max((len(line.effects) for line in analysis.trends), default=0),
         "runs": len(analysis.results.runs),
-        "trends": Counter(str(line.direction or "open") for line in analysis.trends if line.trend),
+        "trends": dict(sorted(counts.items(), key=lambda item: item[0] == "open")),
         "link": f"[{folder.name}]({_relative(folder / REPORT, root)})",
     }
 
