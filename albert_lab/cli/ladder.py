@@ -68,6 +68,17 @@ def ladder(
             show_default=False,
         ),
     ] = None,
+    looks: Annotated[
+        int | None,
+        typer.Option(
+            "--looks",
+            min=1,
+            metavar="N",
+            help="Take the seeds of so many planned looks (`scale.looks`) only; the report has the level of that look."
+            " With `seed=...` there is a single look at these seeds.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     options: TrainingOptions,
 ) -> None:
@@ -92,7 +103,7 @@ def ladder(
     how, rest = options.take_launcher(overrides)
     rungs_of = ladders.read(along)
     study, rest = _experiment(experiment, rest)
-    all_rungs = ladders.plan_rungs(study, rungs_of, rest, task_names(options.tasks))
+    all_rungs = [rung.until(looks) for rung in ladders.plan_rungs(study, rungs_of, rest, task_names(options.tasks))]
     config = all_rungs[0].plan.config
     known = choose_rates(options.on, config)
     folder = paths.reports() / report_place(config) / f"ladder-{study.name}-{rungs_of.name}"

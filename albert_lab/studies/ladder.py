@@ -75,6 +75,10 @@ class PlannedRung:
     def updated(self) -> "PlannedRung":
         return replace(self, plan=self.plan.updated())
 
+    def until(self, look: int | None) -> "PlannedRung":
+        """The rung with the seeds of so many looks; None: of all."""
+        return replace(self, plan=self.plan.at_look(self.plan.seed_plan.last(look)))
+
     @property
     def seeds(self) -> list[int]:
         return list(dict.fromkeys(item.point.config.seed for item in self.points))
@@ -137,9 +141,8 @@ def plan_rungs(
 
 
 def looks_of(rungs: Sequence[PlannedRung]) -> tuple[int, ...]:
-    """The numbers of seeds at which the ladder is judged: those of the scale, if it has its seeds, else all of them."""
-    scale, seeds = rungs[0].plan.config.scale, rungs[0].seeds
-    return scale.looks if tuple(seeds) == tuple(scale.seeds) else (len(seeds),)
+    """The numbers of seeds at which the ladder is judged, as in a study: those of the scale, or all that are given."""
+    return rungs[0].plan.seed_plan.looks
 
 
 def in_order(rungs: Sequence[PlannedRung]) -> Iterator[tuple[PlannedRung, int]]:

@@ -94,8 +94,18 @@ def test_the_order_is_all_rungs_upward_with_the_seeds_of_a_look_then_those_of_th
     assert order == [(name, seed) for name in names for seed in (0, 1)] + [(name, 2) for name in names]
 
 
-def test_seeds_of_the_users_own_are_a_single_look(corpus):
+def test_seeds_of_the_users_own_are_a_single_look_even_if_they_are_those_of_the_scale(corpus):
     assert ladder.looks_of(planned(corpus, ladder.read("smoke"), "seed=0,1,2,3")) == (4,)
+    own = planned(corpus, ladder.read("smoke"), "scale.seeds=[0,1,2]", "scale.looks=[2,3]", "seed=0,1,2")
+    assert ladder.looks_of(own) == (3,)
+
+
+def test_the_first_look_has_its_own_seeds_and_keeps_the_plan_of_all_looks(corpus):
+    whole = planned(corpus, ladder.read("smoke"), "scale.seeds=[0,1,2]", "scale.looks=[2,3]")
+    first = [rung.until(1) for rung in whole]
+    assert [rung.seeds for rung in first] == [[0, 1]] * 4
+    assert ladder.looks_of(first) == (2, 3)
+    assert [rung.until(None).seeds for rung in whole] == [[0, 1, 2]] * 4
 
 
 def test_hours_take_the_lower_rungs_first_and_each_with_all_seeds_of_a_look(corpus):
@@ -155,9 +165,11 @@ def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, 
     arguments = (
         "ladder",
         "sop-vs-nsp",
-        *toy_overrides(corpus, "inter_sentence=none,sop", "seed=0"),
+        *toy_overrides(corpus, "inter_sentence=none,sop", "scale.seeds=[0,1]", "scale.looks=[1,2]"),
         "--along",
         "smoke",
+        "--looks",
+        "1",
     )
     dry = json.loads(here(*arguments, "--dry-run", "--json").stdout)
     assert [row["runs"] for row in dry["rows"]] == [2, 2, 2, 2]
@@ -166,7 +178,8 @@ def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, 
     assert "MLM, sop − none:" in done.stdout
     (folder,) = paths.reports().glob("*/ladder-sop-vs-nsp-smoke")
     text = (folder / "report.md").read_text()
-    assert "8 runs" in text
+    assert "8 runs. Looks are planned at 1 and 2 seeds." in text
+    assert "Missing runs" not in text
     again = here(*arguments, "--hours", "0")
     assert again.returncode == 0, again.stderr
     assert again.stdout == done.stdout
