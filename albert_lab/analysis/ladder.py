@@ -50,8 +50,13 @@ class Contrast:
 
     @property
     def words(self) -> str:
+        return f"{self.first[self.axis]} − {self.second[self.axis]}" + self.at
+
+    @property
+    def at(self) -> str:
+        """The labels that both rows share, of axes in which other rows differ, in brackets; empty if there are none."""
         others = ", ".join(f"{axis}={self.first[axis]}" for axis in self.varied if axis != self.axis)
-        return f"{self.first[self.axis]} − {self.second[self.axis]}" + (f" ({others})" if others else "")
+        return f" ({others})" if others else ""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ class Interval:
     def covers(self, value: float) -> bool:
         return self.low <= value <= self.high
 
+    def __neg__(self) -> "Interval":
+        return Interval(-self.value, -self.high, -self.low)
+
 
 @dataclass(frozen=True)
 class Effect:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
 
-from albert_lab.analysis.ladder import LadderAnalysis, Measure, analyse
+from albert_lab.analysis.ladder import ContrastTrend, LadderAnalysis, Measure, analyse
 from albert_lab.analysis.trend import Effect, Interval, Share
 from albert_lab.figures import ladder as figures
 from albert_lab.measures.catalog import labels, units
@@ -85,13 +85,30 @@ def as_json(analysis: LadderAnalysis) -> str:
 
 
 def sentences(analysis: LadderAnalysis) -> Iterator[str]:
-    """A sentence for each contrast and measure: the way in which the effect changes, and the prediction."""
+    """A sentence for each contrast and measure: the way in which the effect changes, and the prediction.
+
+    A difference whose sign is shown is told as the lead of the better row, so that it grows by a positive number.
+    """
     log_flops = analysis.predicted_log_flops
     for line in analysis.trends:
-        slope = _shown(line.trend.slope, line.measure, more=1) if line.trend else ""
-        predicted = _shown(line.prediction, line.measure) if line.prediction else ""
+        subject, slope, predicted = f"the difference {line.contrast.words}", "", ""
+        if line.trend and line.prediction:
+            is_lead = line.direction in {"grows", "shrinks"} or (not line.direction and line.trend.level.sign != 0)
+            is_reversed = is_lead and line.trend.level.value < 0
+            subject = _lead(line, is_reversed=is_reversed) if is_lead else subject
+            change, place = (-part if is_reversed else part for part in (line.trend.slope, line.prediction))
+            is_less = line.direction == "shrinks" or (line.direction and not is_lead and change.value < 0)
+            slope = _amount(-change if is_less else change, line.measure)
+            predicted = _amount(place, line.measure)
         powers = log_flops - line.effects[-1].log_flops
-        yield call("trend.md.j2", "sentence", line, slope, predicted, 10**log_flops, powers)
+        yield call("trend.md.j2", "sentence", line, subject, slope, predicted, 10**log_flops, powers)
+
+
+def _lead(line: ContrastTrend, *, is_reversed: bool) -> str:
+    contrast = line.contrast
+    rows = [contrast.first[contrast.axis], contrast.second[contrast.axis]]
+    better, other = reversed(rows) if is_reversed else rows
+    return f"the lead of {better} over {other}{contrast.at}"
 
 
 def _trends(analysis: LadderAnalysis, measure: Measure) -> str:
@@ -252,6 +269,11 @@ def _share(share: Share) -> str:
 def _shown(interval: Interval, measure: Measure, more: int = 0) -> str:
     value, low, high = (_number(end, measure, more) for end in (interval.value, interval.low, interval.high))
     return f"{value} [{low}, {high}]"
+
+
+def _amount(interval: Interval, measure: Measure) -> str:
+    value, _, rest = _shown(interval, measure).partition(" ")
+    return f"{value} {measure.unit} {rest}"
 
 
 def _number(value: float, measure: Measure, more: int = 0) -> str:

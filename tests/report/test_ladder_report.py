@@ -22,13 +22,44 @@ def noisy(rung, row, seed):
     return growing(rung, row, seed) + (0.4 if row["sharing"] == "not-shared" else 0.0) * (-1) ** (rung + seed)
 
 
-def test_a_trend_is_told_with_its_slope_interval_and_prediction():
+def test_a_trend_is_told_as_the_lead_of_the_better_row_with_its_slope_and_prediction():
     (sentence, _) = lines(toy_ladder(growing))
-    assert sentence.startswith("MLM, not-shared − all-shared: the effect grows with scale (0.")
-    assert re.search(r"\(0.\d{4} \[0.09\d\d, 0.10\d\d\] nats", sentence)
-    assert "nats per token per tenfold compute" in sentence
-    assert "At the paper's compute (1.5e+20 FLOPs) the line predicts 0.9" in sentence
+    assert re.match(r"MLM: the lead of not-shared over all-shared grows by 0.100 nats per token \[0.1", sentence)
+    assert "per tenfold compute. At the paper's compute (1.5e+20 FLOPs) the line predicts 0.9" in sentence
     assert "4.4 powers of ten above the top rung" in sentence
+
+
+def test_a_lead_grows_by_a_positive_number_whichever_row_has_it():
+    def reversed_rows(rung, row, seed):
+        other = "not-shared" if row["sharing"] == "all-shared" else "all-shared"
+        return growing(rung, {"sharing": other}, seed)
+
+    (there, _), (back, _) = lines(toy_ladder(growing)), lines(toy_ladder(reversed_rows))
+    assert back == there.replace("not-shared over all-shared", "all-shared over not-shared")
+
+
+@pytest.mark.parametrize(
+    ("effects", "words"),
+    [
+        ((-0.3, -0.14, 0.0, 0.14, 0.3), "changes sign, and rises by 0.148 nats per token [0.1"),
+        ((0.3, 0.14, 0.0, -0.14, -0.3), "changes sign, and falls by 0.148 nats per token [0.1"),
+        ((-0.05, 0.3, 0.35, 0.6, 0.9), "rises by 0.220 nats per token [0.1"),
+        ((0.05, -0.3, -0.35, -0.6, -0.9), "falls by 0.220 nats per token [0.1"),
+    ],
+)
+def test_a_difference_whose_line_crosses_zero_is_nobodys_lead(effects, words):
+    (sentence, _) = lines(toy_ladder(differing_by(effects)))
+    assert sentence.startswith(f"MLM: the difference not-shared − all-shared {words}")
+
+
+def differing_by(effects):
+    """A loss with these effects at the rungs, and a little noise."""
+
+    def loss(rung, row, seed):
+        is_shared = row["sharing"] == "all-shared"
+        return 5.0 - (0.0 if is_shared else effects[rung]) + 0.001 * (seed - 1) * (1 if is_shared else -1)
+
+    return loss
 
 
 def test_a_prediction_that_covers_both_signs_is_called_uninformative():
@@ -42,7 +73,7 @@ def test_a_line_that_crosses_zero_above_the_top_rung_is_not_taken_at_its_word():
         return growing(4 - rung, row, seed)
 
     (sentence, _) = lines(toy_ladder(shrinking))
-    assert "the effect shrinks with scale" in sentence
+    assert "the lead of not-shared over all-shared shrinks by 0.1" in sentence
     assert "the opposite of the top rung's sign" in sentence
 
 
@@ -55,7 +86,7 @@ def test_a_prediction_beyond_what_two_scores_can_differ_by_is_told_as_such():
 
 def test_before_the_first_look_a_trend_is_told_without_a_verdict():
     (sentence, _) = lines(toy_ladder(growing, seeds=2))
-    assert "no trend is shown, before the first look (0." in sentence
+    assert "no trend is shown, before the first look, in the lead of not-shared over all-shared (0." in sentence
 
 
 def test_one_seed_has_no_interval():
@@ -67,7 +98,7 @@ def test_one_seed_has_no_interval():
 
 def test_two_rungs_have_no_trend():
     (sentence, _) = lines(toy_ladder(growing, rungs=2))
-    assert sentence.endswith("no trend, which needs three rungs and has 2.")
+    assert sentence == "MLM: no trend of the difference not-shared − all-shared, which needs three rungs and has 2."
 
 
 def test_a_report_is_rebuilt_from_its_records_to_the_same_text(tmp_path, empty_figures):

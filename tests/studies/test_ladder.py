@@ -175,7 +175,8 @@ def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, 
     assert [row["runs"] for row in dry["rows"]] == [2, 2, 2, 2]
     done = here(*arguments)
     assert done.returncode == 0, done.stderr
-    assert "MLM, sop − none:" in done.stdout
+    assert "MLM: " in done.stdout
+    assert "sop − none" in done.stdout
     (folder,) = paths.reports().glob("*/ladder-sop-vs-nsp-smoke")
     text = (folder / "report.md").read_text()
     assert "8 runs. Looks are planned at 1 and 2 seeds." in text
