@@ -2,14 +2,23 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
 
 from albert_lab.analysis import trend
 from albert_lab.analysis.looks import level_at, levels
 from albert_lab.analysis.statistics import holm
-from albert_lab.analysis.trend import LEVEL, DecisionAccuracy, Direction, Effect, Interval, Trend, Validation
+from albert_lab.analysis.trend import (
+    FEWEST_RUNGS,
+    LEVEL,
+    DecisionAccuracy,
+    Direction,
+    Effect,
+    Interval,
+    Trend,
+    Validation,
+)
 from albert_lab.measures.catalog import labels, probes
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import LINEAR_PROBE, Score
@@ -64,13 +73,14 @@ class ContrastTrend:
     """A contrast along the rungs, in one measure.
 
     Attributes:
-        rungs: those at which both rows have runs.
+        rungs: those at which both rows have runs, without early ones.
         trend: None with fewer than three rungs.
         p: of the slope, by Holm over the contrasts of the measure.
         alpha: the level of p for the seeds of its rung with the fewest; None before the first look.
         room: the largest difference that two scores at or above chance can have; None for a likelihood.
         prediction: at the paper's compute.
         paper: the paper's difference by its column, in the paper's units.
+        early: the effects at rungs with fewer seeds than the first look, by rung; they are no part of the rest.
     """
 
     measure: Measure
@@ -84,6 +94,7 @@ class ContrastTrend:
     prediction: Interval | None = None
     validation: Validation | None = None
     paper: Mapping[str, float] = field(default_factory=dict)
+    early: Mapping[str, Effect] = field(default_factory=dict)
 
     @property
     def direction(self) -> Direction | None:
@@ -159,6 +170,7 @@ def analyse(results: LadderResults) -> LadderAnalysis:
     accuracies = {}
     for measure in measures:
         pairs = [pair for contrast in contrasts(rows) if (pair := _along(runs, results.rungs, contrast, measure))]
+        pairs = [_without_early_rungs(pair, results.file.looks[0]) for pair in pairs]
         lines = list(_against_the_first(pairs))
         trends += _fitted(lines, place, results.file)
         if accuracy := trend.decision_accuracy([pair.effects for pair in pairs]):
@@ -212,7 +224,24 @@ def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> I
             fit.predict(place) if fit else None,
             trend.validate(line.effects),
             _papers(file.experiment, file.ladder, line.contrast),
+            line.early,
         )
+
+
+def _without_early_rungs(line: ContrastTrend, first_look: int) -> ContrastTrend:
+    """Set rungs with fewer seeds than the first look apart, if those that have reached it make a trend."""
+    reached = [effect.n >= first_look for effect in line.effects]
+    if sum(reached) < FEWEST_RUNGS:
+        return line
+    judged, early = (
+        {
+            rung: effect
+            for rung, effect, is_there in zip(line.rungs, line.effects, reached, strict=True)
+            if is_there == of
+        }
+        for of in (True, False)
+    )
+    return replace(line, rungs=tuple(judged), effects=tuple(judged.values()), early=early)
 
 
 def contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:

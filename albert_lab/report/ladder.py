@@ -52,6 +52,7 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
         file=analysis.results.file,
         results=analysis.results,
         sentences=list(sentences(analysis)),
+        early=_early(analysis),
         has_narrow=any(line.trend.is_narrow for line in analysis.trends if line.trend),
         trends=[_trends(analysis, measure) for measure in analysis.measures],
         rungs_with_runs=sum(bool(_finished(analysis.results, rung)) for rung in analysis.results.rungs),
@@ -72,7 +73,7 @@ def as_text(analysis: LadderAnalysis) -> str:
         call("trend.md.j2", "accuracy", measure, _share(accuracy.ladder), _share(accuracy.lowest))
         for measure, accuracy in analysis.accuracies.items()
     ]
-    return "\n".join([*sentences(analysis), *accuracies])
+    return "\n".join(line for line in [*sentences(analysis), _early(analysis), *accuracies] if line)
 
 
 def as_json(analysis: LadderAnalysis) -> str:
@@ -109,6 +110,12 @@ def _lead(line: ContrastTrend, *, is_reversed: bool) -> str:
     rows = [contrast.first[contrast.axis], contrast.second[contrast.axis]]
     better, other = reversed(rows) if is_reversed else rows
     return f"the lead of {better} over {other}{contrast.at}"
+
+
+def _early(analysis: LadderAnalysis) -> str:
+    """The rungs that are left out of trends since they are below their first look; empty if there are none."""
+    rungs = [rung for rung in analysis.results.rungs if any(rung in line.early for line in analysis.trends)]
+    return call("trend.md.j2", "early", rungs, analysis.results.file.looks[0]) if rungs else ""
 
 
 def _trends(analysis: LadderAnalysis, measure: Measure) -> str:
@@ -180,7 +187,7 @@ def _effects(analysis: LadderAnalysis, measure: Measure) -> str:
     rungs = analysis.results.rungs
     body = []
     for line in analysis.of(measure):
-        cells = dict(zip(line.rungs, line.effects, strict=True))
+        cells = {**dict(zip(line.rungs, line.effects, strict=True)), **line.early}
         shown = [
             _effect(cells[rung], measure) + f" (n = {cells[rung].n})" if rung in cells else MISSING for rung in rungs
         ]

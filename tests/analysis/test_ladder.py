@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from toy_ladder import NOT_SHARED, SHARED, growing, toy_ladder
 
@@ -103,3 +105,20 @@ def test_nothing_is_decided_before_the_first_look():
     assert line.alpha is None
     assert line.trend is not None
     assert line.direction is None
+
+
+def test_a_rung_below_its_first_look_takes_no_verdict_from_those_that_have_reached_it():
+    results = toy_ladder(growing)
+    kept = {name: run for name, run in results.runs.items() if not re.fullmatch(r"h96-.*-[12]", name)}
+    (line, *_) = analyse(LadderResults(results.file, kept)).trends
+    assert line.direction == "grows"
+    assert line.rungs == ("h24", "h36", "h48", "h72")
+    assert [effect.n for effect in line.early.values()] == [1]
+
+
+def test_where_fewer_than_three_rungs_have_reached_the_first_look_all_are_before_it():
+    results = toy_ladder(growing)
+    kept = {name: run for name, run in results.runs.items() if not re.fullmatch(r"h(48|72|96)-.*-[12]", name)}
+    (line, *_) = analyse(LadderResults(results.file, kept)).trends
+    assert len(line.rungs) == 5
+    assert line.alpha is None

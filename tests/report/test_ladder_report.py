@@ -62,6 +62,21 @@ def differing_by(effects):
     return loss
 
 
+def without(results, rung, *seeds):
+    """The results without the runs of some seeds at a rung."""
+    lost = {point.run for point in results.file.points if point.rung == rung and point.seed in seeds}
+    return replace(results, runs={name: run for name, run in results.runs.items() if name not in lost})
+
+
+def test_a_rung_below_its_first_look_is_left_out_of_the_trend_and_named():
+    whole, early = toy_ladder(growing, rungs=4), without(toy_ladder(growing), "h96", 1, 2)
+    assert lines(early) == lines(whole)
+    text = report.render(analyse(early), [])
+    assert "Left out of trends and figures: h96, where rows have fewer than 3 seeds, those of the first look." in text
+    assert "(n = 1) |" in text.partition("## Effects at each rung")[2]
+    assert "Left out" not in report.render(analyse(toy_ladder(growing)), [])
+
+
 def test_a_prediction_that_covers_both_signs_is_called_uninformative():
     (sentence, _) = lines(toy_ladder(noisy))
     assert "no trend is shown" in sentence
