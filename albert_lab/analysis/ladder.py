@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
 
-from albert_lab.analysis import trend
+from albert_lab.analysis import ladder_paper, trend
+from albert_lab.analysis.ladder_paper import PaperEffect
 from albert_lab.analysis.looks import level_at, levels
 from albert_lab.analysis.statistics import holm
 from albert_lab.analysis.trend import (
@@ -22,9 +23,6 @@ from albert_lab.analysis.trend import (
 from albert_lab.measures.catalog import labels, probes
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import LINEAR_PROBE, Score
-from albert_lab.studies.claim import number_in
-from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.ladder import Ladder
 from albert_lab.studies.ladder_results import LadderFile, LadderResults
 
 Labels = Mapping[str, str]
@@ -136,6 +134,7 @@ class LadderAnalysis:
         trends: of each row against the first one of its axis that is scored by the same method, by measure.
         accuracies: over all contrasts of rows that differ in one axis.
         scores: of each row in each measure that has a trend.
+        paper: the paper's effects for the contrasts that it has rows for, else those of its own rows on their axis.
     """
 
     results: LadderResults
@@ -143,6 +142,7 @@ class LadderAnalysis:
     trends: tuple[ContrastTrend, ...]
     accuracies: Mapping[Measure, DecisionAccuracy]
     scores: tuple[RowScores, ...]
+    paper: tuple[PaperEffect, ...] = ()
 
     def of(self, measure: Measure) -> list[ContrastTrend]:
         return [line for line in self.trends if line.measure == measure]
@@ -177,7 +177,7 @@ def analyse(results: LadderResults) -> LadderAnalysis:
             accuracies[measure] = accuracy
     compared = list(dict.fromkeys(line.measure for line in trends))
     scores = tuple(_row_scores(runs, results.rungs, row, measure) for measure in compared for row in rows)
-    return LadderAnalysis(results, place, tuple(trends), accuracies, scores)
+    return LadderAnalysis(results, place, tuple(trends), accuracies, scores, _paper(results.file, trends))
 
 
 def _row_scores(runs: Sequence[_Run], rungs: Sequence[str], row: Labels, measure: Measure) -> RowScores:
@@ -223,7 +223,7 @@ def _fitted(lines: Sequence[ContrastTrend], place: float, file: LadderFile) -> I
             line.room,
             fit.predict(place) if fit else None,
             trend.validate(line.effects),
-            _papers(file.experiment, file.ladder, line.contrast),
+            ladder_paper.differences(file.experiment, file.ladder, line.contrast.first, line.contrast.second),
             line.early,
         )
 
@@ -242,6 +242,23 @@ def _without_early_rungs(line: ContrastTrend, first_look: int) -> ContrastTrend:
         for of in (True, False)
     )
     return replace(line, rungs=tuple(judged), effects=tuple(judged.values()), early=early)
+
+
+def _paper(file: LadderFile, trends: Sequence[ContrastTrend]) -> tuple[PaperEffect, ...]:
+    effects: dict[str, PaperEffect] = {}
+    known = set()
+    for line in trends:
+        contrast = line.contrast
+        if line.paper:
+            first, second = contrast.first[contrast.axis], contrast.second[contrast.axis]
+            effects.setdefault(contrast.words, PaperEffect(contrast.words, first, second, line.paper))
+            known.add((contrast.axis, second))
+    for contrast in (line.contrast for line in trends):
+        if (contrast.axis, contrast.second[contrast.axis]) not in known:
+            for own in ladder_paper.own_effects(file.experiment, file.ladder, contrast.axis, contrast.second):
+                words = own.words + contrast.at
+                effects.setdefault(words, replace(own, words=words, row=own.row + contrast.at))
+    return tuple(effects.values())
 
 
 def contrasts(rows: Sequence[Labels]) -> Iterator[Contrast]:
@@ -327,19 +344,3 @@ def _scores(run: ReportedRun, columns: Sequence[str]) -> Iterator[tuple[Measure,
 
 def _values(rows: Iterable[Labels], axis: str) -> list[str]:
     return list(dict.fromkeys(row[axis] for row in rows))
-
-
-def _papers(experiment: Experiment, ladder: Ladder, contrast: Contrast) -> dict[str, float]:
-    """The paper's difference of two rows in each column with plain numbers."""
-    if experiment.paper is None:
-        return {}
-    cells = []
-    for row in (contrast.first, contrast.second):
-        labels = {axis: ladder.paper_labels.get(axis, {}).get(label, label) for axis, label in row.items()}
-        cells.append(next((entry for entry in experiment.paper.rows if labels.items() <= entry.items()), {}))
-    differences = {}
-    for column, heading in experiment.paper.columns.items():
-        numbers = [number_in(entry.get(column, "")) for entry in cells]
-        if numbers[0] is not None and numbers[1] is not None:
-            differences[heading] = round(numbers[0] - numbers[1], 6)
-    return differences

@@ -1,7 +1,7 @@
 """The figures of a ladder: effects against compute with the paper's place, and the top rung predicted and measured."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from albert_lab.analysis.ladder import ContrastTrend, LadderAnalysis, Measure
+from albert_lab.analysis.ladder_paper import PaperEffect
 from albert_lab.analysis.trend import Interval
 from albert_lab.figures import drawing
 
@@ -21,8 +22,8 @@ CAPTIONS = {
         "Left: the effect of each contrast at each rung with its 95 % interval over seeds, the trend as a line, and its"
         " 95 % band. Middle: the effect that the trend predicts at the paper's compute, with its 95 % prediction"
         " interval; hollow where it says nothing: it covers both signs, or two scores cannot differ by so much. Right:"
-        " the paper's own difference, in points. The vertical axes differ. Beside longer trends, one of three rungs has"
-        " neither band nor prediction: they would hide the others."
+        " the paper's own difference, in points; where it has no such rows, those of its own. The vertical axes differ."
+        " Beside longer trends, one of three rungs has neither band nor prediction: they would hide the others."
     ),
     VALIDATION: (
         "The effect at the top rung as predicted from the lower rungs (with its 95 % prediction interval for what the"
@@ -30,6 +31,7 @@ CAPTIONS = {
     ),
 }
 _AVERAGE = "Avg"
+_OTHER_ROWS: dict[str, Any] = {"color": "#000000", "marker": "d", "markerfacecolor": "none", "linestyle": "none"}
 _SHIFT = 0.02  # powers of ten
 _MOST_PANELS = 3  # in a row
 
@@ -57,11 +59,6 @@ def draw_trends(analysis: LadderAnalysis) -> Figure | None:
             if line in banded:
                 _draw_prediction(there, line, looks[line.contrast.words])
         _set_limits(ladder, lines, banded)
-        column = paper_column(lines, measure)
-        for line in lines:
-            if column is not None and column in line.paper:
-                look = drawing.style(looks[line.contrast.words], paper=True)
-                paper.plot([looks[line.contrast.words]], [line.paper[column]], **look)
         away = analysis.predicted_log_flops - max(line.effects[-1].log_flops for line in lines)
         ladder.set(xscale="log", ylabel=f"{measure.label}, {measure.unit}")
         rungs = {
@@ -72,11 +69,10 @@ def draw_trends(analysis: LadderAnalysis) -> Figure | None:
         ladder.set_xticks([], minor=True)
         ladder.set_xlabel(f"training FLOPs of a run (the paper's lie {away:.1f} powers of ten further)")
         there.set_title(f"the paper's compute,\n{10**analysis.predicted_log_flops:.1e} FLOPs", fontsize="medium")
-        paper.set_title(f"{column} of the paper,\npoints", fontsize="medium")
-        paper.set_visible(column is not None)
         for panel in (there, paper):
             panel.set_xticks([])
             panel.set_xlim(-0.7, len(looks) - 0.3)
+        _draw_paper(paper, lines, measure, analysis.paper, looks)
         for panel in (ladder, there, paper):
             panel.axhline(0.0, color="#555555", linewidth=0.8)
     drawing.legend_below(figure, [row[0] for row in panels])
@@ -169,9 +165,37 @@ def _draw_prediction(panel: Axes, line: ContrastTrend, look_of: int) -> None:
         panel.errorbar([look_of], [prediction.value], yerr=reach, capsize=3, **look)
 
 
-def paper_column(lines: Sequence[ContrastTrend], measure: Measure) -> str | None:
+def _draw_paper(
+    panel: Axes,
+    lines: Sequence[ContrastTrend],
+    measure: Measure,
+    effects: Sequence[PaperEffect],
+    looks: Mapping[str, int],
+) -> None:
+    """Draw the paper's effects in the look of their contrast; of rows that only the paper has, each under its name."""
+    column = paper_column(effects, measure)
+    panel.set_visible(column is not None)
+    if column is None:
+        return
+    panel.set_title(f"{column} of the paper,\npoints", fontsize="medium")
+    shown = {line.contrast.words for line in lines}
+    for effect in effects:
+        if effect.words in shown and column in effect.differences:
+            look_of = looks[effect.words]
+            panel.plot([look_of], [effect.differences[column]], **drawing.style(look_of, paper=True))
+    others = [effect for effect in effects if effect.is_of_other_rows and column in effect.differences]
+    if others:
+        panel.plot(range(len(others)), [effect.differences[column] for effect in others], **_OTHER_ROWS)
+        panel.set_xlim(-0.7, len(others) - 0.3)
+        panel.set_xticks(
+            range(len(others)), [effect.row for effect in others], rotation=25, ha="right", fontsize="small"
+        )
+        panel.set_xlabel(f"against {' and '.join(dict.fromkeys(effect.against for effect in others))}")
+
+
+def paper_column(effects: Sequence[PaperEffect], measure: Measure) -> str | None:
     """The paper's column that a panel shows: that of the score, or, for a likelihood that it lacks, the average."""
-    columns = {column for line in lines for column in line.paper}
+    columns = {column for effect in effects for column in effect.differences}
     score = measure.label.removesuffix(" by probe").removesuffix(" as released")
     candidates = (score, _AVERAGE) if measure.unit.startswith("nats") else (score,)
     return next((column for column in candidates if column in columns), None)

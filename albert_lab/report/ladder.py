@@ -56,6 +56,8 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
         has_narrow=any(line.trend.is_narrow for line in analysis.trends if line.trend),
         trends=[_trends(analysis, measure) for measure in analysis.measures],
         rungs_with_runs=sum(bool(_finished(analysis.results, rung)) for rung in analysis.results.rungs),
+        paper=_paper(analysis),
+        paper_lacks=_paper_lacks(analysis),
         validation=_validation(analysis),
         accuracies=_accuracies(analysis),
         effects=[_effects(analysis, measure) for measure in analysis.measures],
@@ -81,6 +83,7 @@ def as_json(analysis: LadderAnalysis) -> str:
         "predicted_log10_flops": analysis.predicted_log_flops,
         "contrasts": [asdict(line) | {"direction": line.direction} for line in analysis.trends],
         "decision_accuracy": {measure.key: asdict(line) for measure, line in analysis.accuracies.items()},
+        "paper": [asdict(effect) for effect in analysis.paper],
     }
     return json.dumps(content, indent=2)
 
@@ -181,6 +184,28 @@ def _accuracies(analysis: LadderAnalysis) -> str:
         for measure, accuracy in analysis.accuracies.items()
     ]
     return as_table(("decision accuracy", "all lower rungs", "the lowest rung alone"), body) if body else ""
+
+
+def _paper(analysis: LadderAnalysis) -> str:
+    """The paper's own effects in its columns with plain numbers; empty if it has none for this ladder."""
+    paper = analysis.results.file.experiment.paper
+    if not paper or not analysis.paper:
+        return ""
+    columns = [name for name in paper.columns.values() if any(name in effect.differences for effect in analysis.paper)]
+    body = [
+        [
+            effect.words,
+            *(f"{effect.differences[name]:+.1f}" if name in effect.differences else MISSING for name in columns),
+        ]
+        for effect in analysis.paper
+    ]
+    return as_table((f"{paper.table}, points", *columns), body)
+
+
+def _paper_lacks(analysis: LadderAnalysis) -> list[str]:
+    """The contrasts in whose place the paper's table has rows of its own."""
+    lacking = dict.fromkeys(line.contrast.words for line in analysis.trends if not line.paper)
+    return list(lacking) if any(effect.is_of_other_rows for effect in analysis.paper) else []
 
 
 def _effects(analysis: LadderAnalysis, measure: Measure) -> str:

@@ -4,6 +4,7 @@ import pytest
 from toy_ladder import NOT_SHARED, SHARED, growing, toy_ladder
 
 from albert_lab.analysis.ladder import analyse
+from albert_lab.studies.experiment import named
 from albert_lab.studies.ladder_results import LadderResults
 
 PARTLY = SHARED | {"sharing": "shared-ffn"}
@@ -122,3 +123,17 @@ def test_where_fewer_than_three_rungs_have_reached_the_first_look_all_are_before
     (line, *_) = analyse(LadderResults(results.file, kept)).trends
     assert len(line.rungs) == 5
     assert line.alpha is None
+
+
+def test_the_papers_rows_stand_for_themselves_where_no_row_of_the_ladder_stands_for_them():
+    rows = [SHARED | {"embedding_size": label} for label in ("H", "H/2")]
+    analysis = analyse(toy_ladder(growing, rows=rows, experiment=named("embedding-size")))
+    assert {effect.row: effect.differences["Avg"] for effect in analysis.paper} == {
+        "E=64": -0.8,
+        "E=128": 0.3,
+        "E=256": -0.2,
+    }
+    (paired,) = analyse(toy_ladder(growing)).paper
+    assert (paired.words, paired.differences["Avg"]) == ("not-shared − all-shared", 2.5)
+    with_another = analyse(toy_ladder(growing, rows=(SHARED, NOT_SHARED, SHARED | {"sharing": "mine"}))).paper
+    assert [effect.words for effect in with_another] == ["not-shared − all-shared"]

@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toy_ladder import growing, toy_ladder
+from toy_ladder import SHARED, growing, toy_ladder
 
 from albert_lab.analysis.ladder import Measure, analyse
+from albert_lab.analysis.ladder_paper import PaperEffect
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.figures import ladder as figures
 from albert_lab.report import ladder as report
 from albert_lab.report.publish import publish
 from albert_lab.studies import ladder_results
+from albert_lab.studies.experiment import named
 
 
 def lines(results):
@@ -104,6 +106,26 @@ def test_before_the_first_look_a_trend_is_told_without_a_verdict():
     assert "no trend is shown, before the first look, in the lead of not-shared over all-shared (0." in sentence
 
 
+def test_the_papers_own_effects_stand_in_a_table_under_the_names_of_its_rows():
+    def table_of(results):
+        section = report.render(analyse(results), []).partition("## The paper's own effects\n")[2].partition("## ")[0]
+        return {row[1].strip(): row[-2].strip() for line in section.splitlines() if len(row := line.split("|")) > 2}
+
+    assert table_of(toy_ladder(growing))["not-shared − all-shared"] == "+2.5"
+    rows = [SHARED | {"embedding_size": label} for label in ("H", "H/2", "H/4")]
+    own = toy_ladder(growing, rows=rows, experiment=named("embedding-size"))
+    assert {name: cell for name, cell in table_of(own).items() if name.startswith("paper")} == {
+        "paper E=64 − E=768": "-0.8",
+        "paper E=128 − E=768": "+0.3",
+        "paper E=256 − E=768": "-0.2",
+    }
+    assert "The paper has no rows for H/2 − H and H/4 − H" in report.render(analyse(own), [])
+    figure = figures.draw_trends(analyse(own))
+    assert figure is not None
+    assert [label.get_text() for label in figure.axes[2].get_xticklabels()] == ["E=64", "E=128", "E=256"]
+    assert figure.axes[2].get_xlabel() == "against E=768"
+
+
 def test_one_seed_has_no_interval():
     text = report.render(analyse(toy_ladder(growing, seeds=1)), [])
     effects = text.partition("## Effects at each rung")[2].partition("## Scores")[0]
@@ -187,9 +209,8 @@ def test_the_figure_of_trends_has_a_panel_for_the_rungs_the_prediction_and_the_p
     ],
 )
 def test_the_paper_is_shown_in_the_same_score_and_only_a_likelihood_falls_back_to_the_average(label, unit, column):
-    analysis = analyse(toy_ladder(growing))
-    lines = [replace(trend, paper={"SOP": 33.2, "Avg": 1.1}) for trend in analysis.trends]
-    assert figures.paper_column(lines, Measure(label, label, unit)) == column
+    effects = [PaperEffect("sop − none", "sop", "none", {"SOP": 33.2, "Avg": 1.1})]
+    assert figures.paper_column(effects, Measure(label, label, unit)) == column
 
 
 def test_no_line_is_drawn_beyond_the_rungs():
