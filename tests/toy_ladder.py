@@ -22,6 +22,7 @@ def toy_ladder(
     rungs: int = 5,
     seeds: int = 3,
     sop: float = 70.0,
+    sops: Mapping[str, float] | None = None,
     by: Mapping[str, str] | None = None,
     experiment: Experiment | None = None,
     looks: tuple[int, ...] = (3,),
@@ -36,7 +37,9 @@ def toy_ladder(
                 record = toy_record(name=run, seed=seed)
                 scores = {
                     "mlm_accuracy": toy_score(25, loss=loss(rung, row, seed), floor=5),
-                    "sop_accuracy": toy_score(sop, (by or {}).get(row["sharing"], "head"), loss=0.6),
+                    "sop_accuracy": toy_score(
+                        (sops or {}).get(row["sharing"], sop), (by or {}).get(row["sharing"], "head"), loss=0.6
+                    ),
                 }
                 more = {"scores": scores, "train_flops_per_token": 1e8 * 10**rung}
                 runs[run] = ReportedRun(record=record.model_copy(update=more))

@@ -144,6 +144,11 @@ class LadderAnalysis:
     scores: tuple[RowScores, ...]
     paper: tuple[PaperEffect, ...] = ()
 
+    @property
+    def accuracy(self) -> DecisionAccuracy | None:
+        """The decision accuracy over all measures."""
+        return DecisionAccuracy.of_all(self.accuracies.values())
+
     def of(self, measure: Measure) -> list[ContrastTrend]:
         return [line for line in self.trends if line.measure == measure]
 

@@ -1,7 +1,7 @@
 """The trend of an effect over compute: a line with scatter between rungs, its predictions, and how well they hold."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 from typing import Any, Literal
@@ -183,6 +183,16 @@ class DecisionAccuracy:
 
     ladder: Share
     lowest: Share
+
+    @classmethod
+    def of_all(cls, parts: Iterable["DecisionAccuracy"]) -> "DecisionAccuracy | None":
+        """The shares of all contrasts of some measures together; None if there are none."""
+        known = list(parts)
+        if not known:
+            return None
+        of = sum(part.ladder.of for part in known)
+        by_ladder, by_lowest = sum(part.ladder.right for part in known), sum(part.lowest.right for part in known)
+        return cls(Share(by_ladder, of), Share(by_lowest, of))
 
 
 def effects(differences: Sequence[Mapping[int, float]], flops: Sequence[float]) -> tuple[Effect, ...]:

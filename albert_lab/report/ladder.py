@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from albert_lab.analysis.ladder import ContrastTrend, LadderAnalysis, Measure, analyse
-from albert_lab.analysis.trend import Effect, Interval, Share
+from albert_lab.analysis.trend import DecisionAccuracy, Effect, Interval, Share
 from albert_lab.figures import ladder as figures
 from albert_lab.measures.catalog import labels, units
 from albert_lab.report.markdown import BY_PROBE, MISSING, PROBE_NOTE, as_table, decimal, escape_tags
@@ -59,7 +59,9 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
         paper=_paper(analysis),
         paper_lacks=_paper_lacks(analysis),
         validation=_validation(analysis),
+        not_predicted=_not_predicted(analysis),
         accuracies=_accuracies(analysis),
+        in_all=_in_all(analysis),
         effects=[_effects(analysis, measure) for measure in analysis.measures],
         scores=[_scores(analysis, measure) for measure in analysis.measures if measure.key in labels()],
         probe_note=PROBE_NOTE if any(line.is_by_probe for line in analysis.scores) else "",
@@ -72,10 +74,10 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
 def as_text(analysis: LadderAnalysis) -> str:
     """The end of the command: a sentence for each contrast and measure, and the decision accuracy."""
     accuracies = [
-        call("trend.md.j2", "accuracy", measure, _share(accuracy.ladder), _share(accuracy.lowest))
+        call("trend.md.j2", "accuracy", measure, *_shares(accuracy))
         for measure, accuracy in analysis.accuracies.items()
     ]
-    return "\n".join(line for line in [*sentences(analysis), _early(analysis), *accuracies] if line)
+    return "\n".join(line for line in [*sentences(analysis), _early(analysis), *accuracies, _in_all(analysis)] if line)
 
 
 def as_json(analysis: LadderAnalysis) -> str:
@@ -83,6 +85,7 @@ def as_json(analysis: LadderAnalysis) -> str:
         "predicted_log10_flops": analysis.predicted_log_flops,
         "contrasts": [asdict(line) | {"direction": line.direction} for line in analysis.trends],
         "decision_accuracy": {measure.key: asdict(line) for measure, line in analysis.accuracies.items()},
+        "decision_accuracy_in_all": asdict(analysis.accuracy) if analysis.accuracy else None,
         "paper": [asdict(effect) for effect in analysis.paper],
     }
     return json.dumps(content, indent=2)
@@ -178,12 +181,32 @@ def _validation(analysis: LadderAnalysis) -> str:
     return as_table(header, body) if body else ""
 
 
+def _not_predicted(analysis: LadderAnalysis) -> str:
+    """The contrasts whose top rung is not predicted, with the measures if it is in others; empty if there are none."""
+    named: list[str] = []
+    for words in dict.fromkeys(line.contrast.words for line in analysis.trends):
+        lines = [line for line in analysis.trends if line.contrast.words == words]
+        lacking = [line.measure.label for line in lines if not line.validation]
+        if lacking:
+            named.append(words if len(lacking) == len(lines) else f"{words} ({', '.join(lacking)})")
+    is_hidden = any(len({bool(line.validation) for line in analysis.of(measure)}) > 1 for measure in analysis.measures)
+    return call("trend.md.j2", "not_predicted", named, is_hidden) if named else ""
+
+
 def _accuracies(analysis: LadderAnalysis) -> str:
-    body = [
-        [measure.label, _share(accuracy.ladder), _share(accuracy.lowest)]
-        for measure, accuracy in analysis.accuracies.items()
-    ]
+    body = [[measure.label, *_shares(accuracy)] for measure, accuracy in analysis.accuracies.items()]
+    if analysis.accuracy and len(body) > 1:
+        body.append(["all", *_shares(analysis.accuracy)])
     return as_table(("decision accuracy", "all lower rungs", "the lowest rung alone"), body) if body else ""
+
+
+def _in_all(analysis: LadderAnalysis) -> str:
+    """The decision accuracy over all contrasts and measures in plain words; empty if nothing can be predicted."""
+    return call("trend.md.j2", "in_all", analysis.accuracy) if analysis.accuracy else ""
+
+
+def _shares(accuracy: DecisionAccuracy) -> list[str]:
+    return [_share(accuracy.ladder), _share(accuracy.lowest)]
 
 
 def _paper(analysis: LadderAnalysis) -> str:

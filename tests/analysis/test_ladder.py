@@ -137,3 +137,10 @@ def test_the_papers_rows_stand_for_themselves_where_no_row_of_the_ladder_stands_
     assert (paired.words, paired.differences["Avg"]) == ("not-shared − all-shared", 2.5)
     with_another = analyse(toy_ladder(growing, rows=(SHARED, NOT_SHARED, SHARED | {"sharing": "mine"}))).paper
     assert [effect.words for effect in with_another] == ["not-shared − all-shared"]
+
+
+def test_decisions_of_all_measures_are_counted_together():
+    analysis = analyse(toy_ladder(growing, rows=(SHARED, PARTLY, NOT_SHARED)))
+    assert analysis.accuracy is not None
+    assert analysis.accuracy.ladder.of == sum(part.ladder.of for part in analysis.accuracies.values()) == 6
+    assert analyse(toy_ladder(growing, rungs=2)).accuracy is None

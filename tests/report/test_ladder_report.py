@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toy_ladder import SHARED, growing, toy_ladder
+from toy_ladder import NOT_SHARED, SHARED, growing, toy_ladder
 
 from albert_lab.analysis.ladder import Measure, analyse
 from albert_lab.analysis.ladder_paper import PaperEffect
@@ -124,6 +124,27 @@ def test_the_papers_own_effects_stand_in_a_table_under_the_names_of_its_rows():
     assert figure is not None
     assert [label.get_text() for label in figure.axes[2].get_xticklabels()] == ["E=64", "E=128", "E=256"]
     assert figure.axes[2].get_xlabel() == "against E=768"
+
+
+def test_the_decision_accuracy_of_all_measures_is_told_in_words():
+    analysis = analyse(toy_ladder(differing_by((-0.05, 0.3, 0.35, 0.6, 0.9)), sops={"not-shared": 72.0}))
+    sentence = report.as_text(analysis).splitlines()[-1]
+    assert sentence.endswith("from all lower rungs for 2 of 2 contrasts, and from the lowest rung alone for 1 of 2.")
+    assert sentence in report.render(analysis, [])
+    assert "| all " in report.render(analysis, [])
+
+
+def test_contrasts_whose_top_rung_is_not_predicted_are_named_with_the_reason():
+    partly = SHARED | {"sharing": "shared-ffn"}
+    results = toy_ladder(growing, rows=(SHARED, partly, NOT_SHARED))
+    kept = {name: run for name, run in results.runs.items() if "ffn" not in name or name[:3] in {"h24", "h36", "h48"}}
+    text = report.render(analyse(replace(results, runs=kept)), [])
+    assert "Not predicted: shared-ffn − all-shared. It has fewer than four rungs" in text
+    assert "Beside longer trends they have no band in the figure either" in text
+    assert "Not predicted" not in report.render(analyse(results), [])
+    short = report.render(analyse(toy_ladder(growing, rungs=3)), [])
+    assert "Not predicted: not-shared − all-shared. It has" in short
+    assert "no band" not in short
 
 
 def test_one_seed_has_no_interval():
