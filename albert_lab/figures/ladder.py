@@ -20,10 +20,11 @@ TREND, VALIDATION = "ladder-trend", "ladder-validation"
 CAPTIONS = {
     TREND: (
         "Left: the effect of each contrast at each rung with its 95 % interval over seeds, the trend as a line, and its"
-        " 95 % band. Middle: the effect that the trend predicts at the paper's compute, with its 95 % prediction"
-        " interval; hollow where it says nothing: it covers both signs, or two scores cannot differ by so much. Right:"
-        " the paper's own difference, in points; where it has no such rows, those of its own. The vertical axes differ."
-        " Beside longer trends, one of three rungs has neither band nor prediction: they would hide the others."
+        " 95 % band, cut off where it would hide the points; the axis is broken before the paper's compute. Middle: the"
+        " effect that the trend predicts there, with its 95 % prediction interval; hollow where it says nothing: it"
+        " covers both signs, or two scores cannot differ by so much. Right: the paper's own difference, in points;"
+        " where it has no such rows, those of its own. The vertical axes differ. Beside longer trends, one of three"
+        " rungs has neither band nor prediction: they would hide the others."
     ),
     VALIDATION: (
         "The effect at the top rung as predicted from the lower rungs (with its 95 % prediction interval for what the"
@@ -32,6 +33,7 @@ CAPTIONS = {
 }
 _AVERAGE = "Avg"
 _OTHER_ROWS: dict[str, Any] = {"color": "#000000", "marker": "d", "markerfacecolor": "none", "linestyle": "none"}
+_BAND_ROOM = 0.25  # of the height of all intervals, below and above them
 _SHIFT = 0.02  # powers of ten
 _MOST_PANELS = 3  # in a row
 
@@ -59,15 +61,8 @@ def draw_trends(analysis: LadderAnalysis) -> Figure | None:
             if line in banded:
                 _draw_prediction(there, line, looks[line.contrast.words])
         _set_limits(ladder, lines, banded)
-        away = analysis.predicted_log_flops - max(line.effects[-1].log_flops for line in lines)
-        ladder.set(xscale="log", ylabel=f"{measure.label}, {measure.unit}")
-        rungs = {
-            rung: 10**effect.log_flops for line in lines for rung, effect in zip(line.rungs, line.effects, strict=True)
-        }
-        names = [f"{rung}: {flops:.1e}" for rung, flops in rungs.items()]
-        ladder.set_xticks(list(rungs.values()), names, rotation=25, ha="right", fontsize="small")
-        ladder.set_xticks([], minor=True)
-        ladder.set_xlabel(f"training FLOPs of a run (the paper's lie {away:.1f} powers of ten further)")
+        _mark_compute(ladder, lines, analysis.predicted_log_flops)
+        ladder.set_ylabel(f"{measure.label}, {measure.unit}")
         there.set_title(f"the paper's compute,\n{10**analysis.predicted_log_flops:.1e} FLOPs", fontsize="medium")
         for panel in (there, paper):
             panel.set_xticks([])
@@ -146,15 +141,39 @@ def _line(line: ContrastTrend) -> tuple[np.ndarray, list[Interval]]:
 
 
 def _set_limits(panel: Axes, lines: Sequence[ContrastTrend], banded: Sequence[ContrastTrend]) -> None:
-    """Show all intervals, and bands as far as they do not hide them: those of three rungs are very wide."""
+    """Show all intervals, and bands as far as the points stay readable; a note tells how far they go on."""
     intervals = [effect.interval for line in lines for effect in line.effects]
     bands = [point for line in banded if line.trend for point in _line(line)[1]]
     low, high = min(0.0, *(line.low for line in intervals)), max(0.0, *(line.high for line in intervals))
-    more = high - low
+    more = _BAND_ROOM * (high - low)
     if more:
-        bottom = max(min([low, *(point.low for point in bands)]), low - more)
-        top = min(max([high, *(point.high for point in bands)]), high + more)
-        panel.set_ylim(bottom - more / 20, top + more / 20)
+        of_bands = min([low, *(point.low for point in bands)]), max([high, *(point.high for point in bands)])
+        bottom, top = max(of_bands[0], low - more), min(of_bands[1], high + more)
+        panel.set_ylim(bottom - more / 5, top + more / 5)
+        if of_bands != (bottom, top):
+            text = f"bands from {of_bands[0]:.2g} to {of_bands[1]:.2g}".replace("-", "−")
+            panel.text(0.98, 0.97, text, transform=panel.transAxes, ha="right", va="top", fontsize="small")
+
+
+def _mark_compute(panel: Axes, lines: Sequence[ContrastTrend], predicted_log_flops: float) -> None:
+    """Name the compute of the rungs, and that of the paper at the right end, behind a break of the axis."""
+    rungs = {rung: effect.log_flops for line in lines for rung, effect in zip(line.rungs, line.effects, strict=True)}
+    low, high = min(rungs.values()), max(rungs.values())
+    span = high - low or 1.0
+    end = high + 0.26 * span
+    names = [f"{rung}: {10**log_flops:.1e}" for rung, log_flops in rungs.items()]
+    panel.set(xscale="log", xlim=(10 ** (low - 0.06 * span), 10 ** (end + 0.04 * span)))
+    places = [10**log_flops for log_flops in (*rungs.values(), end)]
+    panel.set_xticks(
+        places, [*names, f"paper: {10**predicted_log_flops:.1e}"], rotation=25, ha="right", fontsize="small"
+    )
+    panel.set_xticks([], minor=True)
+    panel.get_xticklabels()[-1].set_fontweight("bold")
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    at = 10 ** (high + 0.13 * span)
+    panel.text(at, 0, "//", transform=panel.get_xaxis_transform(), ha="center", va="center", bbox=box, zorder=5)
+    away = predicted_log_flops - high
+    panel.set_xlabel(f"training FLOPs of a run (//: {away:.1f} powers of ten up to the paper's)")
 
 
 def _draw_prediction(panel: Axes, line: ContrastTrend, look_of: int) -> None:

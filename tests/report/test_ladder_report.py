@@ -234,6 +234,29 @@ def test_the_paper_is_shown_in_the_same_score_and_only_a_likelihood_falls_back_t
     assert figures.paper_column(effects, Measure(label, label, unit)) == column
 
 
+def test_the_papers_compute_has_a_place_on_the_axis_behind_a_break():
+    figure = figures.draw_trends(analyse(toy_ladder(growing)))
+    assert figure is not None
+    panel = figure.axes[0]
+    assert [label.get_text() for label in panel.get_xticklabels()][-1] == "paper: 1.5e+20"
+    assert panel.get_xticks()[-1] < panel.get_xlim()[1]
+    assert "//" in [text.get_text() for text in panel.texts]
+    assert "4.4 powers of ten" in panel.get_xlabel()
+
+
+def test_a_band_is_cut_off_where_it_would_hide_the_points():
+    figure = figures.draw_trends(analyse(toy_ladder(differing_by((0.0, 0.3, 0.2)), rungs=3)))
+    assert figure is not None
+    panel = figure.axes[0]
+    low, high = panel.get_ylim()
+    assert high - low < 2 * 0.3
+    (note,) = [text.get_text() for text in panel.texts if text.get_text() != "//"]
+    assert re.fullmatch(r"bands from −\d\.\d+ to \d\.\d+", note)
+    near = figures.draw_trends(analyse(toy_ladder(growing)))
+    assert near is not None
+    assert [text.get_text() for text in near.axes[0].texts] == ["//"]
+
+
 def test_no_line_is_drawn_beyond_the_rungs():
     analysis = analyse(toy_ladder(growing))
     figure = figures.draw_trends(analysis)
