@@ -62,7 +62,7 @@ class FigureData:
 
 
 def curve_of(run: ReportedRun, x: str, column: str) -> list[Point]:
-    pairs = ((point.value(x), point.value(column)) for point in run.curve)
+    pairs = ((point.value(x), point.value(column)) for point in run.shown_curve)
     return [(at, value) for at, value in pairs if at is not None and value is not None]
 
 
@@ -72,9 +72,12 @@ def curves_of(row: Row, x: str, column: str) -> list[list[Point]]:
 
 
 def over_seeds(label: str, parts: Sequence[Sequence[Point]], unit: str | None = "seed") -> Line:
-    """Mean and standard deviation over runs, point by point, up to the end of the shortest; unit is the unit of n."""
+    """Mean and standard deviation over runs, point by point and at their ends; unit is the unit of n.
+
+    Of a longer part, the points before its end that others lack are left out.
+    """
     length = min(len(part) for part in parts)
-    together = np.array([part[:length] for part in parts], dtype=float)  # [runs, points, x and y]
+    together = np.array([[*part[: length - 1], part[-1]] for part in parts], dtype=float)  # [runs, points, x and y]
     mean = together.mean(axis=0)
     sd = together[:, :, 1].std(axis=0, ddof=1).tolist() if len(parts) > 1 else None
     of = counted([len(parts)], unit) if unit else ""

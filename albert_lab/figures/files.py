@@ -44,7 +44,7 @@ def _function(name: str) -> Callable[[FigureData], Figure | None]:
 
 @dataclass(frozen=True)
 class CurveError:
-    """Half the width in points of the 95 % interval of a learning curve's scores, on n answers; the table has more."""
+    """Half the width in points of the 95 % interval of a learning curve's scores before its end, on n answers."""
 
     heading: str
     points: float

@@ -122,6 +122,26 @@ class ReportedRun:
         return self.record.scores | {column.task: column.score for column in self.columns}
 
     @cached_property
+    def shown_curve(self) -> tuple[CurvePoint, ...]:
+        """Its curve up to the end of training, where the scores of the record stand, as they do in every table.
+
+        The points before have fewer answers. Empty if nothing was evaluated during training; a score that was not
+        evaluated then has no end either.
+        """
+        if not self.curve:
+            return ()
+        training = self.record.training
+        end = {"step": training.steps, "training_seconds": training.training_seconds, "share": 1.0}
+        *before, last = self.curve
+        if last.step < training.steps:
+            before, last = [*self.curve], CurvePoint.model_validate(end | {"tokens": training.tokens})
+        numbers: dict[str, float | None] = {}
+        for name, score in self.record.scores.items():
+            if any(point.value(name) is not None for point in self.curve):
+                numbers |= {name: score.value, f"{name}_n": score.n, loss_name(name): score.loss}
+        return (*before, last.model_copy(update=numbers))
+
+    @cached_property
     def numbers(self) -> dict[str, float]:
         """Every number that a table, a claim or a figure can be about, by name; what the run lacks is left out."""
         record = self.record

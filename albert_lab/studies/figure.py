@@ -12,12 +12,14 @@ class Figure:
         caption: its text in a report.
         needs: what a report must have, for the user whose report does not.
         is_of_any: any report can have it.
+        is_of_curves: its points are evaluations during training, and the scores of the table at the end.
     """
 
     title: str
     caption: str
     needs: str
     is_of_any: bool = False
+    is_of_curves: bool = False
 
 
 _CURVES = "evaluations of {} during training (`evaluation.num_curve_points` above 0)"
@@ -36,16 +38,19 @@ FIGURES = {
         "Accuracy on held-out documents during training.",
         _CURVES.format("a column in percent"),
         is_of_any=True,
+        is_of_curves=True,
     ),
     "extra-data": Figure(
         "Figure 2a: MLM accuracy with and without additional data.",
         "MLM accuracy on held-out documents with and without the added corpus.",
         _CURVES.format("MLM accuracy"),
+        is_of_curves=True,
     ),
     "dropout": Figure(
         "Figure 2b: MLM accuracy with dropout kept and removed.",
         "MLM accuracy on held-out documents with dropout kept and removed.",
         _CURVES.format("MLM accuracy"),
+        is_of_curves=True,
     ),
     "sharing-tradeoff": Figure(
         "Table 4 as a figure: score against parameters.",

@@ -75,6 +75,8 @@ class Report:
     def curves(self) -> pd.DataFrame:
         """One line a run, evaluation during training, and score on held-out text.
 
+        The last evaluation is that of the table, on all answers; those before have fewer.
+
         Columns: `step`, `share` of the budget (0 to 1), `tokens` (without padding), `training_seconds`; `score` (its
         name), `value` (percent), `n` (answers) and `loss` (nats).
         """
@@ -84,7 +86,7 @@ class Report:
                 {**place, **_moment(point), "score": name, "value": point.value(name)}
                 | {"n": point.value(f"{name}_n"), "loss": point.value(loss_name(name))}
                 for place, run in _places(self._study)
-                for point in run.curve
+                for point in run.shown_curve
                 for name in labels()
                 if point.value(name) is not None
             ),
@@ -105,7 +107,9 @@ def write(folder: Path, study: Study) -> None:
     places = _places(study)
     _write(folder / "points.csv", (point.as_columns() for point in study.points))
     _write(folder / "results.csv", ({**place, **_of_run(run)} for place, run in places))
-    _write(folder / "curves.csv", ({**place, **point.model_dump()} for place, run in places for point in run.curve))
+    _write(
+        folder / "curves.csv", ({**place, **point.model_dump()} for place, run in places for point in run.shown_curve)
+    )
     _write(folder / "finetuning.csv", _finetunings(study))
     write_layers(folder / "layers.csv", [(place, run.layers) for place, run in places])
     _write(folder / "ensembles.csv", map(_of_ensemble, study.ensembles))

@@ -2,6 +2,7 @@ import re
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
@@ -18,7 +19,7 @@ from albert_lab.figures import drawing
 from albert_lab.figures import files as plots
 from albert_lab.figures.data import figure_data
 from albert_lab.report import report
-from albert_lab.studies import experiment, study
+from albert_lab.studies import experiment, frames, study
 
 ARMS = """
 title: "Dropout"
@@ -123,6 +124,34 @@ def test_a_learning_curve_is_the_mean_over_seeds_with_a_band_of_one_standard_dev
     assert panel.get_xlabel() == "optimizer steps"
 
 
+@pytest.mark.parametrize("budget", ["sop-vs-nsp", "same-wall-clock"])
+@pytest.mark.parametrize("kept", [4, 3])
+def test_the_last_point_of_a_curve_is_the_score_of_the_table_with_its_spread(tmp_path, budget, kept):
+    result = study.read(toy_report(tmp_path / "report", experiment.named(budget), seeds=3))
+    # One run was not evaluated at the end of its training, or all were.
+    runs = [replace(run, curve=run.curve[:kept] if place == 0 else run.curve) for place, run in enumerate(result.runs)]
+    study.write(tmp_path / "report", replace(result, runs=runs))
+    analysis = report.read(tmp_path / "report")
+    panels = drawn(figures.learning_curves(figure_data(analysis))).axes
+    frames.write(tmp_path, analysis.study)
+    table = pd.read_csv(tmp_path / "curves.csv")
+    for panel, column in zip(panels, [key for key in analysis.experiment.columns if "_accuracy" in key], strict=True):
+        lines = [line for line in panel.lines if "seeds" in str(line.get_label())]
+        for line, row, band in zip(lines, analysis.rows, panel.collections or [None] * len(lines), strict=True):
+            spread = row.spread(column)
+            assert spread is not None
+            assert spread.sd is not None
+            assert heights(line)[-1] == pytest.approx(spread.mean)
+            ends = table[table["run"].isin([run.name for run in row.runs]) & (table["share"] == 1)]
+            assert list(ends["seed"]) == [0, 1, 2]
+            assert np.mean(list(ends[column])) == pytest.approx(spread.mean)
+            assert set(ends[f"{column}_n"]) == {1000}
+            if band is not None:
+                corners = np.asarray(band.get_paths()[0].vertices)
+                (low, *_, high) = sorted(float(y) for x, y in corners if x == places(line)[-1])
+                assert (low, high) == pytest.approx((spread.mean - spread.sd, spread.mean + spread.sd))
+
+
 def test_a_single_seed_has_no_band_and_says_so(tmp_path):
     panel = drawn(figures.learning_curves(study_of("sop-vs-nsp", tmp_path, seeds=1))).axes[0]
     assert not panel.collections
@@ -142,8 +171,10 @@ def test_two_axes_use_colour_and_line_style_and_many_lines_have_no_bands(tmp_pat
 def test_a_report_states_the_number_of_answers_of_its_curves(tmp_path):
     folder = toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
     report.rebuild(folder)
+    text = (folder / report.REPORT).read_text()
     # Half of Wilson's interval of a half: z / sqrt(n + z²) / 2.
-    assert "NSP ± 16.4 (n = 32; in the table 1,000)" in (folder / report.REPORT).read_text()
+    assert "NSP ± 16.4 (n = 32; in the table 1,000)" in text
+    assert "Points before the end are from 150 or 32 answers each; the last one is the table's score." in text
 
 
 def test_with_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):

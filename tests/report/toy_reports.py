@@ -49,9 +49,11 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         if point.state == "failed":
             continue
         row, seed = divmod(place, seeds)
-        mlm = 20.0 + 2 * row + seed
+        mlm = 20.0 + seed + 2 * row * (trunk_points < CURVE_POINTS)
         record = toy_record(config, name=point.run, mlm=mlm, sop=60.0 - row, seed=seed)
-        training = record.training.model_copy(update={"tokens_per_second": 3000.0 + 500 * row + 50 * seed})
+        training = {"steps": 100 * CURVE_POINTS, "training_seconds": 2.0 * CURVE_POINTS, "total_seconds": 9.5}
+        training |= {"tokens_per_second": 3000.0 + 500 * row + 50 * seed}
+        training = record.training.model_copy(update=training)
         parameters = record.parameters | {"total": 31_000 * (row + 1)}
         record = record.model_copy(update={"training": training, "parameters": parameters})
         available = {name: task for name, task in tasks.items() if not point.failed_tasks.startswith(name)}

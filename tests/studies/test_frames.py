@@ -62,6 +62,7 @@ def test_curves_have_a_line_an_evaluation_and_score(report):
     assert result[["run", "step", "score", "value", "n", "loss"]].to_numpy().tolist() == [
         ["sop-3", 1, "mlm_accuracy", 10.0, 150, 5.0],
         ["sop-3", 2, "mlm_accuracy", 20.0, 150, 5.0],
+        ["sop-3", 12, "mlm_accuracy", 25.0, 1000, 3.75],  # the score of the record
     ]
 
 

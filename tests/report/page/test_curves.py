@@ -92,10 +92,11 @@ def test_a_missing_value_is_left_out_of_its_line(folder):
     assert polylines(section_of(folder))[3][1] == "100 300 400"
 
 
-def test_a_single_evaluation_and_equal_values_are_drawn_inside_the_panel(folder):
-    rewrite(folder, lambda _run, curve: [changed(point, 25.0) for point in curve if point.step == 400])
+def test_a_single_evaluation_and_equal_values_are_drawn_inside_the_panel(tmp_path):
+    folder = toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=1, trunk_points=4)
+    rewrite(folder, lambda _run, curve: curve[-1:])
     for values, places, points in polylines(section_of(folder)).values():
-        assert (values, places) == ("25.0", "400")
+        assert (values, places) == ("20.0", "400")
         x, y = map(float, points.split(","))
         assert curves.LEFT <= x <= curves.RIGHT
         assert curves.TOP <= y <= curves.BOTTOM
