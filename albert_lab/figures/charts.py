@@ -5,7 +5,7 @@ The function of a figure of studies/figure.py has its name, with underscores.
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,9 +14,9 @@ from albert_lab.figures import drawing
 from albert_lab.figures.data import FigureData, over_seeds
 from albert_lab.figures.drawing import READ_OFF, Line
 from albert_lab.measures.catalog import labels, probes, units
-from albert_lab.runs.reported import ReportedRun
+from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.runs.results import TRAINING_SPEED
-from albert_lab.score import SEGMENTS, Floor
+from albert_lab.score import CHANCE, SEGMENTS, Floor
 from albert_lab.studies.claim import number_in
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.studies.table import Row, Spread, paper_cells
@@ -32,7 +32,7 @@ AXES = {
 }
 ALONG = {"step": "optimizer steps", "training_seconds": "training time (seconds)"}
 TOKENS = {"cls": "[CLS]", "mean": "mean over tokens"}
-SCORES = {"mlm_accuracy": AXES["mlm_accuracy"], "average": "average of our tasks (%)"}
+SCORES = {"mlm_accuracy": AXES["mlm_accuracy"], AVERAGE: "average of our tasks (%)"}
 MOST_BANDS = 4  # more bands would hide the lines
 MOST_PANELS = 3  # in a row
 PAPERS_SCORE = "average of five tasks (%)"
@@ -92,10 +92,7 @@ def _draw_curves(data: FigureData, panel: Axes, column: str) -> None:
     lines = data.lines(along(data), column)
     for look, line in lines:
         drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
-    for number, (name, height) in enumerate(floors(data.runs, column).items()):
-        of_rows = {round(own[name], 1) for row in data.rows if name in (own := floors(row.runs, column))}
-        if column != "mlm_accuracy":
-            drawing.draw_floor(panel, height, name, number, is_mean=len(of_rows) > 1)
+    _draw_floors(panel, data.rows, column)
     panel.set(xlabel=ALONG[along(data)], ylabel=AXES[column])
 
 
@@ -104,13 +101,30 @@ def along(data: FigureData) -> str:
     return "training_seconds" if any(run.record.config.budget.unit == "seconds" for run in data.runs) else "step"
 
 
-def floors(runs: Sequence[ReportedRun], column: str) -> dict[Floor, float]:
-    """The floors of a column of held-out scores, each its mean over the runs."""
+def _draw_floors(panel: Axes, rows: Sequence[Row], column: str) -> None:
+    of_rows = [floors(row.runs, column) for row in rows]
+    heights = floors([run for row in rows for run in row.runs], column)
+
+    def differs(name: Floor) -> bool:
+        return len({round(own[name], 1) for own in of_rows if name in own}) > 1
+
+    drawing.draw_floors(panel, heights, [*filter(differs, heights)])
+
+
+def floors(runs: Iterable[ReportedRun], column: str) -> dict[Floor, float]:
+    """The floors of a column of scores in percent, each its mean over the runs."""
     by_floor: dict[Floor, list[float]] = {}
-    for run in runs:
-        for name, height in (run.scores[column].floors if column in run.scores else {}).items():
+    for run in {run.name: run for run in runs}.values():
+        for name, height in _floors(run, column).items():
             by_floor.setdefault(name, []).append(height)
     return {name: statistics.fmean(heights) for name, heights in by_floor.items()}
+
+
+def _floors(run: ReportedRun, column: str) -> dict[Floor, float]:
+    if column == AVERAGE:
+        of_tasks = {filled.column: filled.score.floor for filled in run.columns}
+        return {CHANCE: statistics.fmean(of_tasks[task] for task in AVERAGED)} if {*AVERAGED} <= {*of_tasks} else {}
+    return run.scores[column].floors if column in run.scores else {}
 
 
 def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) -> None:
@@ -213,6 +227,7 @@ def _scores(
 
     for panel, column in zip(panels, columns, strict=False):
         draw(panel, [(row, ours(row), spread) for row in drawn if (spread := row.spread(column))], paper=False)
+        _draw_floors(panel, drawn, column)
         panel.set(title="ours", ylabel=SCORES[column])
     if printed:
         assert data.experiment.paper is not None
@@ -227,7 +242,7 @@ def _scores(
 def scores_by_setting(data: FigureData) -> Figure | None:
     """Accuracies of pairs against a numeric axis, one line for each column, and a panel for each label of another axis.
 
-    Floors of single segments are drawn in the colours of their columns.
+    Floors of single segments are drawn in the colours of their columns; that of constant answers if it is one for all.
     """
     numeric = [axis for axis in data.axes if len({_number(row, axis) for row in data.rows} - {None}) > 1]
     if not numeric or len(data.axes) > 2:
@@ -249,7 +264,10 @@ def scores_by_setting(data: FigureData) -> Figure | None:
                 drawing.draw_line(panel, Line.of_spreads(labels()[column], xs, spreads), look)
             by_row = [(x, floors(row.runs, column).get(SEGMENTS)) for x, row in rows if column not in probes()]
             if heights := [(x, height) for x, height in by_row if height is not None]:
-                drawing.draw_floors(panel, heights, f"{SEGMENTS}, in the colour of its score", look)
+                drawing.draw_floor_of_places(panel, heights, f"{SEGMENTS}, in the colour of its score", look)
+        constant = {round(height, 1) for column in columns if (height := floors(data.runs, column).get(CHANCE))}
+        if len(constant) == 1:
+            drawing.draw_floors(panel, {CHANCE: constant.pop()})
         panel.set(title=name, xlabel=axis.rpartition(".")[2].replace("_", " "), ylabel="held-out accuracy (%)")
     drawing.legend_below(figure, panels)
     return figure

@@ -3,7 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ from albert_lab.studies.table import Spread
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#882255", "#999933", "#332288")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (7, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+FLOOR_COLOUR = "#555555"
+FURTHER_FLOOR = (0, (6, 2))  # dashes; that of constant answers is dotted
+LEAST_OF_PANEL = 0.5  # for its lines, next to the floors
 COLUMN_INCHES, ROW_INCHES = 3.3, 2.5
 LEGEND_ROW_INCHES = 0.17
 CHARACTERS_PER_INCH = 14
@@ -139,19 +142,45 @@ def name_rows(figure: Figure, panel: Axes, names: Sequence[str]) -> None:
     figure.set_size_inches(width + max(map(len, names)) / CHARACTERS_PER_INCH, 0.9 + 0.25 * len(names))
 
 
-def draw_floor(panel: Axes, height: float, name: Floor, number: int, *, is_mean: bool = False) -> None:
-    """Draw a floor of a score, the first dotted and others dashed; is_mean: rows have floors of their own."""
-    pattern = (0, (1, 1)) if number == 0 else (0, (6, 2))
-    label = ("a constant answer" if name == CHANCE else name) + (" (mean of the rows)" if is_mean else "")
-    panel.axhline(height, color="#555555", linestyle=pattern, linewidth=1, label=label)
+def floor_label(name: Floor) -> str:
+    return "a constant answer" if name == CHANCE else name
 
 
-def draw_floors(panel: Axes, points: Sequence[tuple[float, float]], label: str, look_of: int) -> None:
+def draw_floors(panel: Axes, heights: Mapping[Floor, float], means: Collection[Floor] = ()) -> None:
+    """Draw the floors of a score below or above its lines, which are there already: chance dotted and others dashed.
+
+    A floor for which the lines would have to shrink too far is written at the edge of the panel.
+
+    Args:
+        means: floors that differ from row to row.
+    """
+    low, high = panel.dataLim.intervaly
+    bottom, top = low, high
+    edges = {"bottom": 0.02, "top": 0.98}
+    for name, height in heights.items():
+        label = floor_label(name) + (" (mean of the rows)" if name in means else "")
+        if has_room(low, high, min(bottom, height), max(top, height)):
+            bottom, top = min(bottom, height), max(top, height)
+            pattern = (0, (1, 1)) if name == CHANCE else FURTHER_FLOOR
+            panel.axhline(height, color=FLOOR_COLOUR, linestyle=pattern, linewidth=1, label=label)
+            continue
+        edge, arrow, step = ("bottom", "↓", 0.07) if height < low else ("top", "↑", -0.07)
+        text = {"fontsize": 6, "color": FLOOR_COLOUR, "ha": "right", "va": edge, "transform": panel.transAxes}
+        panel.text(0.99, edges[edge], f"{label}: {height:.1f} % {arrow}", **text)
+        edges[edge] += step
+
+
+def has_room(low: float, high: float, bottom: float, top: float) -> bool:
+    """Whether lines from low to high keep enough of a panel from bottom to top."""
+    return high - low >= LEAST_OF_PANEL * (top - bottom)
+
+
+def draw_floor_of_places(panel: Axes, points: Sequence[tuple[float, float]], label: str, look_of: int) -> None:
     """Draw a floor that differs from place to place, in the colour of its score; one line of the legend names all."""
-    dotted: dict[str, Any] = {"linestyle": (0, (1, 1)), "linewidth": 1}
-    panel.plot(*zip(*points, strict=True), color=style(look_of)["color"], **dotted)
+    dashed: dict[str, Any] = {"linestyle": FURTHER_FLOOR, "linewidth": 1}
+    panel.plot(*zip(*points, strict=True), color=style(look_of)["color"], **dashed)
     if label not in panel.get_legend_handles_labels()[1]:
-        panel.plot([], [], color="#555555", label=label, **dotted)
+        panel.plot([], [], color=FLOOR_COLOUR, label=label, **dashed)
 
 
 def draw_parting(panel: Axes, x: float) -> None:

@@ -65,7 +65,7 @@ FIGURES = {
     "scores-by-setting": Figure(
         "Scores on pairs against a numeric setting that the rows of a report differ in.",
         "Scores of the rows against a setting that they differ in, each with a band of one standard deviation over"
-        " seeds; dotted: each segment by itself.",
+        " seeds; dashed: each segment by itself; dotted: a constant answer.",
         "an axis of numbers with at least two rows, and at most one other axis",
         is_of_any=True,
     ),

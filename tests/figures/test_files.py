@@ -19,6 +19,7 @@ from albert_lab.figures import drawing
 from albert_lab.figures import files as plots
 from albert_lab.figures.data import figure_data
 from albert_lab.report import report
+from albert_lab.score import CHANCE
 from albert_lab.studies import experiment, frames, study
 
 ARMS = """
@@ -181,14 +182,41 @@ def test_with_a_budget_in_seconds_curves_are_drawn_over_seconds(tmp_path):
     result = study_of("same-wall-clock", tmp_path)
     panel = drawn(figures.learning_curves(result)).axes[0]
     assert panel.get_xlabel() == "training time (seconds)"
-    assert all(places(line) == [2, 4, 6, 8] for line in panel.lines)
+    assert all(places(line) == [2, 4, 6, 8] for line in panel.lines if "seed" in str(line.get_label()))
 
 
 def test_a_pair_accuracy_is_drawn_with_its_floors(tmp_path):
     panels = drawn(figures.learning_curves(study_of("sop-vs-nsp", tmp_path))).axes
     assert heights(line_of(panels[2], "a constant answer")) == [50, 50]
     assert heights(line_of(panels[2], "bags of tokens")) == [58, 58]
-    assert "a constant answer" not in [line.get_label() for line in panels[0].lines]
+    assert heights(line_of(panels[0], "a constant answer")) == [5, 5]
+
+
+def test_a_floor_beyond_the_lines_extends_the_panel_or_is_written_at_its_edge():
+    def panel_with(height: float):
+        _, ((panel,),) = drawing.sheet(1, 1)
+        panel.plot([1, 2], [20, 30])
+        drawing.draw_floors(panel, {CHANCE: height})
+        return panel
+
+    low, high = panel_with(10).get_ylim()
+    assert low < 10 < 30 < high
+    panel = panel_with(9)  # the lines would have less than half of the panel
+    assert [text.get_text() for text in panel.texts] == ["a constant answer: 9.0 % ↓"]
+    assert panel.get_ylim()[0] > 19
+    assert [text.get_text() for text in panel_with(50).texts] == ["a constant answer: 50.0 % ↑"]
+
+
+def test_the_floor_of_our_scores_is_in_their_panels_and_not_in_the_papers(tmp_path):
+    for draw, name in ((figures.sharing_tradeoff, "sharing"), (figures.embedding_size, "embedding-size")):
+        result = study_of(name, tmp_path / name, seeds=1, full=True)
+        mlm, average, paper = drawn(draw(result)).axes
+        of_tasks = [column.score.floor for column in result.runs[0].columns]
+        for panel, height in ((mlm, 5.0), (average, np.mean(of_tasks))):
+            drawn_floors = [line.get_label() for line in panel.lines] + [text.get_text() for text in panel.texts]
+            assert {"a constant answer", f"a constant answer: {height:.1f} % ↓"} & {*drawn_floors}
+        assert not paper.texts
+        assert "a constant answer" not in paper.get_legend_handles_labels()[1]
 
 
 def test_curves_leave_out_the_difference_of_two_accuracies(tmp_path):
@@ -265,7 +293,7 @@ def own_study(folder, grid, **options):
 def test_scores_by_setting_has_a_line_for_each_accuracy_of_pairs_over_the_values_in_order(tmp_path):
     data = own_study(tmp_path, "{dropout: [0.2, 0, 0.1]}", seeds=2)
     (panel,) = drawn(figures.scores_by_setting(data)).axes
-    assert [str(line.get_label()).partition(" (")[0] for line in panel.lines] == ["SOP", "NSP"]
+    assert [str(line.get_label()).partition(" (")[0] for line in panel.lines] == ["SOP", "NSP", "a constant answer"]
     assert places(panel.lines[0]) == [0, 0.1, 0.2]
     spreads = {float(row.values["dropout"]): row.spread("sop_accuracy") for row in data.rows}
     by_value = {x: spread.mean for x, spread in spreads.items() if spread}
@@ -277,7 +305,7 @@ def test_scores_by_setting_has_a_panel_for_each_label_of_another_axis(tmp_path):
     data = own_study(tmp_path, "{sharing: [all-shared, not-shared], dropout: [0, 0.1]}", seeds=2)
     panels = drawn(figures.scores_by_setting(data)).axes
     assert [panel.get_title() for panel in panels] == ["all-shared", "not-shared"]
-    assert all(places(line) == [0, 0.1] for panel in panels for line in panel.lines)
+    assert all(places(line) == [0, 0.1] for panel in panels for line in panel.lines if "seed" in str(line.get_label()))
 
 
 def test_scores_by_setting_takes_the_label_of_a_value_that_stands_for_several_settings(tmp_path):

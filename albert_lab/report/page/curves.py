@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.figures.charts import ALONG, AXES, along, floors
 from albert_lab.figures.data import FigureData, curve_of, figure_data
-from albert_lab.figures.drawing import COLOURS, LINES
+from albert_lab.figures.drawing import COLOURS, LINES, has_room
 from albert_lab.report.page.html import PageSection, render
 from albert_lab.score import CHANCE
 
@@ -47,12 +47,18 @@ class Tick:
 
 @dataclass(frozen=True)
 class Panel:
-    """A score during training; constant is the height of the score of a constant answer."""
+    """A score during training.
+
+    Attributes:
+        constant: the height of the score of a constant answer; None if it is unknown or far from the curves.
+        beyond: that score as text if it is far from the curves.
+    """
 
     score: str
     x: Sequence[Tick]
     y: Sequence[Tick]
     constant: float | None
+    beyond: str
     curves: Sequence[Curve]
 
 
@@ -98,10 +104,13 @@ def _panel(study: FigureData, runs: Sequence[RunCurve], column: str) -> Panel:
     of_name = {run.name: run for run in study.runs}
     points = {run.number: curve_of(of_name[run.name], along(study), column) for run in runs}
     xs, ys = ([point[side] for of_run in points.values() for point in of_run] for side in (0, 1))
-    floor = None if column == "mlm_accuracy" else floors(study.runs, column).get(CHANCE)
-    ys += [] if floor is None else [floor]
     if not xs:
-        return Panel(AXES[column], [], [], None, [])
+        return Panel(AXES[column], [], [], None, "", [])
+    floor, beyond = floors(study.runs, column).get(CHANCE), ""
+    low, high = min(ys), max(ys)
+    if floor is not None and not has_room(low, high, min(low, floor), max(high, floor)):
+        floor, beyond = None, f"{floor:.1f}"
+    ys += [] if floor is None else [floor]
     x_ticks, y_ticks = _ticks(xs), _ticks(ys)
 
     def place_x(value: float) -> float:
@@ -124,7 +133,7 @@ def _panel(study: FigureData, runs: Sequence[RunCurve], column: str) -> Panel:
         [Tick(round(place(value), 1), f"{value:,.12g}") for value in ticks]
         for place, ticks in ((place_x, x_ticks), (place_y, y_ticks))
     )
-    return Panel(AXES[column], x, y, None if floor is None else round(place_y(floor), 1), curves)
+    return Panel(AXES[column], x, y, None if floor is None else round(place_y(floor), 1), beyond, curves)
 
 
 def _ticks(values: Sequence[float]) -> list[float]:

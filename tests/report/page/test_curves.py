@@ -73,11 +73,13 @@ def test_runs_of_a_row_share_its_colour_and_dashes(folder):
     assert [style for style, _ in styles] == [style for row in range(3) for style in [f"colour-{row} dash-{row}"] * 2]
 
 
-def test_a_constant_answer_is_drawn_only_for_pair_accuracies(folder):
+def test_a_constant_answer_is_drawn_or_written_where_curves_would_have_no_room(folder):
     panels = section_of(folder).split("<figure ")[1:]
-    assert ['class="constant"' in panel for panel in panels] == [False, True, True]
+    assert ['class="constant"' in panel for panel in panels] == [True, True, True]
     rewrite(folder, lambda _run, curve: [toy_curve_point(point.step, mlm_accuracy=20.0) for point in curve])
-    assert "constant" not in section_of(folder)
+    text = section_of(folder)  # from 20 to 25 %
+    assert 'class="constant"' not in text
+    assert "<figcaption>held-out MLM accuracy (%)<span>; a constant answer: 5.0</span></figcaption>" in text
 
 
 def test_a_run_without_a_curve_is_named(folder):
