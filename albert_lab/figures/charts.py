@@ -34,7 +34,7 @@ ALONG = {"step": "optimizer steps", "training_seconds": "training time (seconds)
 TOKENS = {"cls": "[CLS]", "mean": "mean over tokens"}
 SCORES = {"mlm_accuracy": AXES["mlm_accuracy"], AVERAGE: "average of our tasks (%)"}
 MOST_BANDS = 4  # more bands would hide the lines
-MOST_PANELS = 3  # in a row
+MOST_PANELS = 4  # in a row
 PAPERS_SCORE = "average of five tasks (%)"
 
 

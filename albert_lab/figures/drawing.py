@@ -30,6 +30,7 @@ FLOOR_COLOUR = "#555555"
 FURTHER_FLOOR = (0, (6, 2))  # dashes; that of constant answers is dotted
 LEAST_OF_PANEL = 0.5  # for its lines, next to the floors
 COLUMN_INCHES, ROW_INCHES = 3.3, 2.5
+MOST_INCHES = 10.8  # in width
 LEGEND_ROW_INCHES = 0.17
 CHARACTERS_PER_INCH = 14
 RC = {
@@ -77,7 +78,8 @@ def counted(counts: Sequence[int], unit: str = "seed") -> str:
 
 def sheet(rows: int, columns: int) -> tuple[Figure, list[list[Axes]]]:
     """An empty figure and its panels [rows][columns]."""
-    figure = Figure(figsize=(COLUMN_INCHES * columns, ROW_INCHES * rows), layout="constrained")
+    width = min(COLUMN_INCHES * columns, MOST_INCHES)
+    figure = Figure(figsize=(width, ROW_INCHES * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False).tolist()
 
 

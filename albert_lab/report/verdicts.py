@@ -1,6 +1,7 @@
 """The verdicts of a report, as Markdown and as data."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -23,6 +24,7 @@ from albert_lab.studies.table import Row, axis_labels, half_up
 from albert_lab.training.layer_numbers import LAYER_NUMBERS
 
 MOST_NAMED = 2  # rows at a floor
+EQUALS = " = "
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Shown:
     Attributes:
         number: of the claim, from 1; 0 if it is not shown.
         floors: those above chance that the score of a supported claim is not above.
+        sides: what the effect compares, in front of it.
         is_enough: how the measured effect differs from the paper's, if the seeds were enough for one of that size.
     """
 
@@ -43,6 +46,7 @@ class Shown:
     section: str
     metric: str
     check: str
+    sides: str
     effect: str
     n: int
     n_of: str
@@ -72,21 +76,38 @@ def section(analysis: Analysis) -> str:
     )
 
 
-def lines(analysis: Analysis) -> list[str]:
-    """A line for each claim that was run, and one for each group of others."""
-    columns, numbered = analysis.scores.columns, list(enumerate(analysis.verdicts, 1))
+def headlines(analysis: Analysis) -> list[str]:
+    """A line for each claim that was run; if there is none, one line that says so."""
+    run = [verdict for verdict in analysis.verdicts if verdict.decision is not Decision.NOT_RUN]
+    return [short(verdict, analysis.scores.columns) for verdict in run] or _asides(analysis, companions=())
+
+
+def asides(analysis: Analysis) -> list[str]:
+    """What else there is to say of the claims: which were not run, and what other measures decide."""
+    said = headlines(analysis)
+    return [line for line in _asides(analysis, decided_by_companions(analysis)) if line not in said]
+
+
+def _asides(analysis: Analysis, companions: Sequence[str]) -> list[str]:
+    numbered = enumerate(analysis.verdicts, 1)
     return fill_lines(
         "claims.md.j2",
-        verdicts=[short(verdict, columns) for _, verdict in numbered if verdict.decision is not Decision.NOT_RUN],
         not_run=[number for number, verdict in numbered if verdict.decision is Decision.NOT_RUN],
-        companions=decided_by_companions(analysis),
+        companions=companions,
         is_of_paper=analysis.experiment.is_of_paper,
     )
 
 
 def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
-    """A claim that was run in one line: its verdict, its words, what was measured, and the paper's number."""
-    return call("verdict.md.j2", "short", _shown(verdict, columns))
+    """A claim that was run in one line: its verdict, its words, what was measured, and the paper's number.
+
+    The sides of its effect are left out if its check names them.
+    """
+    shown = _shown(verdict, columns)
+    sides = re.split(" [−/] ", shown.sides.removesuffix(EQUALS))
+    return call(
+        "verdict.md.j2", "short", replace(shown, sides="") if all(side in shown.check for side in sides) else shown
+    )
 
 
 def tested(verdict: Verdict, columns: Mapping[str, str]) -> str:
@@ -132,7 +153,8 @@ def _shown(verdict: Verdict, columns: Mapping[str, str]) -> Shown:
         section=verdict.claim.section or "",
         metric=columns.get(verdict.claim.metric, verdict.claim.metric),
         check=check(verdict),
-        effect=_compared(verdict) + effect(verdict),
+        sides=_compared(verdict),
+        effect=effect(verdict),
         n=verdict.n,
         n_of=verdict.n_of,
         is_paired=verdict.is_paired,
@@ -262,7 +284,7 @@ def _compared(verdict: Verdict) -> str:
     """The two sides of the effect, if there are two; empty without an effect."""
     if verdict.effect is None or verdict.comparison is None or len(verdict.comparison.weights) == 1:
         return ""
-    return f"{verdict.comparison.words} = "
+    return f"{verdict.comparison.words}{EQUALS}"
 
 
 def _number(value: float | Decimal, verdict: Verdict) -> str:

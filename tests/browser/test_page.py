@@ -115,6 +115,18 @@ def test_the_keyboard_reaches_a_header_and_sorts_by_it(visit):
     assert header.get_attribute("aria-sort") == "descending"
 
 
+def test_the_first_screen_has_claims_the_picture_and_the_beginning_of_the_first_table(visit):
+    visit.page.set_viewport_size({"width": 1280, "height": 900})
+    visit.page.evaluate("scrollTo(0, 0)")
+    picture, row = (visit.page.locator(name).first.bounding_box() for name in ("header img", "tbody tr"))
+    assert picture["height"] <= 320
+    assert picture["y"] + picture["height"] < row["y"]
+    assert row["y"] + row["height"] <= 900
+    visit.page.locator("header .figure").focus()  # at its full size
+    full = visit.page.locator("header img").evaluate("image => [image.width, image.naturalWidth]")
+    assert full[0] == full[1]
+
+
 def test_every_figure_is_shown(visit, folder):
     sizes = visit.page.locator("img").evaluate_all("images => images.map(image => [image.naturalWidth, image.alt])")
     drawn = sorted(file.stem for file in folder.glob("*.svg"))

@@ -10,7 +10,7 @@ from toy_reports import toy_report
 
 from albert_lab.analysis.verdicts import Decision
 from albert_lab.report import report
-from albert_lab.report.verdicts import lines
+from albert_lab.report.verdicts import headlines
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import Alarm
 from albert_lab.studies import experiment
@@ -118,7 +118,9 @@ def test_a_claim_on_layers_is_not_qualified_by_scores_on_pairs():
         Row({"model": label}, {}, [layers_of_run(label, seed, degrees, 20.0, alarms) for seed in range(3)], {})
         for label, degrees, alarms in (("ALBERT-large", 10.0, ()), ("BERT-large", 20.0, (BAGS_ALARM,)))
     ]
-    claim_lines = [line for line in lines(analysed(experiment.named("layer-similarity"), rows)) if "Supported" in line]
+    claim_lines = [
+        line for line in headlines(analysed(experiment.named("layer-similarity"), rows)) if "Supported" in line
+    ]
     assert len(claim_lines) == 2
     assert not any("bags of tokens" in line for line in claim_lines)
 

@@ -111,6 +111,29 @@ def test_runs_that_left_a_study_are_removed_from_its_folder(tmp_path):
     assert sorted(file.stem for file in (folder / "runs").iterdir()) == ["none-0", "nsp-0", "sop-0"]
 
 
+def test_what_was_not_run_and_other_measures_stand_below_the_first_table(tmp_path):
+    text = report.rebuild(toy_report(tmp_path / "report", experiment.named("sharing"), 3, full=True)).read_text()
+    opening, _, section = text.partition("## Scores on held-out documents")
+    assert "![sharing-tradeoff]" in opening
+    assert "**Not run**" not in opening
+    assert "By measures that are not" not in opening
+    assert section.index("seeds |") < section.index("**Not run**: claim") < section.index("By measures that are not")
+
+
+def test_a_study_without_a_claim_that_was_run_says_so_at_its_top_and_only_there(tmp_path):
+    text = report.rebuild(toy_report(tmp_path / "report", experiment.named("embedding-size"))).read_text()
+    opening, _, section = text.partition("## Scores on held-out documents")
+    assert opening.count("- **Not run**: claims 1, 2.\n") == 1
+    assert "**Not run**: claim" not in section
+
+
+def test_a_line_of_a_claim_names_the_sides_of_its_effect_once(tmp_path):
+    folder = toy_report(tmp_path / "report", experiment.named("sharing"), 3, full=True)
+    opening, _, rest = report.rebuild(folder).read_text().partition("## Scores on held-out documents")
+    assert "not-shared above all-shared, at embedding_size=768: +1.2 [+1.0, +1.4] points; paper +2.5." in opening
+    assert "not-shared − all-shared = +1.2" in rest
+
+
 def test_a_single_seed_shows_the_interval_of_its_answers(tmp_path):
     assert "70.0 [67.0, 73.0]" in written(tmp_path, toy_points(seeds=(0,)))
 
