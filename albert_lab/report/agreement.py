@@ -1,6 +1,6 @@
 """The agreement with the paper in words."""
 
-from albert_lab.analysis.agreement import LEAST_DIFFERENCE, PAPERS_SD, Agreement
+from albert_lab.analysis.agreement import Agreement
 from albert_lab.report.templates import fill
 from albert_lab.score import wilson
 
@@ -17,13 +17,11 @@ def in_short(agreement: Agreement) -> str:
 
 def _values(agreement: Agreement) -> dict[str, object]:
     return {
-        "least": f"{LEAST_DIFFERENCE:g}",
         "score": _share(agreement.agreeing, agreement.pairs),
         "decided": agreement.decided and _share(agreement.decided_agreeing, agreement.decided),
         "likelihood": agreement.likely and _share(agreement.likely_agreeing, agreement.likely),
         "parameters": agreement.sized and _share(agreement.sized_agreeing, agreement.sized),
         "rerun": f"{100 * agreement.rerun / agreement.pairs:.0f}",
-        "papers_sd": f"{PAPERS_SD:.2f}",
     }
 
 

@@ -8,7 +8,6 @@ from albert_lab.report.templates import call, fill_lines
 from albert_lab.runs.results import RunRecord, Stage
 
 RELEASED_SHORT_SHARE = 0.1
-RELEASED_SENTENCES = 10_000_000
 # What a note names of the runs of a table.
 _NAMED: dict[str, Callable[[RunRecord], object]] = {
     "layers": lambda run: run.config.model.num_layers,
@@ -48,11 +47,9 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
 def _tokenizer(trained: Sequence[TokenizerConfig]) -> dict[str, object]:
     if not trained:
         return {}
-    most = max(tokenizer.training_sentences or 0 for tokenizer in trained)
     return {
         "name": distinct(tokenizer.name for tokenizer in trained),
-        "sentences": most,
-        "has_all_sentences": most >= RELEASED_SENTENCES,
+        "sentences": max(tokenizer.training_sentences or 0 for tokenizer in trained),
         "splits_commas": {tokenizer.digit_commas for tokenizer in trained} == {"split"},
     }
 

@@ -8,7 +8,6 @@ from typing import get_args
 
 from albert_lab.analysis.analysis import Analysis, analyse
 from albert_lab.figures import files as plots
-from albert_lab.figures.charts import MOST_BANDS
 from albert_lab.figures.drawing import READ_OFF
 from albert_lab.report import alarms, ensembles, finetuning, looks, run_sections, verdicts
 from albert_lab.report.departures import departures, mixed, replaced
@@ -124,7 +123,6 @@ def render(analysis: Analysis, drawn: plots.Drawn) -> str:
         drawn=drawn,
         first_figure=next((name for name, has_data in drawn.has_data.items() if has_data), None),
         kinds_of_figures=figure.FIGURES,
-        most_bands=MOST_BANDS,
         read_off=READ_OFF,
         headings={"figures": FIGURES, "papers_table": PAPERS_TABLE},
         held_out=scores_table(analysis, analysis.held_out),
