@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # an own check of claims, for one, needs no torch
     from albert_lab.model.positions import PositionEncoding, position_encoding
     from albert_lab.model.shape import EncoderShape
     from albert_lab.studies.checks import check
-    from albert_lab.studies.claim import BaseClaim, Comparison, Grid, Labels
+    from albert_lab.studies.claim import BaseClaim, Comparison, Grid, Labels, Name
     from albert_lab.tasks.kind import TaskKind, task_kind
     from albert_lab.training.optimizer import optimizer
 
@@ -54,7 +54,7 @@ _MODULES = {
     "model.positions": ("PositionEncoding", "position_encoding"),
     "model.shape": ("EncoderShape",),
     "studies.checks": ("check",),
-    "studies.claim": ("BaseClaim", "Comparison", "Grid", "Labels"),
+    "studies.claim": ("BaseClaim", "Comparison", "Grid", "Labels", "Name"),
     "tasks.kind": ("TaskKind", "task_kind"),
     "training.optimizer": ("optimizer",),
 }
@@ -69,6 +69,7 @@ __all__ = [
     "Grid",
     "Labels",
     "MaskingConfig",
+    "Name",
     "NormPlacement",
     "OptimizerConfig",
     "Pairs",

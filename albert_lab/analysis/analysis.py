@@ -16,7 +16,7 @@ from albert_lab.runs.regime import Quantity
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
-from albert_lab.studies.table import Column, Row, intrinsic_columns, task_columns
+from albert_lab.studies.table import Column, Row, RowNames, intrinsic_columns, task_columns
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,11 @@ class Analysis:
     @cached_property
     def finished(self) -> list[ReportedRun]:
         return list({run.name: run for row in self.rows for run in row.runs}.values())
+
+    @cached_property
+    def names(self) -> RowNames:
+        """The names of its rows in sentences."""
+        return RowNames(self.experiment, self.rows)
 
     @cached_property
     def held_out(self) -> list[Column]:

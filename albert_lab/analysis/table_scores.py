@@ -14,7 +14,7 @@ from albert_lab.measures.catalog import of_kind, units
 from albert_lab.measures.measure import Difference
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.score import Score, loss_name
-from albert_lab.studies.claim import Labels, name
+from albert_lab.studies.claim import Labels
 from albert_lab.studies.table import Row, filled_columns
 
 # Computed here from the columns of the table of runs; likelihoods, so that higher is better, as with scores.
@@ -198,10 +198,10 @@ class TableScores:
         having = [row for row in self.table if self.sample(row, task)]
         return bool(having) and all(self.is_at_floor(row, task) for row in having)
 
-    def best(self, column: str) -> tuple[str, float]:
-        """The row with the highest mean, in words, and that mean."""
-        means = {name(row.labels): fmean(values.values()) for row in self.table if (values := self.sample(row, column))}
-        return max(means.items(), key=lambda item: item[1])
+    def best(self, column: str) -> tuple[Row, float]:
+        """The row with the highest mean, and that mean."""
+        means = [(row, fmean(values.values())) for row in self.table if (values := self.sample(row, column))]
+        return max(means, key=lambda item: item[1])
 
 
 def _scores(row: Row, column: str) -> list[Score]:

@@ -27,10 +27,10 @@ from albert_lab.analysis.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD,
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
 from albert_lab.score import CHANCE
 from albert_lab.studies.checks import AtChance, Claim
-from albert_lab.studies.claim import Comparison, name
+from albert_lab.studies.claim import Comparison, Labels, Name
 from albert_lab.studies.experiment import AVERAGE, Experiment
 from albert_lab.studies.seed_plan import SeedPlan
-from albert_lab.studies.table import Row
+from albert_lab.studies.table import Row, RowNames
 from albert_lab.training.layer_numbers import LAYER_NUMBERS
 
 LEAST_CHANCE = 0.1  # of a decision at the last look: below it, a study does not go on for a claim
@@ -160,8 +160,8 @@ def _decide(
 
 def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> Evidence | Verdict:
     """The findings of a claim, or a verdict if the table lacks the data for them."""
-    column = scores.column(claim.metric)
-    by_name: dict[str, Row] = {}
+    column, name = scores.column(claim.metric), RowNames(experiment, scores.table)
+    by_labels: dict[frozenset[tuple[str, str]], Row] = {}
     for labels in claim.rows(experiment.grid):
         rows = scores.rows(labels)
         if len(rows) > 1:
@@ -169,24 +169,24 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> Eviden
             return Verdict(claim, Decision.UNDECIDED, reason=f"several rows are {name(labels)}: they differ in {extra}")
         if not rows or not scores.sample(rows[0], column):
             return Verdict(claim, Decision.NOT_RUN, reason=f"no run with {name(labels)} has {column}")
-        by_name[name(labels)] = rows[0]
-    runs = [run for row in by_name.values() for run in row.runs]
+        by_labels[_key(labels)] = rows[0]
+    rows = list(by_labels.values())
+    runs = [run for row in rows for run in row.runs]
     if len({run.name for run in runs}) < len(runs):
         return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
-    if not scores.is_of_one_set(list(by_name.values()), column):
+    if not scores.is_of_one_set(rows, column):
         return Verdict(claim, Decision.UNDECIDED, reason=f"its rows are scored on different sets in {column}")
-    is_over_rounds = all(column in row.rounds for row in by_name.values())
+    is_over_rounds = all(column in row.rounds for row in rows)
     is_speed_of_runs = column in (TRAINING_SPEED, INFERENCE_SPEED) and not is_over_rounds
-    if is_speed_of_runs and are_of_different_hardware(list(by_name.values())):
+    if is_speed_of_runs and are_of_different_hardware(rows):
         return Verdict(claim, Decision.UNDECIDED, reason="its rows were computed on different devices or machines")
-    rows = list(by_name.values())
-    not_learnt, low = _not_learnt(claim, rows, scores, column)
+    not_learnt, low = _not_learnt(claim, rows, scores, column, name)
     at_floor = {id(row) for row in low}
-    kept = [labels for labels in claim.rows(experiment.grid) if id(by_name[name(labels)]) not in at_floor]
+    kept = [labels for labels in claim.rows(experiment.grid) if id(by_labels[_key(labels)]) not in at_floor]
     among = claim.comparisons_among(experiment.grid, kept)
     findings = []
     for comparison in among or claim.comparisons(experiment.grid):
-        weights = [(weight, by_name[name(labels)]) for weight, labels in comparison.weights]
+        weights = [(weight, by_labels[_key(labels)]) for weight, labels in comparison.weights]
         if comparison.is_log and any(
             value <= 0 for row in scores.table for value in scores.sample(row, column).values()
         ):
@@ -197,7 +197,13 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> Eviden
     return Evidence(claim, tuple(findings), not_learnt, not among, raised, n_of)
 
 
-def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: str) -> tuple[str, Sequence[Row]]:
+def _key(labels: Labels) -> frozenset[tuple[str, str]]:
+    return frozenset(labels.items())
+
+
+def _not_learnt(
+    claim: Claim, rows: Sequence[Row], scores: TableScores, column: str, name: Name
+) -> tuple[str, Sequence[Row]]:
     """The reason, from their floors, why rows of a claim show nothing on it, and these rows; empty if there are none.
 
     If the claim is only about its level, a row can be at chance on purpose. This is evidence if another row shows that
@@ -215,13 +221,13 @@ def _not_learnt(claim: Claim, rows: Sequence[Row], scores: TableScores, column: 
             if failed or scores.is_at_floor(row, shown_by or column):
                 low.append(row)
                 shown |= dict.fromkeys(failed or filter(None, [shown_by]))
-        names = ", ".join(name(row.labels) for row in low)
+        names = "; ".join(name(row.labels) for row in low)
         return f"at the floor{' of ' if shown else ''}{' or '.join(shown)}: {names}" if low else "", low
     has_floor = isinstance(claim, AtChance) or any(scores.floor(row, column) is not None for row in rows)
     if not has_floor or scores.shows_learning(column, claim.level):
         return "", []
-    label, best = scores.best(column)
-    return f"no row is clearly above {claim.level:g} %: the best, {label}, is at {best:.1f} %", rows
+    best, mean = scores.best(column)
+    return f"no row is clearly above {claim.level:g} %: the best, {name(best.labels)}, is at {mean:.1f} %", rows
 
 
 def _failed(row: Row, scores: TableScores) -> list[str]:

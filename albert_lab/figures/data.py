@@ -8,9 +8,8 @@ import numpy as np
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.figures.drawing import Line, Look, counted
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies.claim import is_bare
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import AXIS_NAMES, Row, axis_labels
+from albert_lab.studies.table import Row, RowNames
 
 Point = tuple[float, float]  # x and y
 
@@ -28,16 +27,13 @@ class FigureData:
         return list({run.name: run for row in self.rows for run in row.runs}.values())
 
     def name(self, row: Row) -> str:
-        """The label of a row: the value of each axis."""
+        """The name of a row, as in sentences."""
         return ", ".join(self.word(row, axis) for axis in self.axes)
 
     def word(self, row: Row, axis: str, *, paper: bool = False) -> str:
         """The value of an axis in a row: ours, with the paper's value that it replaces, if any, or only the paper's."""
-        label = row.labels[axis]
-        if not is_bare(label):
-            return label
-        (shown,) = [label] if paper else axis_labels(self.experiment, row, [axis])
-        return f"{AXIS_NAMES.get(axis, axis)} = {shown}"
+        names = RowNames(self.experiment, () if paper else [row])
+        return names({axis: row.labels[axis]})
 
     @property
     def looks(self) -> list[Look]:

@@ -30,7 +30,7 @@ def text(folder: Path, analysis: Analysis) -> str:
 def _claims(analysis: Analysis) -> list[str]:
     lines = [
         f"{verdict.decision}: “{verdict.claim.quote}”"
-        f" ({analysis.scores.column(verdict.claim.metric)}: {verdicts.check(verdict)})"
+        f" ({analysis.scores.column(verdict.claim.metric)}: {verdicts.check(verdict, analysis.names)})"
         for verdict in analysis.verdicts
         if verdict.decision is not Decision.NOT_RUN
     ]

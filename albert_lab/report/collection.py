@@ -38,7 +38,6 @@ class Entry:
 
     def as_dict(self) -> dict[str, Any]:
         """The entry as plain data; None without a report."""
-        columns = self.analysis.scores.columns
         return {
             "experiment": self.experiment.name,
             "source": self.experiment.source,
@@ -47,8 +46,8 @@ class Entry:
             "rows_with_runs": sum(bool(row.runs) for row in self.analysis.rows),
             "seeds": self.analysis.study.seeds,
             "missing": self.missing,
-            "verdicts": verdicts.as_data(self.analysis.verdicts, columns),
-            "companions": verdicts.as_data(self.analysis.companions, columns),
+            "verdicts": verdicts.as_data(self.analysis.verdicts, self.analysis),
+            "companions": verdicts.as_data(self.analysis.companions, self.analysis),
             "agreement": asdict(self.analysis.agreement),
         }
 

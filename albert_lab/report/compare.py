@@ -14,9 +14,8 @@ from albert_lab.report.markdown import MISSING, as_table
 from albert_lab.report.templates import fill
 from albert_lab.runs.results import RunRecord
 from albert_lab.studies import study
-from albert_lab.studies.claim import name
-from albert_lab.studies.experiment import AVERAGE
-from albert_lab.studies.table import Column, Row
+from albert_lab.studies.experiment import AVERAGE, Experiment
+from albert_lab.studies.table import Column, Row, RowNames
 
 SPEED = "tokens_per_second"
 # Settings in which two sets of results may differ.
@@ -97,10 +96,14 @@ def compare(a: Path, b: Path) -> Sides:
     left, right = _read(a), _read(b)
     if not left.rows.keys() & right.rows.keys():
         had = [
-            "; ".join(name(row.labels) or "one row without a label" for row in side.rows.values())
+            "; ".join(
+                " ".join(f"{axis}={label}" for axis, label in row.labels.items()) or "one row without a label"
+                for row in side.rows.values()
+            )
             for side in (left, right)
         ]
         raise ConfigError(f"no row in common: {a} has {had[0]}, and {b} has {had[1]}")
+    name = RowNames(left.experiment, [*left.rows.values(), *right.rows.values()])
     shown = headings([*left.columns, *right.columns]) | {SPEED: "tokens/s"}
     lines = [
         _line(name(left.rows.get(key, row).labels), column, heading, (left, right), key)
@@ -119,6 +122,7 @@ def compare(a: Path, b: Path) -> Sides:
 
 @dataclass(frozen=True)
 class _Side:
+    experiment: Experiment
     rows: dict[frozenset[tuple[str, str]], Row]  # by their labels, in any order of the axes
     columns: list[Column]
     settings: dict[str, str]
@@ -136,7 +140,7 @@ def _read(folder: Path) -> _Side:
     settings = {"scale": analysis.study.scale}
     settings |= {key: _values(map(of, (run.record for run in analysis.finished))) for key, of in SETTINGS.items()}
     tasks = ", ".join(sorted(analysis.scores.columns.values())) or MISSING
-    return _Side(table, [*analysis.held_out, *analysis.tasks], settings, tasks)
+    return _Side(analysis.experiment, table, [*analysis.held_out, *analysis.tasks], settings, tasks)
 
 
 def _line(

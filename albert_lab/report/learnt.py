@@ -5,7 +5,6 @@ from itertools import groupby
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.report.templates import call
 from albert_lab.studies.checks import CHANCE as LIMITS
-from albert_lab.studies.table import named_labels
 
 
 def sentences(analysis: Analysis) -> list[str]:
@@ -13,6 +12,6 @@ def sentences(analysis: Analysis) -> list[str]:
     lines = []
     for _, of_row in groupby(analysis.learnt, key=lambda item: id(item.row)):
         scores = list(of_row)
-        name = ", ".join(named_labels(analysis.experiment, scores[0].row, analysis.axes))
+        name = analysis.names({axis: scores[0].row.labels[axis] for axis in analysis.axes})
         lines.append(call("learnt.md.j2", "row", name, scores, LIMITS))
     return lines

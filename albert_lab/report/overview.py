@@ -75,7 +75,7 @@ def _claims(entries: Sequence[Entry], at: Path) -> list[str]:
     for entry in entries:
         for verdict in entry.analysis.verdicts:
             if verdict.decision is not Decision.NOT_RUN:
-                tests.setdefault(verdicts.tested(verdict, entry.analysis.scores.columns), []).append((entry, verdict))
+                tests.setdefault(verdicts.tested(verdict, entry.analysis), []).append((entry, verdict))
     return [_claim(words, found, at) for words, found in tests.items()]
 
 

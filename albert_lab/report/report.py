@@ -86,7 +86,7 @@ def _write_pages(folder: Path, analysis: Analysis) -> Path:
 
 def as_json(name: str, analysis: Analysis) -> str:
     """The table of scores and the verdicts of a study of this name as one JSON document; missing values are null."""
-    experiment, columns = analysis.experiment, analysis.scores.columns
+    experiment = analysis.experiment
     keys = [column.key for column in (*analysis.held_out, *analysis.tasks)]
     rows = []
     for row in analysis.rows:
@@ -96,8 +96,8 @@ def as_json(name: str, analysis: Analysis) -> str:
         paper = paper_cells(experiment, row)
         rows.append({**row.values, "runs": runs, "missing": row.missing, **cells, "paper": paper})
     content = {"experiment": name, "title": experiment.title, "rows": rows}
-    content |= {"verdicts": verdicts.as_data(analysis.verdicts, columns)}
-    content |= {"companions": verdicts.as_data(analysis.companions, columns)}
+    content |= {"verdicts": verdicts.as_data(analysis.verdicts, analysis)}
+    content |= {"companions": verdicts.as_data(analysis.companions, analysis)}
     content |= {"agreement": asdict(analysis.agreement)}
     plan = analysis.study.plan
     return json.dumps(content | {"plan": plan.model_dump(mode="json") if plan else None}, indent=2)

@@ -1,8 +1,7 @@
 """The verdicts of a report, as Markdown and as data."""
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -18,13 +17,12 @@ from albert_lab.report.templates import call, fill, fill_lines
 from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
 from albert_lab.score import CHANCE, loss_name
 from albert_lab.studies.checks import Greater, Ratio
-from albert_lab.studies.claim import name, number_in
-from albert_lab.studies.experiment import AVERAGE, Experiment
-from albert_lab.studies.table import Row, axis_labels, half_up
+from albert_lab.studies.claim import Name
+from albert_lab.studies.experiment import AVERAGE
+from albert_lab.studies.table import half_up
 from albert_lab.training.layer_numbers import LAYER_NUMBERS
 
 MOST_NAMED = 2  # rows at a floor
-EQUALS = " = "
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,6 @@ class Shown:
     Attributes:
         number: of the claim, from 1; 0 if it is not shown.
         floors: those above chance that the score of a supported claim is not above.
-        sides: what the effect compares, in front of it.
         is_enough: how the measured effect differs from the paper's, if the seeds were enough for one of that size.
     """
 
@@ -46,7 +43,6 @@ class Shown:
     section: str
     metric: str
     check: str
-    sides: str
     effect: str
     n: int
     n_of: str
@@ -63,15 +59,14 @@ class Shown:
 
 
 def section(analysis: Analysis) -> str:
-    columns = analysis.scores.columns
     # A companion of a claim that was not run was not run either.
     others = [verdict for verdict in analysis.companions if verdict.decision is not Decision.NOT_RUN]
     return fill(
         "verdicts.md.j2",
-        verdicts=[call("verdict.md.j2", "line", _shown(verdict, columns)) for verdict in analysis.verdicts],
+        verdicts=[call("verdict.md.j2", "line", _shown(verdict, analysis)) for verdict in analysis.verdicts],
         **_notes(analysis),
         companions=[call("verdict.md.j2", "companion", _companion(verdict, analysis)) for verdict in others],
-        sources=[(source, name(source.row.labels)) for source in analysis.sources],
+        sources=[(source, analysis.names(source.row.labels)) for source in analysis.sources],
         agreement=agreement.as_text(analysis.agreement),
     )
 
@@ -79,7 +74,7 @@ def section(analysis: Analysis) -> str:
 def headlines(analysis: Analysis) -> list[str]:
     """A line for each claim that was run; if there is none, one line that says so."""
     run = [verdict for verdict in analysis.verdicts if verdict.decision is not Decision.NOT_RUN]
-    return [short(verdict, analysis.scores.columns) for verdict in run] or _asides(analysis, companions=())
+    return [short(verdict, analysis) for verdict in run] or _asides(analysis, companions=())
 
 
 def asides(analysis: Analysis) -> list[str]:
@@ -98,21 +93,14 @@ def _asides(analysis: Analysis, companions: Sequence[str]) -> list[str]:
     )
 
 
-def short(verdict: Verdict, columns: Mapping[str, str]) -> str:
-    """A claim that was run in one line: its verdict, its words, what was measured, and the paper's number.
-
-    The sides of its effect are left out if its check names them.
-    """
-    shown = _shown(verdict, columns)
-    sides = re.split(" [−/] ", shown.sides.removesuffix(EQUALS))
-    return call(
-        "verdict.md.j2", "short", replace(shown, sides="") if all(side in shown.check for side in sides) else shown
-    )
+def short(verdict: Verdict, analysis: Analysis) -> str:
+    """A claim that was run in one line: its verdict, its words, what was measured, and the paper's number."""
+    return call("verdict.md.j2", "short", _shown(verdict, analysis))
 
 
-def tested(verdict: Verdict, columns: Mapping[str, str]) -> str:
+def tested(verdict: Verdict, analysis: Analysis) -> str:
     """What was tested, the same in all reports of an experiment: the metric and the check."""
-    return f"`{columns.get(verdict.claim.metric, verdict.claim.metric)}` {check(verdict)}"
+    return f"`{analysis.scores.column(verdict.claim.metric)}` {check(verdict, analysis.names)}"
 
 
 def effects(of_reports: Sequence[Verdict]) -> str:
@@ -136,13 +124,13 @@ def floors(verdict: Verdict) -> str:
 def decided_by_companions(analysis: Analysis) -> list[str]:
     """A line for each claim that a measure decides which is not the paper's."""
     return [
-        call("verdict.md.j2", "decided", _shown(verdict, analysis.scores.columns))
+        call("verdict.md.j2", "decided", _shown(verdict, analysis))
         for verdict in analysis.companions
         if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
     ]
 
 
-def _shown(verdict: Verdict, columns: Mapping[str, str]) -> Shown:
+def _shown(verdict: Verdict, analysis: Analysis) -> Shown:
     second = [alarm for alarm in verdict.alarms if _is_of_second_floor(alarm, verdict)]
     return Shown(
         number=0,
@@ -151,10 +139,9 @@ def _shown(verdict: Verdict, columns: Mapping[str, str]) -> Shown:
         quote=verdict.claim.quote,
         floors=floors(verdict),
         section=verdict.claim.section or "",
-        metric=columns.get(verdict.claim.metric, verdict.claim.metric),
-        check=check(verdict),
-        sides=_compared(verdict),
-        effect=effect(verdict),
+        metric=analysis.scores.column(verdict.claim.metric),
+        check=check(verdict, analysis.names),
+        effect=_compared(verdict, analysis.names) + effect(verdict),
         n=verdict.n,
         n_of=verdict.n_of,
         is_paired=verdict.is_paired,
@@ -166,7 +153,9 @@ def _shown(verdict: Verdict, columns: Mapping[str, str]) -> Shown:
         lack=verdict.lack,
         chance="" if verdict.chance is None else f"{100 * verdict.chance:.0f}",
         # That a pair loss can be learnt from single segments concerns only its own score.
-        alarms=[sentence(alarm) for alarm in verdict.alarms if alarm.floor == CHANCE or alarm in second],
+        alarms=[
+            sentence(alarm, analysis.names) for alarm in verdict.alarms if alarm.floor == CHANCE or alarm in second
+        ],
     )
 
 
@@ -174,7 +163,7 @@ def _companion(verdict: Verdict, analysis: Analysis) -> Shown:
     """A companion with the number of its claim, which has the alarms."""
     claim = verdict.claim.model_copy(update={"metric": AVERAGE})
     number = analysis.experiment.claims.index(claim) + 1
-    return replace(_shown(verdict, analysis.scores.columns), number=number, alarms=())
+    return replace(_shown(verdict, analysis), number=number, alarms=())
 
 
 def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
@@ -191,7 +180,6 @@ def _notes(analysis: Analysis) -> dict[str, object]:
     }
     return {
         "replaced": ", ".join(f"`{task}` for `{column}`" for column, task in tasks.items() if task != column),
-        "values": _replaced_values(analysis.experiment, analysis.rows),
         "floors": tasks_at_floor(analysis) if AVERAGE in metrics else "",
         "has_task": analysis.experiment.is_of_paper and bool(scored & {*analysis.experiment.tasks, AVERAGE}),
         "has_speed": bool(metrics & {TRAINING_SPEED, INFERENCE_SPEED}),
@@ -199,30 +187,20 @@ def _notes(analysis: Analysis) -> dict[str, object]:
     }
 
 
-def _replaced_values(experiment: Experiment, table: Sequence[Row]) -> str:
-    """Which of the paper's values the values of numeric axes replace, in words; empty if they replace none."""
-    names = {}
-    for row in table:
-        axes = [axis for axis in row.labels if axis in row.values]
-        for axis, shown in zip(axes, axis_labels(experiment, row, axes), strict=True):
-            if shown != row.labels[axis] and number_in(row.labels[axis]) is not None:
-                names[f"{axis}={row.labels[axis]} is {row.values[axis]}"] = None
-    return ", ".join(names)
-
-
 def tasks_at_floor(analysis: Analysis) -> str:
     """The tasks of the average that rows have not learnt, in a sentence; empty if there are none."""
-    tasks = [(task, [name(row.labels) for row in task.rows]) for task in analysis.tasks_at_floor]
+    tasks = [(task, [analysis.names(row.labels) for row in task.rows]) for task in analysis.tasks_at_floor]
     return call("alarm.md.j2", "tasks_at_floor", tasks, len(analysis.rows), MOST_NAMED) if tasks else ""
 
 
-def as_data(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+def as_data(decided: Sequence[Verdict], analysis: Analysis) -> list[dict[str, Any]]:
+    """Verdicts of an analysis as plain values."""
     return [
         {
             "quote": verdict.claim.quote,
             "section": verdict.claim.section,
-            "check": check(verdict),
-            "metric": columns.get(verdict.claim.metric, verdict.claim.metric),
+            "check": check(verdict, analysis.names),
+            "metric": analysis.scores.column(verdict.claim.metric),
             "verdict": str(verdict.decision),
             "effect": verdict.effect,
             "low": verdict.interval[0] if verdict.interval else None,
@@ -238,7 +216,7 @@ def as_data(decided: Sequence[Verdict], columns: Mapping[str, str]) -> list[dict
             "detectable": verdict.detectable,
             "chance": verdict.chance,
             "reason": "; ".join(filter(None, (verdict.reason, verdict.lack))) or None,
-            "alarms": [sentence(alarm) for alarm in verdict.alarms],
+            "alarms": [sentence(alarm, analysis.names) for alarm in verdict.alarms],
         }
         for verdict in decided
     ]
@@ -262,8 +240,8 @@ def _is_score(verdict: Verdict) -> bool:
     return _unit_of_differences(verdict.claim.metric) == "points"
 
 
-def check(verdict: Verdict) -> str:
-    return verdict.claim.words(_unit_of_differences(verdict.claim.metric))
+def check(verdict: Verdict, name: Name) -> str:
+    return verdict.claim.words(_unit_of_differences(verdict.claim.metric), name)
 
 
 def effect(verdict: Verdict) -> str:
@@ -280,11 +258,11 @@ def papers_effect(verdict: Verdict) -> str:
     return "" if verdict.papers_effect is None else _number(verdict.papers_effect, verdict)
 
 
-def _compared(verdict: Verdict) -> str:
+def _compared(verdict: Verdict, name: Name) -> str:
     """The two sides of the effect, if there are two; empty without an effect."""
     if verdict.effect is None or verdict.comparison is None or len(verdict.comparison.weights) == 1:
         return ""
-    return f"{verdict.comparison.words}{EQUALS}"
+    return f"{verdict.comparison.words(name)} = "
 
 
 def _number(value: float | Decimal, verdict: Verdict) -> str:

@@ -10,14 +10,15 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, mo
 from albert_lab.files import describe, details_of
 from albert_lab.registry import Registry
 from albert_lab.studies.claim import (
+    AXIS_NAMES,
     BaseClaim,
     Comparison,
     Grid,
     Labels,
+    Name,
     check_metric,
     difference,
     distinct,
-    name,
     number_in,
     shared,
 )
@@ -43,9 +44,9 @@ class Greater(BaseClaim):
             return [difference(self.row, self.than, low=0.0)]
         return [Comparison(((1.0, self.row),), low=self.than)]
 
-    def words(self, unit: str) -> str:
+    def words(self, unit: str, name: Name) -> str:
         if isinstance(self.than, dict):
-            return " above ".join(distinct([self.row, self.than])) + shared([self.row, self.than])
+            return " above ".join(distinct([self.row, self.than], name)) + shared([self.row, self.than], name)
         return f"{name(self.row)} above {self.than:g}" + (" %" if unit == "points" else "")
 
     @property
@@ -70,9 +71,9 @@ class Within(BaseClaim):
     def comparisons(self, grid: Grid) -> list[Comparison]:
         return [difference(self.row, self.of, low=-self.margin, high=self.margin)]
 
-    def words(self, unit: str) -> str:
-        first, second = distinct([self.row, self.of])
-        return f"{first} within {self.margin:g} {unit} of {second}" + shared([self.row, self.of])
+    def words(self, unit: str, name: Name) -> str:
+        first, second = distinct([self.row, self.of], name)
+        return f"{first} within {self.margin:g} {unit} of {second}" + shared([self.row, self.of], name)
 
     @property
     def is_of_order(self) -> bool:
@@ -94,8 +95,8 @@ class Ordered(BaseClaim):
         order = [labels for labels in self.order if labels in kept]
         return [difference(better, worse, low=0.0) for better, worse in pairwise(order)]
 
-    def words(self, unit: str) -> str:
-        return " above ".join(distinct(self.order)) + shared(self.order)
+    def words(self, unit: str, name: Name) -> str:
+        return " above ".join(distinct(self.order, name)) + shared(self.order, name)
 
 
 class AtChance(BaseClaim):
@@ -110,7 +111,7 @@ class AtChance(BaseClaim):
     def comparisons(self, grid: Grid) -> list[Comparison]:
         return [Comparison(((1.0, self.row),), *CHANCE)]
 
-    def words(self, unit: str) -> str:
+    def words(self, unit: str, name: Name) -> str:
         return f"{name(self.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %"
 
     def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
@@ -152,9 +153,9 @@ class Ratio(BaseClaim):
         high = math.inf if self.high is None else math.log(self.high)
         return [Comparison(((1.0, self.row), (-1.0, self.to)), low, high, is_log=True)]
 
-    def words(self, unit: str) -> str:
-        first, second = distinct([self.row, self.to])
-        return f"{first} {self._bounds} times {second}" + shared([self.row, self.to])
+    def words(self, unit: str, name: Name) -> str:
+        first, second = distinct([self.row, self.to], name)
+        return f"{first} {self._bounds} times {second}" + shared([self.row, self.to], name)
 
     @property
     def _bounds(self) -> str:
@@ -188,8 +189,7 @@ class _AlongAxis(BaseClaim):
             raise ValueError(f"{self.axis} has a single value: nothing to compare")
         super().fit(grid, metrics, percent)
 
-    @property
-    def _at(self) -> str:
+    def _at(self, name: Name) -> str:
         return f", at {name(self.where)}" if self.where else ""
 
 
@@ -210,8 +210,8 @@ class Monotone(_AlongAxis):
             return [difference(rising[1], rising[0], low=0.0)]
         return [slope, *(difference(after, before, low=0.0, is_required=False) for before, after in pairwise(rising))]
 
-    def words(self, unit: str) -> str:
-        return f"{self.direction} with {self.axis}{self._at}"
+    def words(self, unit: str, name: Name) -> str:
+        return f"{self.direction} with {AXIS_NAMES.get(self.axis, self.axis)}{self._at(name)}"
 
     def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
         super().fit(grid, metrics, percent)
@@ -231,8 +231,8 @@ class PeakAt(_AlongAxis):
     def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
         return super().comparisons_among(grid, kept) if self.where | {self.axis: self.at} in kept else []
 
-    def words(self, unit: str) -> str:
-        return f"highest at {self.axis}={self.at}{self._at}"
+    def words(self, unit: str, name: Name) -> str:
+        return f"highest at {name({self.axis: self.at})}{self._at(name)}"
 
     def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
         super().fit(grid, metrics, percent)
@@ -267,14 +267,12 @@ class Interaction(BaseClaim):
     def comparisons(self, grid: Grid) -> list[Comparison]:
         """The difference of the two effects, seed by seed: that elsewhere minus that under the label."""
         weights = zip((1.0, -1.0, -1.0, 1.0), self.rows(grid), strict=True)
-        first, second = distinct([self.elsewhere, self.under])
-        return [Comparison(tuple(weights), low=0.0, title=f"effect at {first} − effect at {second}")]
+        return [Comparison(tuple(weights), low=0.0, effects_at=(self.elsewhere, self.under))]
 
-    def words(self, unit: str) -> str:
-        row, than = distinct([self.row, self.than])
-        return f"{row} above {than} by less at {name(self.under)} than at {name(self.elsewhere)}" + shared(
-            [self.row, self.than]
-        )
+    def words(self, unit: str, name: Name) -> str:
+        row, than = distinct([self.row, self.than], name)
+        under, elsewhere = name(self.under), name(self.elsewhere)
+        return f"{row} above {than} by less at {under} than at {elsewhere}" + shared([self.row, self.than], name)
 
 
 CHECKS: Registry[type[BaseClaim]] = Registry(

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -11,7 +11,10 @@ from pydantic import Field
 from albert_lab.record import Record
 
 Labels = dict[str, str]
+Name = Callable[[Labels], str]  # the words for a row, or for labels that rows have in common
 Grid = Mapping[str, Collection[str]]
+
+AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,8 @@ class Comparison:
     """A weighted sum of row means that is strictly between two bounds if the claim is true.
 
     A comparison that is not required can contradict the claim but not support it. With is_log, the means are those of
-    logarithms, and the bounds are logarithms. One of more than two rows has a title.
+    logarithms, and the bounds are logarithms. One of more than two rows has a title, or
+    compares the effects of a setting at two places.
     """
 
     weights: tuple[tuple[float, Labels], ...]
@@ -28,14 +32,16 @@ class Comparison:
     is_required: bool = True
     is_log: bool = False
     title: str = ""
+    effects_at: tuple[Labels, ...] = ()
 
-    @property
-    def words(self) -> str:
-        """Its title; else the compared row, or two rows by the labels in which they differ."""
+    def words(self, name: Name) -> str:
+        """Its title; else the compared row, or two rows or effects by the labels in which they differ."""
         rows = [labels for _, labels in self.weights]
         if self.title:
             return self.title
-        return (" / " if self.is_log else " − ").join(distinct(rows)) if len(rows) == 2 else name(rows[0])
+        if self.effects_at:
+            return " − ".join(f"effect at {place}" for place in distinct(self.effects_at, name))
+        return (" / " if self.is_log else " − ").join(distinct(rows, name)) if len(rows) == 2 else name(rows[0])
 
 
 class BaseClaim(Record):
@@ -66,8 +72,8 @@ class BaseClaim(Record):
         ]
 
     @abstractmethod
-    def words(self, unit: str) -> str:
-        """The check in words; unit is that of a difference, such as points."""
+    def words(self, unit: str, name: Name) -> str:
+        """The check in words; unit is that of a difference, such as points, and name gives a row as tables do."""
 
     @property
     def level(self) -> float | None:
@@ -107,18 +113,10 @@ class BaseClaim(Record):
                 raise ValueError(f"{self.metric} is in percent, which never reaches {beyond[0]:g}")
 
 
-def name(labels: Labels) -> str:
-    """A row in one line: axis=label."""
-    return " ".join(f"{axis}={label}" for axis, label in labels.items())
-
-
-def distinct(rows: Sequence[Labels]) -> list[str]:
-    """Each row by the labels in which they differ; a number, true or false has the name of its axis."""
+def distinct(rows: Sequence[Labels], name: Name) -> list[str]:
+    """Each row by the labels in which they differ."""
     same = _same(rows)
-    different = [{axis: label for axis, label in row.items() if axis not in same} for row in rows]
-    return [
-        "/".join(name({axis: label}) if is_bare(label) else label for axis, label in row.items()) for row in different
-    ]
+    return [name({axis: label for axis, label in row.items() if axis not in same}) for row in rows]
 
 
 def is_bare(label: str) -> bool:
@@ -134,7 +132,7 @@ def number_in(text: str) -> float | None:
         return None
 
 
-def shared(rows: Sequence[Labels]) -> str:
+def shared(rows: Sequence[Labels], name: Name) -> str:
     """The labels that rows have in common, as the end of a sentence; empty if there are none."""
     same = _same(rows)
     return f", at {name(same)}" if same else ""

@@ -7,11 +7,9 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.reported import AVERAGE, FilledColumn, ReportedRun, part_name
-from albert_lab.studies.claim import is_bare
+from albert_lab.studies.claim import AXIS_NAMES, Labels, is_bare
 from albert_lab.studies.experiment import Experiment, scores
 from albert_lab.tasks.metrics import label
-
-AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
 
 
 @dataclass(frozen=True)
@@ -110,19 +108,32 @@ def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[s
     """The row's labels of axes; if a value replaces one that the paper prints, the label has both."""
     labels = []
     for axis in axes:
-        value, label = row.values[axis], row.labels[axis]
+        value, label = row.values.get(axis, row.labels[axis]), row.labels[axis]
         is_replaced = value != label and _is_printed(experiment, axis, label)
         labels.append(f"{value} (paper: {label})" if is_replaced else label)
     return labels
 
 
-def named_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[str]:
-    """The labels as axis_labels() gives them; a number, true or false stands after the name of its axis."""
-    axes = list(axes)
-    return [
-        f"{AXIS_NAMES.get(axis, axis)} = {shown}" if is_bare(row.labels[axis]) else shown
-        for axis, shown in zip(axes, axis_labels(experiment, row, axes), strict=True)
-    ]
+class RowNames:
+    """The names of the rows of a table in sentences, made of the cells of the table: E = 36 (paper: 768), all-shared.
+
+    A number, true or false stands after the name of its axis.
+    """
+
+    def __init__(self, experiment: Experiment, table: Iterable[Row]) -> None:
+        self._cells: dict[tuple[str, str], list[str]] = {}  # of a label: several if its value depends on the row
+        for row in table:
+            for place, cell in zip(row.labels.items(), axis_labels(experiment, row, row.labels), strict=True):
+                cells = self._cells.setdefault(place, [])
+                cells += [cell] if cell not in cells else []
+
+    def __call__(self, labels: Labels) -> str:
+        return ", ".join(self._word(axis, label) for axis, label in labels.items())
+
+    def _word(self, axis: str, label: str) -> str:
+        cells = self._cells.get((axis, label), [label])
+        first, shown = cells[0].removesuffix(f" (paper: {label})"), " or ".join(cells)
+        return f"{AXIS_NAMES.get(axis, axis)} = {shown}" if is_bare(first) else shown
 
 
 def _is_printed(experiment: Experiment, axis: str, label: str) -> bool:

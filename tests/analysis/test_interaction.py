@@ -7,7 +7,7 @@ from albert_lab.analysis.verdicts import Verdict
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Row
+from albert_lab.studies.table import Row, RowNames
 
 LESS = claim(
     "interaction",
@@ -61,9 +61,12 @@ def test_one_seed_does_not_decide_an_interaction():
 
 
 def test_an_interaction_in_words():
-    result = study(LESS).claims[0]
-    assert result.words("points") == "not-shared above all-shared by less at dropout=0.1 than at dropout=0"
-    assert verdict(4, 2).comparison.words == "effect at dropout=0 − effect at dropout=0.1"  # pyright: ignore[reportOptionalMemberAccess]
+    names = RowNames(study(LESS), [])
+    check = study(LESS).claims[0].words("points", names)
+    assert check == "not-shared above all-shared by less at dropout = 0.1 than at dropout = 0"
+    comparison = verdict(4, 2).comparison
+    assert comparison is not None
+    assert comparison.words(names) == "effect at dropout = 0 − effect at dropout = 0.1"
 
 
 @pytest.mark.parametrize(

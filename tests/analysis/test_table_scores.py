@@ -81,7 +81,7 @@ def test_the_second_average_leaves_out_tasks_that_no_row_has_learnt():
     learnt = sum(FLOORS[task] + 20 for task in AVERAGED if task != "squad2") / 4
     assert list(here.sample(table[0], AVERAGE_LEARNT).values()) == pytest.approx([learnt - 0.1, learnt, learnt + 0.1])
     text = tasks_at_floor(analysed(experiment.named("sharing"), table))
-    assert text.endswith("constant answers: `squad2` in every row; `race` in row=1")
+    assert text.endswith("constant answers: `squad2` in every row; `race` in row = 1")
     assert tasks_at_floor(analysed(experiment.named("sharing"), rows(ALL))) == ""
 
 

@@ -14,7 +14,7 @@ from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.runs.reported import AVERAGED
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.seed_plan import SeedPlan
-from albert_lab.studies.table import Row
+from albert_lab.studies.table import Row, RowNames
 
 GREATER = claim("greater", row=row("128"), than=row("64"))
 WITHIN = claim("within", row=row("128"), of=row("64"), margin=0.5)
@@ -22,6 +22,7 @@ PEAK = claim("peak-at", axis="embedding_size", at="128")
 RISING = claim("monotone", axis="embedding_size", direction="rising")
 CHANCE = claim("at-chance", row=row("64")) | {"metric": "sop_accuracy"}
 SPREAD = (-0.1, 0.0, 0.1)
+NAMES = RowNames(experiment(), [])
 
 
 def around(*means: float) -> dict[str, list[float]]:
@@ -102,7 +103,7 @@ def test_a_claim_on_throughput_is_decided_over_rounds_side_by_side_if_all_its_ro
 def test_being_at_chance_is_no_evidence_if_no_row_is_above_chance(best, decision):
     result = verdict(CHANCE, around(50, 49, best))
     assert result.decision == decision
-    nothing = f"no row is clearly above 55 %: the best, embedding_size=256, is at {best + 0.5:.1f} %"
+    nothing = f"no row is clearly above 55 %: the best, E = 256, is at {best + 0.5:.1f} %"
     assert result.reason == ("" if decision == "supported" else nothing)
     assert not result.lack
 
@@ -129,7 +130,7 @@ def test_a_row_without_runs_or_without_the_score_is_not_run():
     result = decide(experiment(GREATER), table(around(80, 82), "mnli"))[0]
     assert result.decision is Decision.NOT_RUN
     assert "average" in result.reason
-    assert "embedding_size=128" in result.reason
+    assert "E = 128" in result.reason
 
 
 def test_rows_with_the_same_runs_at_a_small_scale_are_undecided():
@@ -159,11 +160,11 @@ def test_shared_seeds_are_paired_and_others_are_not():
 def test_the_weakest_comparison_is_shown_or_the_one_that_contradicts():
     held = verdict(PEAK, around(80, 84, 81, 82))
     assert held.comparison is not None
-    assert held.comparison.words == "embedding_size=128 − embedding_size=768"
+    assert held.comparison.words(NAMES) == "E = 128 − E = 768"
     assert held.effect == pytest.approx(2.0, abs=0.1)
     failed = verdict(PEAK, around(80, 82, 84, 81))
     assert failed.comparison is not None
-    assert failed.comparison.words == "embedding_size=128 − embedding_size=256"
+    assert failed.comparison.words(NAMES) == "E = 128 − E = 256"
     assert failed.effect == pytest.approx(-2.0, abs=0.1)
 
 
@@ -283,7 +284,7 @@ COMPARING_MORE = [claim("ordered", order=[row("768"), row("256"), row("64")]), R
 def test_a_check_of_two_rows_is_not_decided_if_one_is_at_the_floor(content, low):
     result = decide(experiment(content), learnt(around(low, 60, 70, 80)))[0]
     assert result.decision is Decision.NOT_LEARNT
-    assert "embedding_size=64" in result.reason
+    assert "E = 64" in result.reason
     assert (result.p, result.seeds, result.lack) == (None, None, "")
     assert decide(experiment(content), learnt(around(54, 60, 70, 80)))[0].decision is Decision.SUPPORTED
 
@@ -292,7 +293,7 @@ def test_a_check_of_two_rows_is_not_decided_if_one_is_at_the_floor(content, low)
 def test_rows_that_learnt_support_a_claim_without_those_at_the_floor(content):
     result = decide(experiment(content), learnt(around(49, 60, 70, 80)))[0]
     assert result.decision is Decision.SUPPORTED
-    assert result.reason == "without rows at the floor: embedding_size=64"
+    assert result.reason == "without rows at the floor: E = 64"
     assert result.comparison is not None
     assert all(labels != row("64") for _, labels in result.comparison.weights)
     assert decide(experiment(content), learnt(around(49, 50, 50, 80)))[0].decision is Decision.NOT_LEARNT
@@ -306,7 +307,7 @@ def test_rows_that_learnt_deny_a_claim_without_those_at_the_floor(content):
     assert all(labels != row("64") for _, labels in result.comparison.weights)
     undecided = decide(experiment(content), learnt(around(49, 60, 60, 60)))[0]
     assert undecided.decision is Decision.UNDECIDED
-    assert undecided.reason == "without rows at the floor: embedding_size=64"
+    assert undecided.reason == "without rows at the floor: E = 64"
 
 
 def test_an_effect_that_is_shown_to_be_below_the_papers_is_smaller_and_no_failure():

@@ -232,7 +232,7 @@ def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_hom
     folder = str(own_home / "reports" / "smoke-files" / "mine")
     beside = here("compare", folder, folder)
     assert beside.returncode == 0, beside.stderr
-    assert "sharing=all-shared" in beside.stdout
+    assert "| all-shared" in beside.stdout
 
 
 def test_speed_prints_tables_or_json_and_exits_with_3_if_some_are_not_measured(own_home, monkeypatch):

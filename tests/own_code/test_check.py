@@ -4,9 +4,10 @@ import pytest
 from planted import EMBEDDING_SIZES, claim, decide, experiment, row, table
 
 from albert_lab import registry
+from albert_lab.studies.table import RowNames
 
 HALVED = """
-from albert_lab.extend import BaseClaim, Comparison, Grid, Labels, check
+from albert_lab.extend import BaseClaim, Comparison, Grid, Labels, Name, check
 
 
 @check("half-of")
@@ -20,8 +21,8 @@ class HalfOf(BaseClaim):
     def comparisons(self, grid: Grid) -> list[Comparison]:
         return [Comparison(((1.0, self.row), (-0.5, self.of)), high=0.0)]
 
-    def words(self, unit: str) -> str:
-        return f"{self.row} below half of {self.of}"
+    def words(self, unit: str, name: Name) -> str:
+        return f"{name(self.row)} below half of {name(self.of)}"
 """
 ASKED = claim("half-of", row=row("64"), of=row("128"))
 
@@ -39,7 +40,7 @@ def test_an_own_check_decides_a_claim(tmp_path, value, decision):
     values = {label: [80.0, 81.0, 79.0] for label in EMBEDDING_SIZES} | {"64": [value - 1.0, value, value + 1.0]}
     (verdict,) = decide(experiment(ASKED), table(values))
     assert verdict.decision == decision
-    assert verdict.claim.words("points") == f"{row('64')} below half of {row('128')}"
+    assert verdict.claim.words("points", RowNames(experiment(), table(values))) == "E = 64 below half of E = 128"
 
 
 def test_a_check_that_is_not_included_is_named():

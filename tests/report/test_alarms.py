@@ -26,15 +26,15 @@ def section(table: list[Row]) -> str:
 
 def test_each_row_is_one_line():
     assert section(rows([(SOP_ALARM,)] * 3, [(MLM_ALARM, SOP_ALARM), ()], [()])).splitlines() == [
-        "- embedding_size=1: MLM at chance in 1 of 2 runs.",
-        "- embedding_size=0: SOP at chance in all 3 runs.",
-        "- embedding_size=1: SOP at chance in 1 of 2 runs.",
+        "- E = 1: MLM at chance in 1 of 2 runs.",
+        "- E = 0: SOP at chance in all 3 runs.",
+        "- E = 1: SOP at chance in 1 of 2 runs.",
     ]
 
 
 def test_the_floor_of_an_alarm_is_named():
     assert section(rows([(BAGS_ALARM,)], [()])) == (
-        "- embedding_size=0: SOP above chance, not above bags of tokens, in its one run."
+        "- E = 0: SOP above chance, not above bags of tokens, in its one run."
     )
 
 

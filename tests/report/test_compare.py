@@ -34,9 +34,7 @@ def before(tmp_path):
 
 
 def line(sides, row, metric) -> Any:
-    return next(
-        compared for compared in sides.lines if (compared.row, compared.metric) == (f"inter_sentence={row}", metric)
-    )
+    return next(compared for compared in sides.lines if (compared.row, compared.metric) == (row, metric))
 
 
 def test_a_change_is_shown_with_the_interval_of_its_paired_difference(before, tmp_path):
@@ -125,7 +123,7 @@ def test_a_row_of_only_one_side_is_shown_without_a_difference(before, tmp_path):
     result = line(sides, "nsp", "sop_accuracy")
     assert result.b is None
     assert result.difference is None
-    shown = next(text for text in compare.as_text(sides).splitlines() if "=nsp" in text and "SOP" in text)
+    shown = next(text for text in compare.as_text(sides).splitlines() if "| nsp" in text and "SOP" in text)
     assert shown.count("—") == 3
 
 
@@ -151,7 +149,7 @@ def test_rows_are_compared_regardless_of_the_order_of_axes(tmp_path):
     sides = compare.compare(*tables)
     shared = {compared.row for compared in sides.lines if compared.a and compared.b}
     assert len(shared) == 4  # E = 128 and 768, all and none shared
-    assert "sharing=all-shared embedding_size=128" in shared
+    assert "all-shared, E = 8 (paper: 128)" in shared
     assert len({compared.row for compared in sides.lines}) == 8 + 8 - 4
 
 

@@ -10,11 +10,11 @@ from toy_reports import toy_report
 from albert_lab.analysis.analysis import analyse
 from albert_lab.errors import ConfigError
 from albert_lab.figures.files import NONE_DRAWN
-from albert_lab.report import finetuning, report
+from albert_lab.report import closing, finetuning, overview, report
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
 from albert_lab.studies.study import Study, StudyPoint
-from albert_lab.studies.table import Row, axis_labels
+from albert_lab.studies.table import Row, RowNames, axis_labels
 
 GOLDEN = Path(__file__).with_name("golden_report.md")
 
@@ -169,6 +169,28 @@ def test_the_paper_is_named_only_for_values_that_it_prints():
         {"name": "own", "title": "Own", "source": "none", "grid": {"model": {"BERT-large": "medium"}}}
     )
     assert axis_labels(own, figure, ["model"]) == ["BERT-large"]
+
+
+@pytest.mark.parametrize("name", ["sharing", "embedding-size", "depth"])
+def test_sentences_name_rows_as_the_table_does(name, tmp_path):
+    folder = toy_report(tmp_path / "reports" / "smoke-sotu" / name, experiment.named(name), seeds=3, full=True)
+    result = report.read(folder)
+    axis = {"depth": "model.num_layers"}.get(name, "embedding_size")
+    cells = [axis_labels(result.experiment, row, [axis])[0] for row in result.rows]
+    replaced = [(row.labels[axis], cell) for row, cell in zip(result.rows, cells, strict=True) if "(paper: " in cell]
+    assert replaced
+    everywhere = [report.render(result, NONE_DRAWN), report.as_json(name, result), closing.text(folder, result)]
+    everywhere.append(overview.write(tmp_path / "reports").read_text())
+    heading = "E" if axis == "embedding_size" else axis
+    for text in everywhere:
+        assert not any(f"{axis}={papers}" in text for papers, _ in replaced)
+        assert any(f"{heading} = {cell}" in text for _, cell in replaced)
+
+
+def test_a_label_whose_value_depends_on_the_row_is_named_by_all_its_values():
+    rows = [Row({"sharing": "s", "embedding_size": "768"}, {"embedding_size": size}, [], {}) for size in ("36", "72")]
+    names = RowNames(experiment.named("sharing"), rows)
+    assert names({"embedding_size": "768"}) == "E = 36 (paper: 768) or 72 (paper: 768)"
 
 
 def test_a_different_share_of_short_chunks_is_noted(tmp_path):

@@ -64,7 +64,7 @@ def section(asked: Experiment, rows: Sequence[Row]) -> str:
 
 def as_data(asked: Experiment, rows: Sequence[Row]) -> list[dict[str, Any]]:
     result = analysed(asked, rows)
-    return verdicts.as_data(result.verdicts, result.scores.columns)
+    return verdicts.as_data(result.verdicts, result)
 
 
 def test_the_verdicts_of_a_report_are_the_golden_ones():
@@ -83,14 +83,14 @@ def test_verdicts_can_be_plain_values():
 
 def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_shown():
     text = section(experiment(*CLAIMS, paper=PAPER), table(VALUES))
-    assert "**Not run** (no run with embedding_size=128 has race): " in text
+    assert "**Not run** (no run with E = 128 has race): " in text
     assert "Standard deviations" not in text
 
 
 def test_one_fine_tuning_per_run_does_not_separate_the_sources_of_spread():
     assert "Standard dev" not in section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": [1]}))
     text = section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": range(3)}))
-    assert "- `next-paragraph`, embedding_size=64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
+    assert "- `next-paragraph`, E = 64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
 
 
 def test_alarms_of_the_runs_are_shown_with_the_verdict():
@@ -102,7 +102,7 @@ def test_alarms_of_the_runs_are_shown_with_the_verdict():
 
 def test_a_verdict_without_evidence_has_a_reason_and_no_number_of_seeds():
     text = section(experiment(CLAIMS[7]), table({"64": [50.0, 50.1, 50.2]}, "sop_accuracy"))
-    assert "**Not learnt** (no row is clearly above 55 %: the best, embedding_size=64, is at 50.1 %): " in text
+    assert "**Not learnt** (no row is clearly above 55 %: the best, E = 64, is at 50.1 %): " in text
     assert "seeds would decide" not in text
 
 
@@ -143,7 +143,7 @@ def test_companions_are_separate_lines_that_name_their_claim():
     text = section(experiment(CLAIMS[7], CLAIMS[0]), rows)
     claim_lines = [line for line in text.splitlines() if line.startswith("- Claim ")]
     assert len(claim_lines) == 1
-    sides = "embedding_size=128 above embedding_size=64: embedding_size=128 − embedding_size=64"
+    sides = "E = 128 above E = 64: E = 128 − E = 64"
     assert claim_lines[0].startswith(f"- Claim 2. **Supported**: `mlm_log_likelihood` {sides} = +0.0207 [")
     assert "nats per token, 3 seeds paired" in claim_lines[0]
     assert "by other measures, which do not count above" in text
@@ -161,7 +161,7 @@ def test_tasks_of_the_average_at_their_floor_are_named_and_rows_are_counted():
     text = section(experiment(CLAIMS[0]), rows)
     assert "of constant answers: `sst2` in 3 of 4 rows; `race` in every row." in text
     few = section(experiment(CLAIMS[0]), rows[:2])
-    assert "of constant answers: `sst2` in embedding_size=128; `race` in every row." in few
+    assert "of constant answers: `sst2` in E = 128; `race` in every row." in few
 
 
 def test_rows_without_a_task_are_not_counted_at_its_floor():
