@@ -114,23 +114,35 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Looks:
-    """The plan of a study with the level of each look, for Holm's p-values of a number of claims."""
+    """The plan of a study with the level of each look, for Holm's p-values of the claims of a family."""
 
     plan: SeedPlan | None
     levels: Sequence[float]
-    claims: int
+    family: Sequence[Evidence]
 
-    def level(self, evidence: Evidence) -> float:
-        if self.plan is None or evidence.n_of == "round":
+    @property
+    def level(self) -> float:
+        """The level of all claims: the lowest of those that their numbers of seeds have.
+
+        Holm's p-values assume that a claim is rejected if one with a greater p-value is, so claims have one level, over
+        rounds too, which are looked at once.
+        """
+        if self.plan is None:
             return ALPHA
-        return looks.level_at(self.plan.looks, self.levels, evidence.n)
+        of_seeds = {evidence.n for evidence in self.family if evidence.n_of == "seed"}
+        return min((looks.level_at(self.plan.looks, self.levels, n) for n in of_seeds), default=ALPHA)
+
+    @property
+    def level_of_one(self) -> float:
+        """The level of a claim at the first step of Holm's procedure."""
+        return self.level / len(self.family)
 
     def chance(self, evidence: Evidence) -> float | None:
         """The chance that the last look decides a claim; None if no look is left."""
         last = self.plan.looks[-1] if self.plan and evidence.n_of == "seed" else 0
         if not 1 < evidence.n < last:
             return None
-        alpha = self.levels[-1] / self.claims
+        alpha = self.levels[-1] / len(self.family)
         support = min(finding.chance(last, alpha)[0] for finding in evidence.required)
         denial = max(finding.chance(last, alpha / len(evidence.findings))[1] for finding in evidence.findings)
         return min(1.0, support + denial)

@@ -101,7 +101,7 @@ class Verdict:
 def decide(experiment: Experiment, scores: TableScores, plan: SeedPlan | None = None) -> list[Verdict]:
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
-    Supported: the claim's p-value is below the level of its look after the correction; without a plan, below ALPHA.
+    Supported: the claim's p-value is below the level of the look after the correction; without a plan, below ALPHA.
     Not supported: that of the opposite is. Rows at the floor have learnt nothing and are left out of both. Not learnt:
     the other rows say nothing on the claim; or it is about the level of one row, such as chance, and no row of the
     table has learnt the metric. Smaller than the paper's: none of these, but the effect is below that of the paper's
@@ -135,13 +135,14 @@ def companions(experiment: Experiment, scores: TableScores, plan: SeedPlan | Non
 def _decide(
     claims: Sequence[Claim], experiment: Experiment, scores: TableScores, plan: SeedPlan | None
 ) -> list[Verdict]:
-    gathered = [_gather(claim, experiment, scores) for claim in claims]
+    name = RowNames(experiment, scores.table)
+    gathered = [_gather(claim, experiment, scores, name) for claim in claims]
     run = [evidence for evidence in gathered if isinstance(evidence, Evidence)]
     tested = [evidence for evidence in run if evidence.is_tested]
     adjusted = dict(zip(map(id, tested), holm([evidence.p for evidence in tested]), strict=True))
     steps = looks.levels(plan.looks, plan.spending, ALPHA, len(run)) if plan and run else ()
-    planned = Looks(plan, steps, len(run))
-    open_ones = [finding for finding in tested if adjusted[id(finding)] >= planned.level(finding)]
+    planned = Looks(plan, steps, run)
+    open_ones = [finding for finding in tested if adjusted[id(finding)] >= planned.level]
     below = {id(finding): item for finding in open_ones if (item := smaller_than_paper(finding, experiment))}
     smaller = dict(zip(below, holm([p for _, p in below.values()]), strict=True))
     return [
@@ -158,9 +159,9 @@ def _decide(
     ]
 
 
-def _gather(claim: Claim, experiment: Experiment, scores: TableScores) -> Evidence | Verdict:
+def _gather(claim: Claim, experiment: Experiment, scores: TableScores, name: Name) -> Evidence | Verdict:
     """The findings of a claim, or a verdict if the table lacks the data for them."""
-    column, name = scores.column(claim.metric), RowNames(experiment, scores.table)
+    column = scores.column(claim.metric)
     by_labels: dict[frozenset[tuple[str, str]], Row] = {}
     for labels in claim.rows(experiment.grid):
         rows = scores.rows(labels)
@@ -243,7 +244,7 @@ def _verdict(
     experiment: Experiment,
     planned: Looks,
 ) -> Verdict:
-    level = planned.level(evidence)
+    level = planned.level
     finding = evidence.strongest_against if evidence.speaks_against else evidence.weakest
     decision, reason = Decision.UNDECIDED, ""
     if evidence.n < FEWEST_SEEDS:
@@ -264,7 +265,7 @@ def _verdict(
     is_undecided = decision is Decision.UNDECIDED
     if is_undecided and not reason:
         reason = straddled(evidence.claim, finding)
-    seeds, lack = seeds_that_decide(evidence, experiment, level / planned.claims) if is_undecided else (None, "")
+    seeds, lack = seeds_that_decide(evidence, experiment, planned.level_of_one) if is_undecided else (None, "")
     return Verdict(
         evidence.claim,
         decision,
@@ -282,5 +283,5 @@ def _verdict(
         evidence.alarms,
         level,
         planned.chance(evidence) if is_undecided else None,
-        detectable_by(finding, level / planned.claims) if is_undecided else None,
+        detectable_by(finding, planned.level_of_one) if is_undecided else None,
     )

@@ -8,5 +8,5 @@ def sentence(analysis: Analysis) -> str:
     """The look at which a study stands, with the level of its verdicts; empty for a plan of a single look."""
     plan = analysis.study.plan
     number = plan.look_of(analysis.study.seeds) if plan else None
-    levels = sorted({verdict.level for verdict in analysis.verdicts if verdict.effect is not None})
-    return call("look.md.j2", "look", plan, number, levels)
+    level = next((verdict.level for verdict in analysis.verdicts if verdict.effect is not None), 0.0)
+    return call("look.md.j2", "look", plan, number, level)

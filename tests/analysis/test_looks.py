@@ -1,11 +1,16 @@
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from planted import claim, experiment, row, table
 from scipy.stats import norm
 
 from albert_lab.analysis.looks import chance_to_exceed, level_at, levels
+from albert_lab.analysis.table_scores import TableScores
+from albert_lab.analysis.verdicts import decide
+from albert_lab.studies.seed_plan import SeedPlan
 
 PLAN = (3, 5, 8)
 SPENDING = ("pocock", "obrien-fleming")
@@ -83,3 +88,17 @@ def test_between_two_looks_the_lower_level_counts():
         0.023,
         0.023,
     ]
+
+
+def test_claims_over_rounds_and_over_seeds_have_one_level():
+    ratio = claim("ratio", row=row("128"), to=row("64"), low=1) | {"metric": "tokens_per_second"}
+    asked = experiment(claim("greater", row=row("128"), than=row("64")), ratio)
+    values = {"64": [60.0, 61.0, 62.0], "128": [60.1, 61.0, 62.1]}
+    sides = {"64": (100.0, 101.0, 99.0, 100.0), "128": (110.0, 110.5, 109.0, 109.5)}
+    rows = [replace(item, rounds={"tokens_per_second": sides[item.labels["embedding_size"]]}) for item in table(values)]
+    plan = SeedPlan(seeds=tuple(range(PLAN[-1])), looks=PLAN)
+    over_seeds, over_rounds = decide(asked, TableScores(rows), plan)
+    assert (over_seeds.n_of, over_rounds.n_of) == ("seed", "round")
+    assert over_rounds.level == over_seeds.level == levels(PLAN, "pocock", 0.05, 2)[0]
+    (alone,) = decide(experiment(ratio), TableScores(rows), plan)
+    assert alone.level == 0.05
