@@ -1,18 +1,19 @@
 import math
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from planted import claim, experiment, row, table
-from scipy.stats import norm
+from planted import EMBEDDING_SIZES, claim, experiment, noisy, row, table
+from scipy.stats import binom, norm
 
 from albert_lab.analysis.looks import chance_to_exceed, level_at, levels
 from albert_lab.analysis.table_scores import TableScores
-from albert_lab.analysis.verdicts import decide
+from albert_lab.analysis.verdicts import Decision, decide
 from albert_lab.studies.seed_plan import SeedPlan
 
 PLAN = (3, 5, 8)
+LABELS = EMBEDDING_SIZES[:3]
 SPENDING = ("pocock", "obrien-fleming")
 
 
@@ -88,6 +89,26 @@ def test_between_two_looks_the_lower_level_counts():
         0.023,
         0.023,
     ]
+
+
+def test_tables_of_equal_rows_are_decided_at_any_look_in_at_most_one_of_twenty():
+    """Whole verdicts: three claims of three rows, corrected by Holm, and looked at after 3, 5 and 8 seeds."""
+    tables, rng = 200, generator()
+    asked = experiment(
+        *(claim("greater", row=row(better), than=row(worse)) for better, worse in combinations(LABELS, 2))
+    )
+    plan = SeedPlan(seeds=tuple(range(PLAN[-1])), looks=PLAN)
+    equal: dict[str, float] = dict.fromkeys(LABELS, 60.0)
+    wrong = 0
+    for _ in range(tables):
+        drawn = noisy(rng, equal, PLAN[-1])
+        looked = (table({label: values[:n] for label, values in drawn.items()}) for n in PLAN)
+        wrong += any(
+            verdict.decision is not Decision.UNDECIDED
+            for rows in looked
+            for verdict in decide(asked, TableScores(rows), plan)
+        )
+    assert 0 < wrong <= binom.ppf(0.95, tables, 0.05)
 
 
 def test_claims_over_rounds_and_over_seeds_have_one_level():
