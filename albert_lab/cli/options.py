@@ -269,6 +269,13 @@ class StudyOptions(TrainingOptions):
         if self.dry_run and self.list_folders:
             raise ConfigError("--dry-run and --list: give one of them")
 
+    def check_looks(self, plans: "Sequence[Plan]") -> None:
+        """Raise ConfigError if more looks are asked for than any of the plans has."""
+        most = max(len(plan.seed_plan.looks) for plan in plans)
+        if self.looks is not None and self.looks > most:
+            allowed = "1" if most == 1 else f"1 to {most}"
+            raise ConfigError(f"--looks {self.looks}: more than are planned (allowed: {allowed})")
+
 
 def with_options(kind: type[TrainingOptions], **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A decorator: the fields of `kind` become options of the command, which receives them together as `options`.

@@ -33,6 +33,7 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
     how, rest = options.take_launcher(overrides)
     tasks = task_names(options.tasks)
     plans = whole.plan_paper(rest, tasks)
+    options.check_looks(plans)
     if options.dry_run:
         costs = whole.costs(plans, options.on, options.looks)
         print(json.dumps(costs.as_dict(), indent=2) if options.as_json else costs.as_text())

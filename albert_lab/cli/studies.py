@@ -64,6 +64,7 @@ def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, opti
     how, rest = options.take_launcher(overrides)
     experiment, rest = choose(overrides=rest)
     plan = plan_study(experiment, rest, task_names(options.tasks))
+    options.check_looks([plan])
     _note_wide_embeddings(plan)
     if options.dry_run:
         _print_price(plan, options)

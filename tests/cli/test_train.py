@@ -89,3 +89,12 @@ def test_a_command_adds_seeds_while_they_can_decide_a_claim_and_says_at_which_lo
     assert "Look 2 of 2" in both.stdout
     result = here(*command, "seed=0,1,2,3")
     assert "**Without a plan**: its runs were judged before, at 3 seeds." in result.stdout
+
+
+def test_more_looks_than_are_planned_are_refused(corpus, own_home):
+    overrides = toy_overrides(corpus, "scale.seeds=[0,1,2,3,4]", "scale.looks=[3,5]")
+    result = here("sop-vs-nsp", *overrides, "--looks", "9", "--dry-run")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--looks 9: more than are planned (allowed: 1 to 2)" in result.stderr
+    single = here("sop-vs-nsp", *overrides, "seed=0,1,2", "--looks", "2", "--list")
+    assert "(allowed: 1)" in single.stderr
