@@ -26,15 +26,26 @@ class Entry:
     analysis: Analysis
 
     @property
-    def missing(self) -> dict[str, str]:
-        if self.folder is None:
-            return {self.experiment.name: f"no report; `albert-lab {self.experiment.name}` makes one"}
+    def unscored_tasks(self) -> list[str]:
+        """The titles of its tasks that no run has a score for."""
+        return absent_columns(self.experiment, self.analysis.finished)
+
+    @property
+    def missing_runs(self) -> dict[str, str]:
+        """Its runs without results and its failed fine-tunings, with the reasons, as in the section of its report."""
         reasons = {name: reason for row in self.analysis.rows for name, reason in row.missing.items()}
         points = self.analysis.study.points
         reasons |= {f"{point.run}, fine-tuning": point.failed_tasks for point in points if point.failed_tasks}
-        if absent := absent_columns(self.experiment, self.analysis.finished):
-            reasons[f"{self.experiment.name}, columns"] = f"no scores of {', '.join(absent)}"
         return reasons
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """All that is missing, with the reasons: runs, fine-tunings, and tasks."""
+        if self.folder is None:
+            return {self.experiment.name: f"no report; `albert-lab {self.experiment.name}` makes one"}
+        absent = ", ".join(self.unscored_tasks)
+        tasks = {f"{self.experiment.name}, columns": f"no scores of {absent}"} if absent else {}
+        return self.missing_runs | tasks
 
     def as_dict(self) -> dict[str, Any]:
         """The entry as plain data; None without a report."""

@@ -125,15 +125,18 @@ def render_one(collection: Collection, at: Path) -> str:
 
 def contents(collection: Collection, at: Path | None = None) -> str:
     """How many claims of a collection are decided, and a table with one experiment per line, linked from a folder."""
-    header = ["experiment", "source", "rows with runs", "seeds", "missing", *OUTCOMES]
+    header = ["experiment", "source", "rows with runs", "seeds", "missing runs or fine-tunings", "tasks without scores"]
+    header += OUTCOMES
     body = []
     for entry in (*(collection.reported if at or not collection.reported else collection.entries), *collection.own):
         name = entry.experiment.name
         rows = entry.analysis.rows
         filled = f"{sum(bool(row.runs) for row in rows)} of {len(rows)}" if entry.folder else MISSING
         line = [name if at is None else _link(name, entry, at), _source(entry), filled, str(entry.analysis.study.seeds)]
-        missing = str(len(entry.missing)) if entry.folder else MISSING
-        body.append([*line, missing, *map(str, outcomes([entry]).values())])
+        tasks = len(entry.experiment.tasks)
+        line.append(str(len(entry.missing_runs)) if entry.folder else MISSING)
+        line.append(f"{len(entry.unscored_tasks)} of {tasks}" if entry.folder and tasks else MISSING)
+        body.append([*line, *map(str, outcomes([entry]).values())])
     summary = call("summary.md.j2", "summary", collection, outcomes(collection.entries))
     return f"{summary}\n\n{as_table(header, body)}"
 

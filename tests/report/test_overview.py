@@ -196,6 +196,19 @@ def test_missing_items_are_named_with_their_reasons(tmp_path):
     assert "- `sop-vs-nsp, columns`: no scores of SQuAD2.0, MNLI, RACE" in text
 
 
+def test_tasks_that_were_not_run_are_not_counted_as_missing_runs(tmp_path):
+    def cells() -> dict[str, str]:
+        lines = [line.split("|") for line in page_of(tmp_path).splitlines() if line.startswith("|")]
+        header, line = lines[0], next(line for line in lines if "[sop-vs-nsp]" in line[1])
+        return {name.strip(): cell.strip() for name, cell in zip(header, line, strict=True)}
+
+    written(tmp_path / "smoke-sotu", toy_points())
+    assert "## Missing" in (tmp_path / "smoke-sotu" / "sop-vs-nsp" / "report.md").read_text()
+    assert (cells()["missing runs or fine-tunings"], cells()["tasks without scores"]) == ("1", "3 of 5")
+    written(tmp_path / "smoke-sotu", toy_points(missing=("nsp-1",)))
+    assert (cells()["missing runs or fine-tunings"], cells()["tasks without scores"]) == ("2", "3 of 5")
+
+
 @pytest.mark.parametrize("folder", ["nothing", "."])
 def test_a_folder_without_reports_below_it_is_no_collection(folder, tmp_path):
     assert not collection.holds_reports(tmp_path / folder)
