@@ -9,7 +9,7 @@ from typing import Literal
 from albert_lab.analysis.table_scores import OVER_SEGMENTS, TableScores
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import TokenMeasure
-from albert_lab.score import BAGS, CHANCE, Floor, exceeds, wilson
+from albert_lab.score import BAGS, CHANCE, Floor, exceeds
 from albert_lab.studies.checks import CHANCE as CHANCE_LIMITS
 from albert_lab.studies.table import Column, Row
 
@@ -52,7 +52,7 @@ def learnt(columns: Sequence[Column], scores: TableScores) -> list[Learnt]:
 def _of(scores: TableScores, row: Row, column: Column) -> Learnt:
     of_row = [run.scores[column.key] for run in row.having(column.key)]
     mean, n = fmean(score.value for score in of_row), of_row[0].n
-    low, high = _interval(scores, row, column, n)
+    low, high = scores.interval(row, column.key) or (mean, mean)
     limits = CHANCE_LIMITS if column.unit == "%" else (0.0, 0.0)
     if low <= limits[1]:
         is_within = limits[0] < low and high < limits[1]
@@ -71,19 +71,3 @@ def _gain(scores: TableScores, row: Row, column: str) -> float:
     interval = scores.estimate([(1.0, row)], f"{column}{OVER_SEGMENTS}").interval
     singles = [score.over_segments for run in row.having(column) if (score := run.scores[column]).over_segments]
     return interval[0] if interval else min((low for low, _ in singles), default=-math.inf)
-
-
-def _interval(scores: TableScores, row: Row, column: Column, n: int) -> tuple[float, float]:
-    """The 95 % interval of a row's mean: that of the verdicts, but at least as wide as Wilson's over n answers.
-
-    All seeds answer the same questions, so seeds that agree do not increase their number.
-    """
-    estimate = scores.estimate([(1.0, row)], column.key)
-    if column.unit == "points":
-        (single, *_) = [run.scores[column.key] for run in row.having(column.key)]
-        ends = estimate.interval or (single.low, single.high)
-        return ends[0] if ends[0] is not None else estimate.value, ends[1] if ends[1] is not None else estimate.value
-    low, high = wilson(estimate.value / 100 * n, n)
-    if estimate.interval:
-        low, high = min(low, estimate.interval[0]), max(high, estimate.interval[1])
-    return max(0.0, low), min(100.0, high)

@@ -157,22 +157,24 @@ class TableScores:
         of_members = [_mean([_floor(run, member) for member in self._members(column)]) for run in runs]
         return _mean([first if first is not None else second for first, second in zip(floors, of_members, strict=True)])
 
-    def lower_end(self, row: Row, column: str) -> float | None:
-        """The lower end of the 95 % interval of a row's mean, over seeds and answers; None if unknown.
+    def interval(self, row: Row, column: str) -> tuple[float, float] | None:
+        """The 95 % interval of a row's mean, over seeds and answers, as verdicts have it; None if unknown.
 
         For a single seed, only over its answers.
         """
         if not self.sample(row, column):
             return None
-        interval = self.estimate([(1.0, row)], column).interval
+        if interval := self.estimate([(1.0, row)], column).interval:
+            return interval
         scores = _scores(row, column)
-        return interval[0] if interval else _mean([score.low for score in scores])
+        low, high = _mean([score.low for score in scores]), _mean([score.high for score in scores])
+        return None if low is None or high is None else (low, high)
 
     def is_at_floor(self, row: Row, column: str) -> bool:
         """Whether a row has learnt nothing: the interval of its mean reaches down to the score of constant answers."""
         floor = self.floor(row, column)
-        low = None if floor is None else self.lower_end(row, column)
-        return floor is not None and low is not None and low <= floor
+        interval = None if floor is None else self.interval(row, column)
+        return floor is not None and interval is not None and interval[0] <= floor
 
     def at_floor(self, column: str) -> list[Row]:
         return [row for row in self.table if self.sample(row, column) and self.is_at_floor(row, column)]
@@ -180,8 +182,8 @@ class TableScores:
     def shows_learning(self, column: str, level: float) -> bool:
         """Whether the whole interval of some row is above both a level and its floor."""
         for row in self.table:
-            low = self.lower_end(row, column)
-            if low is not None and low > max(level, self.floor(row, column) or level):
+            interval = self.interval(row, column)
+            if interval and interval[0] > max(level, self.floor(row, column) or level):
                 return True
         return False
 

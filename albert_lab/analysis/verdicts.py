@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
+from albert_lab import score
 from albert_lab.analysis import looks
 from albert_lab.analysis.alarms import RowAlarm, held_out
 from albert_lab.analysis.evidence import (
@@ -25,8 +26,7 @@ from albert_lab.analysis.speedups import are_of_different_hardware
 from albert_lab.analysis.statistics import holm
 from albert_lab.analysis.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
-from albert_lab.score import CHANCE
-from albert_lab.studies.checks import AtChance, Claim
+from albert_lab.studies.checks import CHANCE, AtChance, Claim
 from albert_lab.studies.claim import Comparison, Labels, Name
 from albert_lab.studies.experiment import AVERAGE, Experiment
 from albert_lab.studies.seed_plan import SeedPlan
@@ -228,12 +228,13 @@ def _not_learnt(
     if not has_floor or scores.shows_learning(column, claim.level):
         return "", []
     best, mean = scores.best(column)
-    return f"no row is clearly above {claim.level:g} %: the best, {name(best.labels)}, is at {mean:.1f} %", rows
+    level = f"chance ({claim.level:g} %)" if claim.level == CHANCE[1] else f"{claim.level:g} %"
+    return f"no row is clearly above {level}: the best, {name(best.labels)}, is at {mean:.1f} %", rows
 
 
 def _failed(row: Row, scores: TableScores) -> list[str]:
     """The scores of its own training that a row has not learnt: they raised alarms, and its mean is at the floor."""
-    raised = {alarm.metric for run in row.runs for alarm in run.record.alarms if alarm.floor == CHANCE}
+    raised = {alarm.metric for run in row.runs for alarm in run.record.alarms if alarm.floor == score.CHANCE}
     return [metric for metric in sorted(raised) if scores.is_at_floor(row, metric)]
 
 

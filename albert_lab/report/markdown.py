@@ -140,6 +140,11 @@ def interval(score: Score) -> str:
     return "" if score.low is None or score.high is None else f"[{decimal(score.low)}, {decimal(score.high)}]"
 
 
+def percent_interval(low: float, high: float) -> str:
+    """The interval of a percentage, cut off where percentages end."""
+    return f"[{decimal(max(low, 0.0))}, {decimal(min(high, 100.0))}]"
+
+
 def decimal(value: float) -> str:
     """A number to one decimal, as scores in percent are printed."""
     return f"{value:.1f}"

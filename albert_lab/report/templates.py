@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from albert_lab.report.markdown import decimal, number
+from albert_lab.report.markdown import decimal, number, percent_interval
 from albert_lab.units import duration
 
 FOLDER = Path(__file__).parent / "templates"
@@ -36,5 +36,10 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": number, "decimal": decimal, "duration": duration}
+    environment.filters |= {
+        "number": number,
+        "decimal": decimal,
+        "percent_interval": percent_interval,
+        "duration": duration,
+    }
     return environment

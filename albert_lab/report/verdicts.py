@@ -13,6 +13,7 @@ from albert_lab.analysis.table_scores import AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD
 from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence
+from albert_lab.report.markdown import percent_interval
 from albert_lab.report.templates import call, fill, fill_lines
 from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
 from albert_lab.score import CHANCE, loss_name
@@ -248,7 +249,9 @@ def effect(verdict: Verdict) -> str:
     if verdict.effect is None:
         return ""
     shown = _number(verdict.effect, verdict)
-    if verdict.interval:
+    if verdict.interval and unit(verdict) == "%":
+        shown += f" {percent_interval(*verdict.interval)}"
+    elif verdict.interval:
         shown += f" [{_number(verdict.interval[0], verdict)}, {_number(verdict.interval[1], verdict)}]"
     return shown if unit(verdict) == verdict.claim.metric else f"{shown} {unit(verdict)}"
 

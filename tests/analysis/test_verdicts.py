@@ -103,7 +103,7 @@ def test_a_claim_on_throughput_is_decided_over_rounds_side_by_side_if_all_its_ro
 def test_being_at_chance_is_no_evidence_if_no_row_is_above_chance(best, decision):
     result = verdict(CHANCE, around(50, 49, best))
     assert result.decision == decision
-    nothing = f"no row is clearly above 55 %: the best, E = 256, is at {best + 0.5:.1f} %"
+    nothing = f"no row is clearly above chance (55 %): the best, E = 256, is at {best + 0.5:.1f} %"
     assert result.reason == ("" if decision == "supported" else nothing)
     assert not result.lack
 

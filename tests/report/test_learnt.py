@@ -1,18 +1,31 @@
+import pytest
 from planted import analysed
 from records import toy_record
 
+from albert_lab.report import verdicts
 from albert_lab.report.learnt import sentences
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
 
 
-def sentence(*sop: float) -> str:
-    """What is said of a row whose seeds have these SOP accuracies, over 1,000 pairs each."""
+def table(*sop: float) -> list[Row]:
+    """The SOP row, whose seeds have these SOP accuracies over 1,000 pairs each."""
     runs = [ReportedRun(record=toy_record(name=f"sop-{seed}", sop=value, seed=seed)) for seed, value in enumerate(sop)]
-    row = Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})
-    (result,) = sentences(analysed(experiment.named("sop-vs-nsp"), [row]))
+    return [Row({"inter_sentence": "sop"}, {"inter_sentence": "sop"}, runs, {})]
+
+
+def sentence(*sop: float) -> str:
+    """What is said of the SOP accuracy of the row."""
+    (result,) = sentences(analysed(experiment.named("sop-vs-nsp"), table(*sop)))
     return result.split("; ")[1]
+
+
+@pytest.mark.parametrize("sop", [(52.0, 52.2, 51.8), (96.0, 96.2, 95.9), (60.0, 66.0, 96.0)])
+def test_a_row_has_one_interval_in_the_list_and_in_a_verdict(sop):
+    result = analysed(experiment.named("sop-vs-nsp"), table(*sop))
+    (verdict,) = (each for each in result.verdicts if each.claim.metric == "sop_accuracy" and each.interval)
+    assert f" [{verdicts.effect(verdict).split('[')[1].split(']')[0]}]," in sentence(*sop)
 
 
 def test_seeds_that_agree_do_not_narrow_the_interval_of_their_answers():

@@ -102,7 +102,7 @@ def test_alarms_of_the_runs_are_shown_with_the_verdict():
 
 def test_a_verdict_without_evidence_has_a_reason_and_no_number_of_seeds():
     text = section(experiment(CLAIMS[7]), table({"64": [50.0, 50.1, 50.2]}, "sop_accuracy"))
-    assert "**Not learnt** (no row is clearly above 55 %: the best, E = 64, is at 50.1 %): " in text
+    assert "**Not learnt** (no row is clearly above chance (55 %): the best, E = 64, is at 50.1 %): " in text
     assert "seeds would decide" not in text
 
 
