@@ -1,6 +1,7 @@
 """The agreement with the paper: how often two rows have its order here in a score, beside a baseline and a ceiling."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from itertools import combinations
@@ -64,10 +65,17 @@ def comparisons(experiment: Experiment, here: TableScores) -> dict[Comparison, A
     The average is left out, since it repeats its tasks, and so is a linear probe next to a trained head. Equal means
     here never agree with the paper's order.
     """
-    if experiment.paper is None:
-        return {}
-    metrics = [metric for metric in experiment.paper.columns if metric in scores() and metric != AVERAGE]
-    return {key: found for metric in metrics for key, found in _of_column(experiment, here, metric)}
+    found = {}
+    for pair in _pairs(experiment, here):
+        if not pair.left_out:
+            named = frozenset(frozenset(run.name for run in row.runs) for row in pair.rows)
+            found[named, pair.metric] = _of_pair(here, pair)
+    return found
+
+
+def left_out(experiment: Experiment, here: TableScores) -> Counter[str]:
+    """The pairs of rows with a score here and in the paper that are not compared, counted by the reason."""
+    return Counter(pair.left_out for pair in _pairs(experiment, here) if pair.left_out)
 
 
 def total(tables: Iterable[Mapping[Comparison, Agreement]]) -> Agreement:
@@ -76,26 +84,50 @@ def total(tables: Iterable[Mapping[Comparison, Agreement]]) -> Agreement:
     return sum(distinct.values(), Agreement())
 
 
-def _of_column(experiment: Experiment, here: TableScores, metric: str) -> Iterator[tuple[Comparison, Agreement]]:
-    column = here.column(metric)
-    cells = {}
-    for place, row in enumerate(here.table):
-        value = printed(paper_cells(experiment, row).get(metric, ""))
-        if value is not None and here.sample(row, column) and not here.is_at_floor(row, column):
-            cells[place] = float(value)
-    likelihood = (loss_name(metric), -1) if metric in catalog.labels() else (MLM_LIKELIHOOD, 1)
-    for first, second in combinations(cells, 2):
-        theirs = cells[first] - cells[second]
-        rows = here.table[first], here.table[second]
-        if round(abs(theirs), 6) >= LEAST_DIFFERENCE and _are_comparable(here, rows, column):
-            named = frozenset(frozenset(run.name for run in row.runs) for row in rows)
-            yield (named, metric), _of_pair(here, rows, column, likelihood, theirs)
+@dataclass(frozen=True)
+class _Pair:
+    """Two rows with a score that the paper prints of both: its difference in points, and why they are not compared."""
+
+    rows: tuple[Row, Row]
+    metric: str
+    column: str
+    theirs: float
+    left_out: str
 
 
-def _of_pair(
-    here: TableScores, rows: tuple[Row, Row], column: str, likelihood: tuple[str, int], theirs: float
-) -> Agreement:
-    """The agreement of a pair; theirs is the paper's difference, likelihood a column and its sign if more is better."""
+def _pairs(experiment: Experiment, here: TableScores) -> Iterator[_Pair]:
+    printed_columns = experiment.paper.columns if experiment.paper else ()
+    for metric in printed_columns:
+        if metric not in scores() or metric == AVERAGE:
+            continue
+        column, cells = here.column(metric), {}
+        for place, row in enumerate(here.table):
+            value = printed(paper_cells(experiment, row).get(metric, ""))
+            if value is not None and here.sample(row, column):
+                cells[place] = float(value)
+        for first, second in combinations(cells, 2):
+            rows, theirs = (here.table[first], here.table[second]), cells[first] - cells[second]
+            yield _Pair(rows, metric, column, theirs, _why_left_out(here, rows, column, theirs))
+
+
+def _why_left_out(here: TableScores, rows: tuple[Row, Row], column: str, theirs: float) -> str:
+    """Why two rows are not compared: they have to differ in one factor, and be scored alike on the same answers."""
+    factors = sum(rows[0].labels[axis] != label for axis, label in rows[1].labels.items())
+    if factors != 1 or {run.name for run in rows[0].runs} & {run.name for run in rows[1].runs}:
+        return "of more than one setting, or of the same runs"
+    if _is_probed(rows[0], column) != _is_probed(rows[1], column) or not here.is_of_one_set(rows, column):
+        return "scored in different ways or on different sets"
+    if any(here.is_at_floor(row, column) for row in rows):
+        return "with a row at the floor"
+    if round(abs(theirs), 6) < LEAST_DIFFERENCE:
+        return f"less than {LEAST_DIFFERENCE:g} point apart in the paper"
+    return ""
+
+
+def _of_pair(here: TableScores, pair: _Pair) -> Agreement:
+    rows, column, theirs = pair.rows, pair.column, pair.theirs
+    # A column, and its sign if more is better.
+    loss, sign = (loss_name(pair.metric), -1) if pair.metric in catalog.labels() else (MLM_LIKELIHOOD, 1)
 
     def has_order(value: float) -> bool:  # rounded: means of the same scores may differ in their last bits
         return round(value, 9) * theirs > 0
@@ -103,7 +135,6 @@ def _of_pair(
     ours = here.estimate([(1.0, rows[0]), (-1.0, rows[1])], column)
     agrees, interval = has_order(ours.value), ours.interval
     is_decided = ours.n >= FEWEST_SEEDS and interval is not None and not interval[0] <= 0 <= interval[1]
-    loss, sign = likelihood
     is_likely = all(here.sample(row, loss) for row in rows) and here.is_of_one_set(rows, loss)
     by_loss = here.estimate([(sign, rows[0]), (-sign, rows[1])], loss).value if is_likely else 0.0
     first, second = (row.runs[0].record.parameters["total"] for row in rows)
@@ -119,14 +150,6 @@ def _of_pair(
         # The difference of a re-run is normal around the printed one, with the noise of four scores.
         float(ndtr(abs(theirs) / (2 * PAPERS_SD))),
     )
-
-
-def _are_comparable(here: TableScores, rows: tuple[Row, Row], column: str) -> bool:
-    """Whether two rows differ in one factor, and were scored in the same way on the same answers."""
-    factors = sum(rows[0].labels[axis] != label for axis, label in rows[1].labels.items())
-    same_runs = {run.name for run in rows[0].runs} & {run.name for run in rows[1].runs}
-    of_one_kind = _is_probed(rows[0], column) == _is_probed(rows[1], column)
-    return factors == 1 and not same_runs and of_one_kind and here.is_of_one_set(rows, column)
 
 
 def _is_probed(row: Row, column: str) -> bool:

@@ -1,5 +1,6 @@
 """The analysis of a study: everything that a report says of it, as values. Each is computed once, when it is needed."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,6 +93,11 @@ class Analysis:
     @property
     def agreement(self) -> Agreement:
         return agreement.total([self.comparisons])
+
+    @property
+    def left_out(self) -> Counter[str]:
+        """The pairs of rows that its agreement leaves out, counted by the reason."""
+        return agreement.left_out(self.experiment, self.scores)
 
     @cached_property
     def row_alarms(self) -> list[RowAlarm]:

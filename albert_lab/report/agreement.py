@@ -1,8 +1,16 @@
 """The agreement with the paper in words."""
 
 from albert_lab.analysis.agreement import Agreement
-from albert_lab.report.templates import fill
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.report.templates import call, fill
 from albert_lab.score import wilson
+
+
+def of_report(analysis: Analysis) -> str:
+    """The agreement of a report in words, or why it has no pair; empty for a study that is not of the paper."""
+    if analysis.experiment.is_of_paper and not analysis.agreement.pairs:
+        return call("no_agreement.md.j2", "none_left", analysis.left_out, sum(analysis.left_out.values()))
+    return as_text(analysis.agreement)
 
 
 def as_text(agreement: Agreement) -> str:

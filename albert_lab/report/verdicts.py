@@ -68,7 +68,7 @@ def section(analysis: Analysis) -> str:
         **_notes(analysis),
         companions=[call("verdict.md.j2", "companion", _companion(verdict, analysis)) for verdict in others],
         sources=[(source, analysis.names(source.row.labels)) for source in analysis.sources],
-        agreement=agreement.as_text(analysis.agreement),
+        agreement=agreement.of_report(analysis),
     )
 
 

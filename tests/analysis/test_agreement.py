@@ -2,12 +2,13 @@ import re
 from typing import Any
 
 import pytest
+from planted import analysed
 from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
 from statsmodels.stats.proportion import proportion_confint
 
 from albert_lab.analysis.agreement import PAPERS_SD, Agreement, comparisons, total
 from albert_lab.analysis.table_scores import TableScores
-from albert_lab.report.agreement import as_text
+from albert_lab.report.agreement import as_text, of_report
 from albert_lab.studies import experiment
 from albert_lab.studies.table import Row
 
@@ -143,6 +144,19 @@ def test_the_line_has_shares_with_wilson_intervals_beside_the_baseline_and_the_c
     assert "“more parameters win” is right in 3 of 4" in text
     assert "two runs of the paper itself would agree on 90 %" in text
     assert as_text(Agreement()) == ""
+
+
+def test_a_report_without_a_pair_says_why():
+    def text(rows: list[Row], name: str = "sop-vs-nsp") -> str:
+        return of_report(analysed(experiment.named(name), rows))
+
+    rows = table({"sop_accuracy": (50.0, 50.0, 50.0)})
+    for row in rows:
+        row.runs[:] = [with_numbers(run, {"sop_accuracy": scored(50.0, 50.0)}) for run in row.runs]
+    assert text(rows).endswith("of 3 pairs of rows by a score none is left: 3 with a row at the floor.")
+    assert text(table({"average": (50.0, 60.0, 70.0)})).endswith("that the paper prints of both.")
+    assert "In the paper's order: " in text(table(PAPERS_ORDER))
+    assert text(rows, "layer-similarity-sharing") == ""
 
 
 @pytest.mark.parametrize("name", ["sop-vs-nsp", "sharing"])
