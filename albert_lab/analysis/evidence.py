@@ -159,12 +159,14 @@ def straddled(claim: Claim, finding: Finding) -> str:
 
 
 def detectable_by(finding: Finding, alpha: float) -> float | None:
-    """The smallest distance from its only bound that a comparison would show; for a ratio, as a factor."""
+    """The smallest distance from its bounds, from both alike if it has two, that a comparison would show.
+
+    For a ratio, as a factor.
+    """
     estimate, comparison = finding.estimate, finding.comparison
-    is_one_sided = math.isinf(comparison.low) or math.isinf(comparison.high)
-    if not estimate.error or estimate.df is None or not is_one_sided:
+    if not estimate.error or estimate.df is None:
         return None
-    distance = detectable(estimate.error, estimate.df, alpha)
+    distance = detectable(estimate.error, estimate.df, alpha, 2 if comparison.has_two_bounds else 1)
     return math.exp(distance) if comparison.is_log else distance
 
 

@@ -228,11 +228,11 @@ def power(error: float, df: float, distances: Iterable[float], alpha: float) -> 
     return max(0.0, 1 - sum(miss for miss in misses if not math.isnan(miss)))
 
 
-def detectable(error: float, df: float, alpha: float) -> float:
-    """The smallest distance of a true value from a bound that is shown with POWER, at this standard error."""
+def detectable(error: float, df: float, alpha: float, bounds: int = 1) -> float:
+    """The smallest distance of a true value from each of its bounds that is shown with POWER, at a standard error."""
 
     def lacking(errors: float) -> float:
-        return power(1.0, df, [errors], alpha) - POWER
+        return power(1.0, df, [errors] * bounds, alpha) - POWER
 
     root: Any = brentq(lacking, 0.0, 2 * float(stdtrit(df, 1 - alpha / 2)) + 10)
     return error * float(root)

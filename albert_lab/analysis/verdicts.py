@@ -70,8 +70,8 @@ class Verdict:
         alarms: the alarms of its rows on held-out scores.
         level: the level of p: of this look, if looks were planned.
         chance: of a decision at the last look, if it is undecided and looks are left.
-        detectable: the smallest distance from its bound that these seeds would show, if it is undecided and has one
-            bound; for a ratio, as a factor.
+        detectable: the smallest distance from its bound, or from both of them alike, that these seeds would show, if it
+            is undecided; for a ratio, as a factor.
     """
 
     claim: Claim

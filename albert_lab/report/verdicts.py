@@ -33,6 +33,7 @@ class Shown:
     Attributes:
         number: of the claim, from 1; 0 if it is not shown.
         floors: those above chance that the score of a supported claim is not above.
+        is_margin: whether detectable is a margin on both sides.
         is_enough: how the measured effect differs from the paper's, if the seeds were enough for one of that size.
     """
 
@@ -51,6 +52,7 @@ class Shown:
     p: str
     paper: str
     detectable: str
+    is_margin: bool
     is_enough: str
     seeds: int | None
     lack: str
@@ -149,6 +151,7 @@ def _shown(verdict: Verdict, analysis: Analysis) -> Shown:
         p="" if verdict.p is None else _p(verdict.p),
         paper=papers_effect(verdict),
         detectable=_detectable(verdict),
+        is_margin=verdict.comparison is not None and verdict.comparison.has_two_bounds,
         is_enough=_enough(verdict),
         seeds=verdict.seeds,
         lack=verdict.lack,

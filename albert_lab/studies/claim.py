@@ -34,6 +34,10 @@ class Comparison:
     title: str = ""
     effects_at: tuple[Labels, ...] = ()
 
+    @property
+    def has_two_bounds(self) -> bool:
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
     def words(self, name: Name) -> str:
         """Its title; else the compared row, or two rows or effects by the labels in which they differ."""
         rows = [labels for _, labels in self.weights]

@@ -16,6 +16,7 @@ from albert_lab.analysis.statistics import (
     Estimate,
     PooledSpread,
     components,
+    detectable,
     estimate,
     holm,
     power,
@@ -214,3 +215,9 @@ def test_spread_that_fine_tuning_explains_does_not_count_as_pre_training():
     assert (result.pretraining, result.finetuning) == (0.0, pytest.approx(math.sqrt(2)))
     assert components([[80.0]]) == Components(None, None, 1, 1)
     assert components([[80.0], [82.0]]) == Components(math.sqrt(2), None, 2, 2)
+
+
+@pytest.mark.parametrize("bounds", [1, 2])
+def test_a_detectable_distance_from_all_bounds_is_shown_in_four_of_five_cases(bounds):
+    distance = detectable(0.7, 6.0, 0.05, bounds)
+    assert power(0.7, 6.0, [distance] * bounds, 0.05) == pytest.approx(0.8)

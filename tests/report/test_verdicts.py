@@ -1,3 +1,4 @@
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,18 @@ def test_an_effect_beyond_a_margin_is_not_called_smaller_than_the_papers():
     within = claim("within", row=row("64"), of=row("128"), margin=0.5)
     text = section(experiment(within, paper={"64": "80.1", "128": "80.0"}), table(values))
     assert "These 3 seeds were enough for an effect of the paper's size; the measured one is less clear" in text
+
+
+def test_an_undecided_claim_of_two_bounds_says_which_margin_its_seeds_would_show():
+    def shown(margin: float) -> str:
+        within = claim("within", row=row("64"), of=row("128"), margin=margin)
+        return section(experiment(within), table({"64": [80.0, 81.0, 82.0], "128": [80.1, 80.9, 82.0]}))
+
+    text = shown(0.1)
+    assert "**Undecided**" in text
+    found = re.search(r"Smallest margin on both sides that 3 seeds would show \(power 80 %\): ([\d.]+) points", text)
+    assert found
+    assert "**Supported**" in shown(float(found[1]))
 
 
 def test_companions_are_separate_lines_that_name_their_claim():
