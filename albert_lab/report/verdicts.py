@@ -34,6 +34,7 @@ class Shown:
         number: of the claim, from 1; 0 if it is not shown.
         floors: those above chance that the score of a supported claim is not above.
         is_margin: whether detectable is a margin on both sides.
+        is_smaller: whether p is that of an effect as large as the paper's.
         is_enough: how the measured effect differs from the paper's, if the seeds were enough for one of that size.
     """
 
@@ -53,6 +54,7 @@ class Shown:
     paper: str
     detectable: str
     is_margin: bool
+    is_smaller: bool
     is_enough: str
     seeds: int | None
     lack: str
@@ -151,6 +153,7 @@ def _shown(verdict: Verdict, analysis: Analysis) -> Shown:
         p="" if verdict.p is None else _p(verdict.p),
         paper=papers_effect(verdict),
         detectable=_detectable(verdict),
+        is_smaller=verdict.decision is Decision.SMALLER,
         is_margin=verdict.comparison is not None and verdict.comparison.has_two_bounds,
         is_enough=_enough(verdict),
         seeds=verdict.seeds,
@@ -183,6 +186,7 @@ def _notes(analysis: Analysis) -> dict[str, object]:
         column: task for column, task in analysis.scores.columns.items() if column in metrics or AVERAGE in metrics
     }
     return {
+        "has_smaller": any(verdict.decision is Decision.SMALLER for verdict in analysis.verdicts),
         "replaced": ", ".join(f"`{task}` for `{column}`" for column, task in tasks.items() if task != column),
         "floors": tasks_at_floor(analysis) if AVERAGE in metrics else "",
         "has_task": analysis.experiment.is_of_paper and bool(scored & {*analysis.experiment.tasks, AVERAGE}),

@@ -126,6 +126,9 @@ def test_an_effect_below_the_papers_is_called_smaller_if_the_seeds_show_it():
         section(experiment(CLAIMS[0], paper={"64": "79.0", "128": cell}), table(values)) for cell in ("84.0", "79.1")
     )
     assert "**Smaller than the paper's**" in enough
+    assert re.search(r"corrected p of an effect as large as the paper's (= 0\.\d+|below 0\.001); paper \+5\.0", enough)
+    assert "Points are not scaled" in enough
+    assert "Points are not scaled" not in few
     assert "Smallest effect that 3 seeds would show (power 80 %)" in few
     assert "5 seeds would decide an effect of the paper's size" in few
 
