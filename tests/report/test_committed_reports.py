@@ -5,10 +5,18 @@ from pathlib import Path
 
 import pytest
 
+<<<<<<< HEAD
 from albert_lab.report import collection, overview, report
+=======
+from albert_lab.report import ladder, overview, report
+from albert_lab.studies import ladder_results
+>>>>>>> aa40186 (Rebuild committed reports of ladders in a test)
 
 REPORTS = Path(__file__).parents[2] / "reports"
 FOLDERS = sorted(file.parent for file in REPORTS.glob("*/*/experiment.yaml"))
+LADDERS = sorted(file.parent for file in REPORTS.glob("*/*/ladder.json"))[
+    :2
+]  # one takes seconds: of tokens, and of size
 
 
 def texts(folder: Path) -> dict[str, str]:
@@ -19,13 +27,13 @@ def texts(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
+@pytest.mark.parametrize("folder", [*FOLDERS, *LADDERS], ids=lambda folder: f"{folder.parent.name}-{folder.name}")
 def test_a_committed_report_is_rebuilt_from_its_records(folder, tmp_path):
     copy = tmp_path / folder.name
     shutil.copytree(folder, copy)
     for name in texts(copy):
         (copy / name).unlink()
-    report.rebuild(copy)
+    (ladder if ladder_results.holds(copy) else report).rebuild(copy)
     assert texts(copy) == texts(folder)
 
 
