@@ -17,7 +17,7 @@ from albert_lab.report.markdown import percent_interval
 from albert_lab.report.templates import call, fill, fill_lines
 from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
 from albert_lab.score import CHANCE, loss_name
-from albert_lab.studies.checks import Greater, Ratio
+from albert_lab.studies.checks import Greater, Ratio, Within
 from albert_lab.studies.claim import Name
 from albert_lab.studies.experiment import AVERAGE
 from albert_lab.studies.table import half_up
@@ -269,8 +269,9 @@ def papers_effect(verdict: Verdict) -> str:
 
 
 def _compared(verdict: Verdict, name: Name) -> str:
-    """The two sides of the effect, if there are two; empty without an effect."""
-    if verdict.effect is None or verdict.comparison is None or len(verdict.comparison.weights) == 1:
+    """The two sides of the effect, if there are two that the check does not name in this order; else empty."""
+    is_named = isinstance(verdict.claim, Greater | Within | Ratio)
+    if verdict.effect is None or verdict.comparison is None or is_named or len(verdict.comparison.weights) == 1:
         return ""
     return f"{verdict.comparison.words(name)} = "
 

@@ -5,12 +5,8 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
-from albert_lab.report import collection, overview, report
-=======
-from albert_lab.report import ladder, overview, report
+from albert_lab.report import collection, ladder, overview, report
 from albert_lab.studies import ladder_results
->>>>>>> aa40186 (Rebuild committed reports of ladders in a test)
 
 REPORTS = Path(__file__).parents[2] / "reports"
 FOLDERS = sorted(file.parent for file in REPORTS.glob("*/*/experiment.yaml"))

@@ -66,7 +66,7 @@ def test_claims_on_layers_are_decided_from_the_records_of_a_report(tmp_path):
     text = report.rebuild(folder).read_text()
     # Angles of the 4th layer are 30 / 4 + seed, and 5 degrees more in the second row.
     assert "`last_degrees` ALBERT-large above 1: +8.5 [+6.02, +11], 3 seeds," in text
-    assert ": BERT-large − ALBERT-large = +5 [+5, +5], 3 seeds paired" in text
+    assert "BERT-large above ALBERT-large: +5 [+5, +5], 3 seeds paired" in text
     assert [verdict.decision for verdict in report.read(folder).verdicts][4:] == [Decision.SUPPORTED] * 2
     assert " 8.5 ± 1 |" in text.split("## Layers")[1]
 

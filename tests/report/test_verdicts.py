@@ -159,8 +159,8 @@ def test_companions_are_separate_lines_that_name_their_claim():
     text = section(experiment(CLAIMS[7], CLAIMS[0]), rows)
     claim_lines = [line for line in text.splitlines() if line.startswith("- Claim ")]
     assert len(claim_lines) == 1
-    sides = "E = 128 above E = 64: E = 128 − E = 64"
-    assert claim_lines[0].startswith(f"- Claim 2. **Supported**: `mlm_log_likelihood` {sides} = +0.0207 [")
+    sides = "E = 128 above E = 64"
+    assert claim_lines[0].startswith(f"- Claim 2. **Supported**: `mlm_log_likelihood` {sides}: +0.0207 [")
     assert "nats per token, 3 seeds paired" in claim_lines[0]
     assert "by other measures, which do not count above" in text
     assert len(analysed(experiment(CLAIMS[0]), rows).companions) == 1
