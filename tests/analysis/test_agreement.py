@@ -155,7 +155,7 @@ def test_a_report_without_a_pair_says_why():
         row.runs[:] = [with_numbers(run, {"sop_accuracy": scored(50.0, 50.0)}) for run in row.runs]
     assert text(rows).endswith("of 3 pairs of rows by a score none is left: 3 with a row at the floor.")
     assert text(table({"average": (50.0, 60.0, 70.0)})).endswith("that the paper prints of both.")
-    assert "In the paper's order: " in text(table(PAPERS_ORDER))
+    assert "Comparisons in the paper's order" in text(table(PAPERS_ORDER))
     assert text(rows, "layer-similarity-sharing") == ""
 
 

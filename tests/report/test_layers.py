@@ -110,7 +110,7 @@ def test_a_row_that_failed_at_a_loss_of_its_training_is_no_evidence_of_the_whole
     one = asked.model_copy(update={"claims": (claim.model_copy(update={"metric": metric}),)})
     (verdict,) = decide(one, rows)
     assert verdict.decision is decision
-    assert verdict.reason == ("at the floor of sop_accuracy: model=ALBERT-large" if decision == "not learnt" else "")
+    assert verdict.reason == ("at the floor of sop_accuracy: ALBERT-large" if decision == "not learnt" else "")
 
 
 def test_a_claim_on_layers_is_not_qualified_by_scores_on_pairs():

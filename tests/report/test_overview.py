@@ -52,7 +52,7 @@ def test_a_claim_that_reports_judge_differently_says_so_on_its_line(tmp_path):
     put(tmp_path, "smoke-sotu")
     written(tmp_path / "smoke-files", [changed(point, corpus="files") for point in toy_points(seeds=range(6))])
     text = overview.write(tmp_path).read_text()
-    (line,) = [line for line in claim_lines(text) if "`sop_accuracy` inter_sentence=sop above" in line]
+    (line,) = [line for line in claim_lines(text) if "`sop_accuracy` sop above" in line]
     assert "**reports differ**: supported ([smoke-files](smoke-files/sop-vs-nsp/report.md)), undecided (" in line
     assert "71.0 to 75.0 %, 2 or 6 seeds" in line
 
@@ -107,9 +107,7 @@ def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     assert result.decisions == {Decision.UNDECIDED, Decision.NOT_RUN}
     text = overview.write(tmp_path).read_text()
     # The NSP row on SOP: 51 and 53 %, two seeds.
-    assert (
-        "- `sop_accuracy` inter_sentence=nsp within 45 to 55 %: **undecided**, 52.0 [47.9, 56.1] %, 2 seeds.\n" in text
-    )
+    assert "- `sop_accuracy` nsp within 45 to 55 %: **undecided**, 52.0 [47.9, 56.1] %, 2 seeds.\n" in text
 
 
 def test_links_lead_to_files_from_both_pages(tmp_path):
