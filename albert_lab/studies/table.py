@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.reported import AVERAGE, FilledColumn, ReportedRun, part_name
-from albert_lab.studies.claim import AXIS_NAMES, Labels, is_bare
+from albert_lab.studies.claim import AXIS_NAMES, Labels, is_bare, number_in
 from albert_lab.studies.experiment import Experiment, scores
 from albert_lab.tasks.metrics import label
 
@@ -123,9 +123,10 @@ class RowNames:
     def __init__(self, experiment: Experiment, table: Iterable[Row]) -> None:
         self._cells: dict[tuple[str, str], list[str]] = {}  # of a label: several if its value depends on the row
         for row in table:
-            for place, cell in zip(row.labels.items(), axis_labels(experiment, row, row.labels), strict=True):
-                cells = self._cells.setdefault(place, [])
-                cells += [cell] if cell not in cells else []
+            for (axis, label), cell in zip(row.labels.items(), axis_labels(experiment, row, row.labels), strict=True):
+                cells = self._cells.setdefault((axis, label), [])
+                shown = label if number_in(label) is None else cell  # BERT-large, With dropout: names, not values
+                cells += [shown] if shown not in cells else []
 
     def __call__(self, labels: Labels) -> str:
         return ", ".join(self._word(axis, label) for axis, label in labels.items())

@@ -187,6 +187,15 @@ def test_a_label_whose_value_depends_on_the_row_is_named_by_all_its_values():
     assert names({"embedding_size": "768"}) == "E = 36 (paper: 768) or 72 (paper: 768)"
 
 
+def test_a_label_that_is_a_name_stands_for_its_value_in_sentences():
+    rows = [
+        Row({"dropout": label}, {"dropout": value}, [], {})
+        for label, value in (("With dropout", "0.1"), ("Without dropout", "0.0"))
+    ]
+    names = RowNames(experiment.named("dropout"), rows)
+    assert [names(row.labels) for row in rows] == ["With dropout", "Without dropout"]
+
+
 def test_a_different_share_of_short_chunks_is_noted(tmp_path):
     points = toy_points(seeds=(0,))
     assert "a shorter length" not in written(tmp_path, points)
