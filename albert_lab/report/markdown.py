@@ -15,7 +15,7 @@ MISSING = "—"
 BY_PROBE = " †"
 PROBE_NOTE = (
     "† By a linear probe, which is fitted on training pairs of the same task. The other rows use their own head as"
-    " trained: do not compare the two."
+    " trained: compare such rows by their probes alone."
 )
 OF_SEVERAL_SETS = " ‡"
 SETS_NOTE = (
