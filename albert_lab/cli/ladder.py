@@ -115,7 +115,7 @@ def ladder(
         finished = ladder_results.gather(file, all_rungs, {}, folder, to_stderr)
         expected = list(map(str, expected_slopes(rungs, finished, known)))
     if options.dry_run:
-        costs = ladder_cost.costs(rungs, ladders.looks_of(all_rungs), known)
+        costs = ladder_cost.costs(rungs, ladders.looks_of(all_rungs)[:looks], known)
         costs = replace(costs, notes=[*costs.notes, *expected])
         print(json.dumps(costs.as_dict(), indent=2) if options.as_json else costs.as_text())
         return

@@ -48,7 +48,7 @@ def costs(rungs: Sequence[PlannedRung], looks: Sequence[int], known: Rates) -> L
         f"To train: {duration(total)}, one run after another with nothing beside it. Evaluation (on a CPU, 6 to 23 %"
         " more) and the preparation of text are not included.",
         f"Time: {known.source(item.point.config for rung in rungs for item in rung.points)}.",
-        f"Order: all rungs from the lowest up, with {', then '.join(map(str, looks))} seeds.",
+        f"Order: all rungs from the lowest up, with {', then '.join(map(str, looks))} seed{'s' * (looks[-1] > 1)}.",
     ]
     return Listing(rows, notes)
 

@@ -123,9 +123,9 @@ class RowNames:
     def __init__(self, experiment: Experiment, table: Iterable[Row]) -> None:
         self._cells: dict[tuple[str, str], list[str]] = {}  # of a label: several if its value depends on the row
         for row in table:
-            for (axis, label), cell in zip(row.labels.items(), axis_labels(experiment, row, row.labels), strict=True):
-                cells = self._cells.setdefault((axis, label), [])
-                shown = label if number_in(label) is None else cell  # BERT-large, With dropout: names, not values
+            for (axis, own), cell in zip(row.labels.items(), axis_labels(experiment, row, row.labels), strict=True):
+                cells = self._cells.setdefault((axis, own), [])
+                shown = own if number_in(own) is None else cell  # BERT-large, With dropout: names, not values
                 cells += [shown] if shown not in cells else []
 
     def __call__(self, labels: Labels) -> str:

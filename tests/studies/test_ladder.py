@@ -173,6 +173,7 @@ def test_a_ladder_is_priced_climbed_and_reported_again_without_training(corpus, 
     )
     dry = json.loads(here(*arguments, "--dry-run", "--json").stdout)
     assert [row["runs"] for row in dry["rows"]] == [2, 2, 2, 2]
+    assert "Order: all rungs from the lowest up, with 1 seed." in dry["notes"]
     done = here(*arguments)
     assert done.returncode == 0, done.stderr
     assert "MLM: " in done.stdout
