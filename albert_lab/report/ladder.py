@@ -57,6 +57,7 @@ def render(analysis: LadderAnalysis, drawn: list[str]) -> str:
         trends=[_trends(analysis, measure) for measure in analysis.measures],
         rungs_with_runs=sum(bool(_finished(analysis.results, rung)) for rung in analysis.results.rungs),
         paper=_paper(analysis),
+        flops=f"{10**analysis.predicted_log_flops:.1e}",
         paper_lacks=_paper_lacks(analysis),
         validation=_validation(analysis),
         not_predicted=_not_predicted(analysis),
@@ -108,7 +109,7 @@ def sentences(analysis: LadderAnalysis) -> Iterator[str]:
             slope = _amount(-change if is_less else change, line.measure)
             predicted = _amount(place, line.measure)
         powers = log_flops - line.effects[-1].log_flops
-        yield call("trend.md.j2", "sentence", line, subject, slope, predicted, 10**log_flops, powers)
+        yield call("trend.md.j2", "sentence", line, subject, slope, predicted, powers)
 
 
 def _lead(line: ContrastTrend, *, is_reversed: bool) -> str:
