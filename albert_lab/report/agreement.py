@@ -10,17 +10,12 @@ def of_report(analysis: Analysis) -> str:
     """The agreement of a report in words, or why it has no pair; empty for a study that is not of the paper."""
     if analysis.experiment.is_of_paper and not analysis.agreement.pairs:
         return call("no_agreement.md.j2", "none_left", analysis.left_out, sum(analysis.left_out.values()))
-    return as_text(analysis.agreement)
+    return f"Agreement with the paper:\n\n{text}" if (text := as_text(analysis.agreement)) else ""
 
 
 def as_text(agreement: Agreement) -> str:
     """An agreement in words, with 95 % Wilson intervals that assume independent pairs; empty without pairs."""
     return fill("agreement.md.j2", **_values(agreement)).strip() if agreement.pairs else ""
-
-
-def in_short(agreement: Agreement) -> str:
-    """An agreement in one line, without the words that say what is compared; empty without pairs."""
-    return fill("agreement_in_short.md.j2", **_values(agreement)).strip() if agreement.pairs else ""
 
 
 def _values(agreement: Agreement) -> dict[str, object]:

@@ -43,7 +43,7 @@ def render(collections: Sequence[Collection], root: Path) -> str:
     folders = [folder for collection in collections if (folder := _folder(collection, root)).is_dir()]
     return fill(
         "all_reports.md.j2",
-        agreement=agreement.in_short(total(entry.analysis.comparisons for entry in entries)),
+        agreement=agreement.as_text(total(entry.analysis.comparisons for entry in entries)),
         outcomes=outcomes(entries),
         tables=_tables(entries, root, _source),
         own=[_line(entry, root) for collection in collections for entry in collection.own],
@@ -119,7 +119,7 @@ def render_one(collection: Collection, at: Path) -> str:
         missing={name: reason for entry in with_reports for name, reason in entry.missing.items()},
         unmade=unmade if collection.reported else [],
         cost=collection.cost,
-        agreement=agreement.in_short(total(entry.analysis.comparisons for entry in collection.entries)),
+        agreement=agreement.as_text(total(entry.analysis.comparisons for entry in collection.entries)),
     )
 
 

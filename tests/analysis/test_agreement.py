@@ -138,11 +138,11 @@ def test_a_linear_probe_is_not_compared_with_a_trained_head():
 def test_the_line_has_shares_with_wilson_intervals_beside_the_baseline_and_the_ceiling():
     text = as_text(Agreement(6, 4, 2, 2, 6, 5, 4, 3, 5.5) + Agreement(4, 4, 0, 0, 4, 4, 0, 0, 3.5))
     low, high = proportion_confint(8, 10, method="wilson")
-    assert f"8 of 10 (80 % [{100 * low:.0f}, {100 * high:.0f}]) by score" in text
-    assert "2 of 2 (100 % [34, 100]) of those whose 95 % interval leaves out 0" in text
-    assert re.search(r"9 of 10 \([^)]*\) by the loss", text)
+    assert f"by score 8 of 10 (80 % [{100 * low:.0f}, {100 * high:.0f}])" in text
+    assert "of the clear ones 2 of 2 (100 % [34, 100])" in text
+    assert re.search(r"by loss 9 of 10 \([^)]*\)", text)
     assert "“more parameters win” is right in 3 of 4" in text
-    assert "two runs of the paper itself would agree on 90 %" in text
+    assert "the paper, run again, would agree with itself on 90 %" in text
     assert as_text(Agreement()) == ""
 
 
@@ -155,7 +155,7 @@ def test_a_report_without_a_pair_says_why():
         row.runs[:] = [with_numbers(run, {"sop_accuracy": scored(50.0, 50.0)}) for run in row.runs]
     assert text(rows).endswith("of 3 pairs of rows by a score none is left: 3 with a row at the floor.")
     assert text(table({"average": (50.0, 60.0, 70.0)})).endswith("that the paper prints of both.")
-    assert "Comparisons in the paper's order" in text(table(PAPERS_ORDER))
+    assert "Rows in the paper's order" in text(table(PAPERS_ORDER))
     assert text(rows, "layer-similarity-sharing") == ""
 
 

@@ -26,9 +26,9 @@ def section(table: list[Row]) -> str:
 
 def test_each_row_is_one_line():
     assert section(rows([(SOP_ALARM,)] * 3, [(MLM_ALARM, SOP_ALARM), ()], [()])).splitlines() == [
-        "- E = 1: MLM at chance in 1 of 2 runs.",
-        "- E = 0: SOP at chance in all 3 runs.",
-        "- E = 1: SOP at chance in 1 of 2 runs.",
+        "- E = 1: MLM not above chance in 1 of 2 runs.",
+        "- E = 0: SOP not above chance in all 3 runs.",
+        "- E = 1: SOP not above chance in 1 of 2 runs.",
     ]
 
 
@@ -40,11 +40,11 @@ def test_the_floor_of_an_alarm_is_named():
 
 def test_an_alarm_of_a_table_without_axes_names_its_only_row():
     table = [Row({}, {}, [toy_run("0", 0, {}, alarms=(SOP_ALARM,))], {})]
-    assert section(table) == "- the only row: SOP at chance in its one run."
+    assert section(table) == "- the only row: SOP not above chance in its one run."
 
 
 def test_an_alarm_of_all_rows_is_one_line():
-    assert section(rows([(SOP_ALARM,)] * 3, [(SOP_ALARM,)] * 3)) == "- All 6 runs: SOP at chance."
+    assert section(rows([(SOP_ALARM,)] * 3, [(SOP_ALARM,)] * 3)) == "- All 6 runs: SOP not above chance."
     assert (
         section(rows([(BAGS_ALARM,)], [(BAGS_ALARM,)])) == "- All 2 runs: SOP above chance, not above bags of tokens."
     )
@@ -68,5 +68,5 @@ def test_an_alarm_in_training_is_a_line_on_the_page_of_its_report(corpus, own_ho
     ended = here("pretrain", *learns_nothing)
     assert ended.returncode == 0, ended.stderr
     (page,) = paths.reports().glob("*/*/report.html")
-    assert "SOP at chance in its one run." in page.read_text()
-    assert "SOP at chance in its one run." in ended.stdout
+    assert "SOP not above chance in its one run." in page.read_text()
+    assert "SOP not above chance in its one run." in ended.stdout

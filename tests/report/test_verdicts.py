@@ -97,7 +97,7 @@ def test_one_fine_tuning_per_run_does_not_separate_the_sources_of_spread():
 def test_alarms_of_the_runs_are_shown_with_the_verdict():
     rows = table(VALUES, alarms=(SOP_ALARM,))
     text = section(experiment(CLAIMS[0]), rows)
-    assert "Alarms: All 6 runs: SOP at chance." in text
+    assert "Alarms: All 6 runs: SOP not above chance." in text
     assert "Alarms" not in section(experiment(CLAIMS[0]), table(VALUES))
 
 
