@@ -140,6 +140,15 @@ class RunConfig(Section):
     evaluation: EvaluationConfig
     machine: MachineConfig
 
+    def value(self, key: str) -> str | None:
+        """The value of a key such as optimizer.decay, an option's name for a group; None if there is no such key."""
+        value: object = self
+        for part in key.split("."):
+            if not hasattr(value, part):
+                return None
+            value = getattr(value, part)
+        return str(getattr(value, "name", value))
+
     @model_validator(mode="after")
     def _parts_fit(self) -> "RunConfig":
         if self.max_sequence_length > self.model.max_position_embeddings:

@@ -186,7 +186,7 @@ def draw_floor_of_places(panel: Axes, points: Sequence[tuple[float, float]], lab
 
 
 def draw_parting(panel: Axes, x: float) -> None:
-    panel.axvline(x, color="#555555", linestyle=(0, (1, 1)), linewidth=1, label="one curve up to here")
+    panel.axvline(x, color="#555555", linestyle=(0, (6, 2, 1, 2)), linewidth=1, label="one curve up to here")
 
 
 def plain_ticks(panel: Axes, places: Sequence[float] | None = None) -> None:

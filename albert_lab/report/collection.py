@@ -64,7 +64,7 @@ class Entry:
 
 
 # A sentence of the paper that is tested by several measures or in several reports, some for it and some against it.
-DIFFER = "measures differ"
+DIFFER = "tests differ"
 OUTCOMES = (*map(str, Decision), DIFFER)
 
 

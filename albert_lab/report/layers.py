@@ -1,10 +1,11 @@
 """The layers of each run as single numbers: the roughness of their curve, and its last value."""
 
+import math
 from collections.abc import Sequence
 
 from albert_lab.report.markdown import MISSING, as_table
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.table import Row, axis_labels, axis_names
+from albert_lab.studies.table import Row, Spread, axis_labels, axis_names
 from albert_lab.training.layer_numbers import LAYER_NUMBERS
 
 _HEADINGS = {
@@ -18,16 +19,29 @@ _HEADINGS = {
 def layers_table(experiment: Experiment, axes: Sequence[str], rows: Sequence[Row]) -> str:
     if not any(row.spread(LAYER_NUMBERS[-1]) for row in rows):
         return ""
-    header = [*axis_names(axes), "seeds", *(_HEADINGS[number] for number in LAYER_NUMBERS)]
+    header = [*axis_names(axes), "seeds", *(_HEADINGS[number] for number in LAYER_NUMBERS), "last layer: L2"]
     body = [
-        [*axis_labels(experiment, row, axes), str(len(row.runs)), *(_cell(row, number) for number in LAYER_NUMBERS)]
+        [
+            *axis_labels(experiment, row, axes),
+            str(len(row.runs)),
+            *(_cell(row.spread(number)) for number in LAYER_NUMBERS),
+            _last_distance(row),
+        ]
         for row in rows
     ]
     return as_table(header, body)
 
 
-def _cell(row: Row, number: str) -> str:
-    spread = row.spread(number)
+def _last_distance(row: Row) -> str:
+    """The L2 distance of the last layer, as in the figure."""
+    sizes = {run.record.config.model.hidden_size for run in row.having("last_rms_change")}
+    return _cell(row.spread("last_rms_change"), math.sqrt(sizes.pop())) if len(sizes) == 1 else MISSING
+
+
+def _cell(spread: Spread | None, factor: float = 1.0) -> str:
     if spread is None:
         return MISSING
-    return f"{spread.mean:.3g}" + ("" if spread.sd is None else f" ± {spread.sd:.2g}")
+    if not spread.sd:
+        return f"{factor * spread.mean:.3g}"
+    digits = max(0, 1 - math.floor(math.log10(factor * spread.sd)))  # two of the standard deviation
+    return f"{factor * spread.mean:.{digits}f} ± {factor * spread.sd:.{digits}f}"

@@ -127,9 +127,9 @@ def floors(verdict: Verdict) -> str:
 
 
 def decided_by_companions(analysis: Analysis) -> list[str]:
-    """A line for each claim that a measure decides which is not the paper's."""
+    """A line for each claim that a measure decides which is not the paper's, with the verdict of the claim itself."""
     return [
-        call("verdict.md.j2", "decided", _shown(verdict, analysis))
+        call("verdict.md.j2", "decided", _shown(verdict, analysis), str(_of_claim(verdict, analysis).decision))
         for verdict in analysis.companions
         if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
     ]
@@ -168,9 +168,14 @@ def _shown(verdict: Verdict, analysis: Analysis) -> Shown:
 
 def _companion(verdict: Verdict, analysis: Analysis) -> Shown:
     """A companion with the number of its claim, which has the alarms."""
-    claim = verdict.claim.model_copy(update={"metric": AVERAGE})
-    number = analysis.experiment.claims.index(claim) + 1
+    number = analysis.verdicts.index(_of_claim(verdict, analysis)) + 1
     return replace(_shown(verdict, analysis), number=number, alarms=())
+
+
+def _of_claim(companion: Verdict, analysis: Analysis) -> Verdict:
+    """The verdict of the claim that a companion tests by another measure."""
+    claim = companion.claim.model_copy(update={"metric": AVERAGE})
+    return analysis.verdicts[analysis.experiment.claims.index(claim)]
 
 
 def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
@@ -239,9 +244,9 @@ def unit(verdict: Verdict) -> str:
 
 
 def _unit_of_differences(metric: str) -> str:
-    likelihoods = {MLM_LIKELIHOOD: "nats per token", AVERAGE_LIKELIHOOD: "nats per example"}
+    named = {MLM_LIKELIHOOD: "nats per token", AVERAGE_LIKELIHOOD: "nats per example", "last_degrees": "degrees"}
     is_quantity = metric in {*NUMBERS, *LAYER_NUMBERS} or metric.endswith(loss_name(""))
-    return likelihoods.get(metric, metric if is_quantity else "points")
+    return named.get(metric, metric if is_quantity else "points")
 
 
 def _is_score(verdict: Verdict) -> bool:
@@ -260,7 +265,11 @@ def effect(verdict: Verdict) -> str:
         shown += f" {percent_interval(*verdict.interval)}"
     elif verdict.interval:
         shown += f" [{_number(verdict.interval[0], verdict)}, {_number(verdict.interval[1], verdict)}]"
-    return shown if unit(verdict) == verdict.claim.metric else f"{shown} {unit(verdict)}"
+    return _with_unit(shown, unit(verdict), verdict)
+
+
+def _with_unit(shown: str, unit: str, verdict: Verdict) -> str:
+    return shown if unit == verdict.claim.metric else f"{shown} {unit}"  # a quantity without a unit
 
 
 def papers_effect(verdict: Verdict) -> str:
@@ -295,7 +304,7 @@ def _detectable(verdict: Verdict) -> str:
     shown = f"{verdict.detectable:.3g}"
     if isinstance(verdict.claim, Ratio):
         return f"a factor of {shown}"
-    return f"{shown} {_unit_of_differences(verdict.claim.metric)}"
+    return _with_unit(shown, _unit_of_differences(verdict.claim.metric), verdict)
 
 
 def _enough(verdict: Verdict) -> str:

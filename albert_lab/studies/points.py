@@ -36,12 +36,8 @@ class Point:
 
     def value(self, axis: str) -> str:
         """The value of an axis in the configuration; its label if the axis is no key but sets several."""
-        value: object = self.config
-        for part in axis.split("."):
-            if not hasattr(value, part):
-                return self.row[axis]
-            value = getattr(value, part)
-        return str(getattr(value, "name", value))
+        value = self.config.value(axis)
+        return self.row[axis] if value is None else value
 
     def as_columns(self) -> dict[str, str]:
         return {axis: self.value(axis) for axis in self.row} | {f"paper_{axis}": self.row[axis] for axis in self.row}

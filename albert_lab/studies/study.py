@@ -24,7 +24,7 @@ from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
 from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.side_by_side import SideBySide
-from albert_lab.studies.table import Row
+from albert_lab.studies.table import Row, told_apart
 
 EXPERIMENT, STUDY = "experiment.yaml", "study.json"
 _PAPER = "paper_"
@@ -128,7 +128,7 @@ class Study:
                 row.runs.append(run)
             else:
                 row.missing[point.run] = point.reason or "its record is not in this report"
-        rows = list(by_labels.values())
+        rows = told_apart(self.experiment, list(by_labels.values()))
         return side_by_side.attached(rows, self.throughput) if self.throughput else rows
 
     @property

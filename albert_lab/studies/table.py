@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 
 from albert_lab.measures.catalog import labels, units
@@ -135,6 +135,29 @@ class RowNames:
         cells = self._cells.get((axis, label), [label])
         first, shown = cells[0].removesuffix(f" (paper: {label})"), " or ".join(cells)
         return f"{AXIS_NAMES.get(axis, axis)} = {shown}" if is_bare(first) else shown
+
+
+def told_apart(experiment: Experiment, rows: Sequence[Row]) -> list[Row]:
+    """The rows, those of other labels but one value with the settings in which they differ: small, all-shared, E = 18.
+
+    Such rows set several keys, and have the value of the first: BERT-large and ALBERT-large are of one shape.
+    """
+    return [
+        replace(row, values={axis: _told_apart(experiment, row, axis, rows) for axis in row.values}) for row in rows
+    ]
+
+
+def _told_apart(experiment: Experiment, row: Row, axis: str, rows: Sequence[Row]) -> str:
+    value = row.values[axis]
+    alike = [other for other in rows if other.values[axis] == value and other.runs]
+    choice = experiment.grid.get(axis, {}).get(row.labels[axis])
+    if len({other.labels[axis] for other in alike}) < 2 or not isinstance(choice, tuple) or not row.runs:
+        return value
+    keys = [text.split("=")[0] for text in choice]
+    differing = [key for key in keys if len({other.runs[0].record.config.value(key) for other in alike}) > 1]
+    settings = {key: row.runs[0].record.config.value(key) or "" for key in differing}
+    words = [f"{AXIS_NAMES.get(key, key)} = {own}" if is_bare(own) else own for key, own in settings.items()]
+    return ", ".join([value, *words])
 
 
 def _is_printed(experiment: Experiment, axis: str, label: str) -> bool:

@@ -1,4 +1,5 @@
 import math
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -65,10 +66,19 @@ def test_claims_on_layers_are_decided_from_the_records_of_a_report(tmp_path):
     folder = toy_report(tmp_path / "layer-similarity", asked, seeds=3)
     text = report.rebuild(folder).read_text()
     # Angles of the 4th layer are 30 / 4 + seed, and 5 degrees more in the second row.
-    assert "`last_degrees` ALBERT-large above 1: +8.5 [+6.02, +11], 3 seeds," in text
-    assert "BERT-large above ALBERT-large: +5 [+5, +5], 3 seeds paired" in text
+    assert "`last_degrees` ALBERT-large above 1: +8.5 [+6.02, +11] degrees, 3 seeds," in text
+    assert "BERT-large above ALBERT-large: +5 [+5, +5] degrees, 3 seeds paired" in text
     assert [verdict.decision for verdict in report.read(folder).verdicts][4:] == [Decision.SUPPORTED] * 2
-    assert " 8.5 ± 1 |" in text.split("## Layers")[1]
+    assert " 8.5 ± 1.0 |" in text.split("## Layers")[1]
+
+
+def test_a_table_of_layers_stands_before_the_scores_and_has_the_distance_of_the_figure(tmp_path):
+    folder = toy_report(tmp_path / "layer-similarity", experiment.named("layer-similarity"), seeds=3)
+    text = report.rebuild(folder).read_text()
+    assert text.index("![layer-similarity]") < text.index("## Layers") < text.index("## Scores on held-out documents")
+    rows = report.read(folder).rows
+    last = [fmean(last_of(run).l2_distance for run in row.runs) for row in rows]
+    assert all(f" {value:.1f}" in text.split("## Layers")[1] for value in last)
 
 
 @pytest.mark.parametrize(("mlm", "decisions"), [(20.0, [Decision.SUPPORTED]), (5.0, [Decision.NOT_LEARNT])])
@@ -123,6 +133,10 @@ def test_a_claim_on_layers_is_not_qualified_by_scores_on_pairs():
     ]
     assert len(claim_lines) == 2
     assert not any("bags of tokens" in line for line in claim_lines)
+
+
+def last_of(run: ReportedRun) -> Layer:
+    return max((layer for layer in run.layers if layer.token == "mean"), key=lambda layer: layer.layer)
 
 
 def layers_of_run(label: str, seed: int, degrees: float, mlm: float, alarms: tuple[Alarm, ...] = ()) -> ReportedRun:

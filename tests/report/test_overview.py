@@ -64,8 +64,8 @@ SUPPORTED, NOT_SUPPORTED, UNDECIDED = Decision.SUPPORTED, Decision.NOT_SUPPORTED
     ("decisions", "outcome"),
     [
         ([SUPPORTED, SUPPORTED], "supported"),
-        ([SUPPORTED, NOT_SUPPORTED], "measures differ"),
-        ([SUPPORTED, NOT_SUPPORTED, UNDECIDED], "measures differ"),
+        ([SUPPORTED, NOT_SUPPORTED], "tests differ"),
+        ([SUPPORTED, NOT_SUPPORTED, UNDECIDED], "tests differ"),
         ([SUPPORTED, UNDECIDED], "undecided"),
         ([SUPPORTED, Decision.NOT_LEARNT, Decision.NOT_RUN], "supported"),
         ([Decision.NOT_LEARNT, Decision.NOT_RUN], "not learnt"),

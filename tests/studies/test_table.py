@@ -1,4 +1,5 @@
 import statistics
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -8,7 +9,7 @@ from records import scored, toy_column, toy_finetuning, toy_run
 from albert_lab.report.markdown import scores_table
 from albert_lab.runs.reported import AVERAGED
 from albert_lab.studies import experiment
-from albert_lab.studies.table import Column, Row, half_up, task_columns
+from albert_lab.studies.table import Column, Row, axis_labels, half_up, task_columns, told_apart
 
 ROWS = [
     (file.stem, row)
@@ -44,3 +45,20 @@ def test_the_average_comes_before_its_tasks():
         "Avg",
         "RACE",
     ]
+
+
+def test_rows_of_one_shape_are_named_by_the_settings_in_which_they_differ():
+    asked = experiment.named("layer-similarity")
+
+    def row(label: str, **settings: object) -> Row:
+        run = toy_run(label, 0, {})
+        config = run.record.config.model_copy(update=settings)
+        record = run.record.model_copy(update={"config": config})
+        return Row({"model": label}, {"model": "compact"}, [replace(run, record=record)], {})
+
+    rows = [row("ALBERT-large", embedding_size=16), row("BERT-large", embedding_size=96)]
+    labels = [axis_labels(asked, found, ["model"]) for found in told_apart(asked, rows)]
+    assert labels == [["compact, E = 16 (paper: ALBERT-large)"], ["compact, E = 96 (paper: BERT-large)"]]
+    assert told_apart(asked, rows[:1]) == rows[:1]
+    other = [rows[0], replace(rows[1], values={"model": "compact-large"})]
+    assert told_apart(asked, other) == other
