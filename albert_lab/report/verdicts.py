@@ -129,7 +129,9 @@ def floors(verdict: Verdict) -> str:
 def decided_by_companions(analysis: Analysis) -> list[str]:
     """A line for each claim that a measure decides which is not the paper's, with the verdict of the claim itself."""
     return [
-        call("verdict.md.j2", "decided", _shown(verdict, analysis), str(_of_claim(verdict, analysis).decision))
+        call(
+            "verdict.md.j2", "decided", _shown(verdict, analysis), analysis.verdicts[_place(verdict, analysis)].decision
+        )
         for verdict in analysis.companions
         if verdict.decision in (Decision.SUPPORTED, Decision.NOT_SUPPORTED)
     ]
@@ -168,14 +170,12 @@ def _shown(verdict: Verdict, analysis: Analysis) -> Shown:
 
 def _companion(verdict: Verdict, analysis: Analysis) -> Shown:
     """A companion with the number of its claim, which has the alarms."""
-    number = analysis.verdicts.index(_of_claim(verdict, analysis)) + 1
-    return replace(_shown(verdict, analysis), number=number, alarms=())
+    return replace(_shown(verdict, analysis), number=_place(verdict, analysis) + 1, alarms=())
 
 
-def _of_claim(companion: Verdict, analysis: Analysis) -> Verdict:
-    """The verdict of the claim that a companion tests by another measure."""
-    claim = companion.claim.model_copy(update={"metric": AVERAGE})
-    return analysis.verdicts[analysis.experiment.claims.index(claim)]
+def _place(companion: Verdict, analysis: Analysis) -> int:
+    """The place among the claims, from 0, of the one that a companion tests by another measure."""
+    return analysis.experiment.claims.index(companion.claim.model_copy(update={"metric": AVERAGE}))
 
 
 def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
