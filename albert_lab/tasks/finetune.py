@@ -215,7 +215,7 @@ class _Finetuning:
 
     def _build(self) -> TaskModel:
         settings, start = self.settings, self.start
-        model = build_model(start, self.kind, settings.dropout, self.seed)
+        model = build_model(start, self.kind, settings.dropout, self.seed, settings.pooler)
         if self.before is not None:
             head = load_kind(self.before, self.before.fitted(start.config))
             tuned = build_model(start, head, settings.dropout, self.seed)

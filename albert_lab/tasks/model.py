@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import nn
@@ -57,8 +58,12 @@ class TaskModel(nn.Module):
         return output.last_hidden_state, self.pooler(output.last_hidden_state)
 
 
-def build_model(start: InitialModel, kind: TaskKind, dropout: float, seed: int) -> TaskModel:
+def build_model(
+    start: InitialModel, kind: TaskKind, dropout: float, seed: int, pooler: Literal["pretrained", "new"] = "pretrained"
+) -> TaskModel:
     """Builds a model to fine-tune: the encoder and pooler of a run (or random ones) and a random head.
+
+    The pooler can be a new one, with random weights.
 
     Raises:
         MissingDataError, ConfigError: see checkpoint.load_weights.
@@ -69,5 +74,9 @@ def build_model(start: InitialModel, kind: TaskKind, dropout: float, seed: int) 
     if start.weights is not None:
         checkpoint.load_weights(start.weights, pretrained)
     head = kind.build_head(shape)
-    initialize(head, shape.initializer_range, torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    initialize(head, shape.initializer_range, generator)
+    if pooler == "new":
+        # Differs from the paper, which says nothing of the pooler, and the release, which keeps that of pre-training.
+        initialize(pretrained.pooler, shape.initializer_range, generator)
     return TaskModel(pretrained.encoder, pretrained.pooler, head)

@@ -130,7 +130,7 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
     # One of the package is part of the version.
     if task.start_from is not None and task.start_from.endswith(".yaml") and (first := load_start(task)):
         own.append(identity_of(run, config, first, seed))
-    return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
+    return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).identity(), *own])
 
 
 def fingerprint_of(examples: Sequence[Any]) -> str:

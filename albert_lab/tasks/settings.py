@@ -1,6 +1,6 @@
 """Settings of the fine-tuning on a task at one scale."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,9 +12,15 @@ MAX_STEPS = 10**9  # years of training; the paper's longest fine-tuning has 33,1
 
 
 # Settings that only some kinds of task read; own kinds read what they like.
+_OF_POOLED = ("pooler",)
 _OF_QUESTIONS = ("question_length",)
 _OF_SPANS = (*_OF_QUESTIONS, "stride", "answer_length", "n_best", "beam_size", "empty_windows")
-READ_BY: dict[str, tuple[str, ...]] = {"classification": (), "multiple_choice": _OF_QUESTIONS, "span": _OF_SPANS}
+READ_BY: dict[str, tuple[str, ...]] = {
+    "classification": _OF_POOLED,
+    "multiple_choice": (*_OF_POOLED, *_OF_QUESTIONS),
+    "span": _OF_SPANS,
+}
+_OF_SOME_KINDS = (*_OF_POOLED, *_OF_SPANS)
 
 
 class TaskSettings(Section):
@@ -25,8 +31,9 @@ class TaskSettings(Section):
     for every model. Lengths are in tokens.
     checkpoint_steps is the number of steps between evaluations on the dev set. train_examples and dev_examples are the
     sizes of subsamples. retries is the maximal number of repetitions of a fine-tuning that learnt nothing, each at half
-    the learning rate. question_length limits the question (span) or the question with its option (multiple choice).
-    empty_windows is the share of the training windows without the answer that are kept (span).
+    the learning rate. pooler says whether a fine-tuning starts from the pre-trained pooler or from new weights in it
+    (classification, multiple choice). question_length limits the question (span) or the question with its option
+    (multiple choice). empty_windows is the share of the training windows without the answer that are kept (span).
     """
 
     optimizer: Literal["adamw", "adam-release"]
@@ -43,6 +50,7 @@ class TaskSettings(Section):
     dev_examples: int | None = Field(gt=0)
     seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct] = Field(min_length=1)
     retries: int = Field(ge=0)
+    pooler: Literal["pretrained", "new"] = "pretrained"
     question_length: int | None = Field(default=None, gt=0)
     stride: int | None = Field(default=None, gt=0)
     answer_length: int | None = Field(default=None, gt=0)
@@ -52,7 +60,15 @@ class TaskSettings(Section):
 
     def unread(self, kind: str) -> list[str]:
         """The keys that are set and that this kind of task does not read."""
-        return [key for key in _OF_SPANS if key in self.model_fields_set and key not in READ_BY.get(kind, _OF_SPANS)]
+        read = READ_BY.get(kind, _OF_SOME_KINDS)
+        return [key for key in _OF_SOME_KINDS if key in self.model_fields_set and key not in read]
+
+    def identity(self) -> dict[str, Any]:
+        """What tells fine-tunings apart, as values of JSON.
+
+        A pre-trained pooler is left out: there was no other before the key, and those fine-tunings keep their names.
+        """
+        return self.model_dump(exclude={"pooler"} if self.pooler == "pretrained" else None)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskSettings":

@@ -1,7 +1,8 @@
 from records import toy_column, toy_finetuning, toy_record, toy_run
 
-from albert_lab.report.finetuning import tasks_table
+from albert_lab.report.finetuning import notes, tasks_table
 from albert_lab.runs.reported import ReportedRun
+from albert_lab.studies.experiment import named
 
 
 def test_the_learning_rates_of_a_task_are_shown_if_they_differ_between_runs():
@@ -31,3 +32,14 @@ def test_scores_are_of_the_best_checkpoint_and_losses_of_the_last_step():
     }
     run = ReportedRun(record=toy_record(name="run"), columns=(toy_column("sst2", tuned.model_copy(update=ends)),))
     assert (run.numbers["sst2"], run.numbers["sst2_loss"]) == (60.0, 0.5)
+
+
+def test_the_notes_name_the_tasks_that_were_fine_tuned_with_a_new_pooler():
+    def notes_with(pooler: str) -> str:
+        tuned = toy_finetuning("run", "sst2", 60.0)
+        tuned = tuned.model_copy(update={"settings": tuned.settings.model_copy(update={"pooler": pooler})})
+        runs = (toy_run("run", 0, {}, (toy_column("sst2", tuned),)),)
+        return "\n".join(notes(named("sharing"), runs))
+
+    assert "SST-2: fine-tuned with new weights in the pooler" in notes_with("new")
+    assert "pooler" not in notes_with("pretrained")

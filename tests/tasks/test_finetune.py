@@ -18,7 +18,7 @@ from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.kind import has_gold, load_kind
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.predictions import load_scores, predictions_file
-from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, record_file, summarize
+from albert_lab.tasks.records import FinetuningRecord, identity_of, output_folder, read_record, record_file, summarize
 from albert_lab.tasks.score import score
 from albert_lab.tasks.task import load_task
 from albert_lab.tasks.used_data import has_same_data, subsample
@@ -208,6 +208,32 @@ def test_pretrained_weights_are_the_encoders_and_random_ones_depend_on_the_seed(
     assert not torch.equal(
         first["encoder.embeddings.word_embeddings.weight"], other["encoder.embeddings.word_embeddings.weight"]
     )
+
+
+def test_a_new_pooler_keeps_the_pretrained_encoder_and_depends_on_the_seed_alone(tmp_path):
+    checkpoint.save_weights(tmp_path / "weights.safetensors", PretrainingModel.from_config(toy_config("seed=7")))
+    task = load_task("sst2")
+    kind = load_kind(task, task.at("smoke"))
+    start = toy_start(tmp_path, weights=tmp_path / "weights.safetensors")
+    kept, new, again, other = (
+        build_model(start, kind, 0.0, seed, pooler).state_dict()
+        for seed, pooler in ((0, "pretrained"), (0, "new"), (0, "new"), (1, "new"))
+    )
+    differ = {key for key in kept if not torch.equal(kept[key], new[key])}
+    assert differ == {"pooler.dense.weight"}
+    assert all(torch.equal(new[key], again[key]) for key in new)
+    assert not torch.equal(new["pooler.dense.weight"], other["pooler.dense.weight"])
+
+
+def test_a_new_pooler_makes_another_fine_tuning_and_the_pretrained_one_keeps_the_name_it_had():
+    config = toy_config()
+    plain, kept, new = (
+        identity_of("run", config, load_task("sst2", settings), 0)
+        for settings in ([], ["settings.smoke.pooler=pretrained"], ["settings.smoke.pooler=new"])
+    )
+    assert plain == kept != new
+    # Without the key, as before there was a choice.
+    assert "pooler" not in load_task("sst2").at("smoke").identity()
 
 
 def test_a_task_can_start_from_another_which_is_fine_tuned_first(tmp_path, monkeypatch):

@@ -85,6 +85,8 @@ def test_a_file_of_the_user_is_a_task(tmp_path):
         ("sst2", ["colour=red"], r"sst2\.yaml: unknown key colour"),
         ("sst2", ["settings.laptop.stepz=3"], r"unknown key settings\.laptop\.stepz"),
         ("sst2", ["settings.smoke.stride=7"], r"settings\.smoke\.stride would change nothing: a task of kind classif"),
+        ("squad1", ["settings.smoke.pooler=new"], r"settings\.smoke\.pooler would change nothing: a task of kind span"),
+        ("sst2", ["settings.smoke.pooler=old"], r"settings\.smoke\.pooler=old: .*'pretrained' or 'new'"),
         ("race", ["settings.smoke.n_best=7"], r"settings\.smoke\.n_best would change nothing: .* multiple_choice"),
         ("sst2", ["settings.paper.steps=many"], r"settings\.paper\.steps=many: .*integer"),
         ("sst2", ["settings.paper.steps=0"], r"settings\.paper\.steps=0: .*greater than 0"),
