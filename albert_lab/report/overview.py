@@ -142,10 +142,10 @@ def contents(collection: Collection, at: Path | None = None) -> str:
 
 
 def _line(entry: Entry, at: Path) -> str:
-    """The line of an own study: its title, its size, and its claims by verdict."""
+    """The line of an own study: its size, and its claims by verdict."""
     link = _link(f"{_place(entry)}/{entry.experiment.name}", entry, at)
     rows, seeds = len(entry.analysis.rows), entry.analysis.study.seeds
-    return call("claim.md.j2", "own", link, entry.experiment.title, rows, seeds, outcomes([entry]))
+    return call("claim.md.j2", "own", link, rows, seeds, outcomes([entry]))
 
 
 def _source(entry: Entry) -> str:
