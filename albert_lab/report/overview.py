@@ -1,6 +1,7 @@
 """The pages of all reports under a folder: one with a line a claim, and one for each scale and corpus."""
 
 import os
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -18,6 +19,7 @@ from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
 
 PAGE = "README.md"
+_TITLE = 30  # characters of the title of an own study
 
 
 def write(root: Path) -> Path:
@@ -142,10 +144,10 @@ def contents(collection: Collection, at: Path | None = None) -> str:
 
 
 def _line(entry: Entry, at: Path) -> str:
-    """The line of an own study: its size, and its claims by verdict."""
+    """The line of an own study: the beginning of its title, and its claims by verdict."""
     link = _link(f"{_place(entry)}/{entry.experiment.name}", entry, at)
-    rows, seeds = len(entry.analysis.rows), entry.analysis.study.seeds
-    return call("claim.md.j2", "own", link, rows, seeds, outcomes([entry]))
+    title = textwrap.shorten(entry.experiment.title, _TITLE, placeholder=" …")
+    return call("claim.md.j2", "own", link, title, entry.analysis.study.seeds, outcomes([entry]))
 
 
 def _source(entry: Entry) -> str:

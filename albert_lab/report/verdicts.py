@@ -196,7 +196,7 @@ def _notes(analysis: Analysis) -> dict[str, object]:
         "floors": tasks_at_floor(analysis) if AVERAGE in metrics else "",
         "has_task": analysis.experiment.is_of_paper and bool(scored & {*analysis.experiment.tasks, AVERAGE}),
         "has_speed": bool(metrics & {TRAINING_SPEED, INFERENCE_SPEED}),
-        "is_side_by_side": any(row.rounds for row in analysis.rows),
+        "side_by_side": measured.conditions if (measured := analysis.study.throughput) else "",
     }
 
 

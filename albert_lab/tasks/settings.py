@@ -32,8 +32,9 @@ class TaskSettings(Section):
     checkpoint_steps is the number of steps between evaluations on the dev set. train_examples and dev_examples are the
     sizes of subsamples. retries is the maximal number of repetitions of a fine-tuning that learnt nothing, each at half
     the learning rate. pooler says whether a fine-tuning starts from the pre-trained pooler or from new weights in it
-    (classification, multiple choice). question_length limits the question (span) or the question with its option
-    (multiple choice). empty_windows is the share of the training windows without the answer that are kept (span).
+    (classification, multiple choice; never new if the task starts from another one). question_length limits the
+    question (span) or the question with its option (multiple choice). empty_windows is the share of the training
+    windows without the answer that are kept (span).
     """
 
     optimizer: Literal["adamw", "adam-release"]

@@ -174,13 +174,16 @@ class TaskConfig(Section):
     def fitted(self, config: RunConfig) -> TaskSettings:
         """The settings of a run's scale, with the learning rate for its width and lengths within its sequence length.
 
-        If sequences must be shorter, question length and stride are reduced in the same proportion.
+        If sequences must be shorter, question length and stride are reduced in the same proportion. A task that starts
+        from another one keeps the pooler that was tuned there.
 
         Raises:
             ConfigError: no settings for the scale, or a pre-training length that is too short for the task.
         """
         settings, longest = self.at(config.scale.name), config.max_sequence_length
         changed: dict[str, Any] = {}
+        if self.start_from is not None and settings.pooler == "new":
+            changed["pooler"] = "pretrained"
         if settings.rate_hidden_size is not None and settings.rate_hidden_size < config.model.hidden_size:
             narrower = settings.rate_hidden_size / config.model.hidden_size
             changed["learning_rate"] = settings.learning_rate * narrower**RATE_EXPONENT

@@ -60,6 +60,13 @@ def test_the_learning_rate_falls_with_the_width_unless_it_is_given():
     assert rates(*own) == pytest.approx([0.01, 0.00125]), "four times as wide, an eighth of the rate"
 
 
+def test_a_task_that_starts_from_another_keeps_the_pooler_that_was_tuned_there():
+    run = config.load(["scale=laptop"])
+    assert (TASKS["mnli"].fitted(run).pooler, TASKS["squad1"].fitted(run).pooler) == ("new", "pretrained")
+    assert {TASKS[name].start_from for name in ("mrpc", "rte", "stsb")} == {"mnli"}
+    assert {TASKS[name].fitted(run).pooler for name in ("mrpc", "rte", "stsb")} == {"pretrained"}
+
+
 def test_a_scale_without_settings_in_the_task_is_refused():
     with pytest.raises(ConfigError, match=r"sst2 has no settings for scale=huge \(it has: paper, gpu"):
         TASKS["sst2"].at("huge")
