@@ -87,9 +87,8 @@ def notes(experiment: Experiment, runs: Sequence[ReportedRun]) -> list[str]:
                 "length": last.settings.max_sequence_length,
                 "issues": "; ".join(filter(None, (last.train.issues, last.dev.issues))),
                 "threshold_from": last.threshold_from,
+                "new_pooler": last.settings.pooler == "new",
             }
         )
-    latest = [(columns[-1].title, columns[-1].finetunings[-1]) for columns in _by_task(runs).values()]
-    new_pooler = [title for title, record in latest if record.settings.pooler == "new"]
     absent = absent_columns(experiment, runs)
-    return fill_lines("downstream_notes.md.j2", absent=absent, tasks=tasks, new_pooler=new_pooler) if tasks else []
+    return fill_lines("downstream_notes.md.j2", absent=absent, tasks=tasks) if tasks else []

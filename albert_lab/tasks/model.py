@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import nn
@@ -15,6 +14,7 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.registry import check_included
 from albert_lab.tasks.features import TaskBatch
 from albert_lab.tasks.kind import Head, TaskKind
+from albert_lab.tasks.settings import PoolerStart
 from albert_lab.training import checkpoint
 
 
@@ -59,7 +59,7 @@ class TaskModel(nn.Module):
 
 
 def build_model(
-    start: InitialModel, kind: TaskKind, dropout: float, seed: int, pooler: Literal["pretrained", "new"] = "pretrained"
+    start: InitialModel, kind: TaskKind, dropout: float, seed: int, pooler: PoolerStart = "pretrained"
 ) -> TaskModel:
     """Builds a model to fine-tune: the encoder and pooler of a run (or random ones) and a random head.
 

@@ -22,6 +22,8 @@ READ_BY: dict[str, tuple[str, ...]] = {
 }
 _OF_SOME_KINDS = (*_OF_POOLED, *_OF_SPANS)
 
+PoolerStart = Literal["pretrained", "new"]
+
 
 class TaskSettings(Section):
     """Settings of the fine-tuning on a task; a key with a default is left out if it does not apply to the kind of task.
@@ -51,7 +53,7 @@ class TaskSettings(Section):
     dev_examples: int | None = Field(gt=0)
     seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct] = Field(min_length=1)
     retries: int = Field(ge=0)
-    pooler: Literal["pretrained", "new"] = "pretrained"
+    pooler: PoolerStart = "pretrained"
     question_length: int | None = Field(default=None, gt=0)
     stride: int | None = Field(default=None, gt=0)
     answer_length: int | None = Field(default=None, gt=0)
