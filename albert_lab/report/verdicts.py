@@ -185,6 +185,7 @@ def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
 
 def _notes(analysis: Analysis) -> dict[str, object]:
     """What notes on several verdicts say: replacements of tasks, tasks at their floor, the paper's noise, speeds."""
+    measured = analysis.study.throughput  # rounds are of its rows if it is not of earlier runs
     scored = {verdict.claim.metric for verdict in analysis.verdicts if verdict.effect is not None}
     metrics = {claim.metric for claim in analysis.experiment.claims}
     tasks = {
@@ -196,7 +197,7 @@ def _notes(analysis: Analysis) -> dict[str, object]:
         "floors": tasks_at_floor(analysis) if AVERAGE in metrics else "",
         "has_task": analysis.experiment.is_of_paper and bool(scored & {*analysis.experiment.tasks, AVERAGE}),
         "has_speed": bool(metrics & {TRAINING_SPEED, INFERENCE_SPEED}),
-        "side_by_side": measured.conditions if (measured := analysis.study.throughput) else "",
+        "side_by_side": measured.conditions if measured and any(row.rounds for row in analysis.rows) else "",
     }
 
 
