@@ -408,7 +408,8 @@ def test_a_file_that_is_no_tokenizer_is_refused_by_its_key(tmp_path, name, more)
 def test_a_tokenizer_file_whose_package_is_missing_is_read_at_its_first_use(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     (tmp_path / "tokenizer.json").write_text("{}")
-    config.load(["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'tokenizer.json'}"])
+    composed = config.load(["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'tokenizer.json'}"])
+    assert composed.tokenizer.model_file == str(tmp_path / "tokenizer.json")
 
 
 def test_the_shown_configuration_has_every_key_also_those_that_records_leave_out():
