@@ -20,7 +20,7 @@ from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.states import State
 from albert_lab.runs.trained_on import overlaps, texts_of
 from albert_lab.studies import recorded, starts
-from albert_lab.studies.experiment import INTRINSIC, Experiment
+from albert_lab.studies.experiment import INTRINSIC, LAYERS_FIGURE, Experiment
 from albert_lab.studies.points import Point, points
 from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.tasks.task import TaskConfig
@@ -245,8 +245,7 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
         lines: dict[int, list[tuple[Point, runs.Run]]] = {}
         ancestors: dict[str, PlannedPoint] = {}
         planned = tuple(
-            _planned(starts.lineage(point, lines), ancestors, known, experiment.finetuning_seeds, reports)
-            for point in asked
+            _planned(starts.lineage(point, lines), ancestors, experiment, known, reports) for point in asked
         )
     _say_different_sets(planned, to_stderr)
     _say_overlaps(planned, to_stderr)
@@ -258,8 +257,8 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
 def _planned(
     line: Sequence[tuple[Point, runs.Run]],
     known: dict[str, PlannedPoint],
+    experiment: Experiment,
     tasks: Mapping[str, str],
-    seeds: finetunings.Seeds,
     reports: Iterable[Path],
 ) -> PlannedPoint:
     """The last point of a line; `known` are the ancestors that were looked up before."""
@@ -268,7 +267,8 @@ def _planned(
         if ancestor[1].name not in known:
             known[ancestor[1].name] = look_up(*ancestor)
     ancestors = [known[ancestor.name] for _, ancestor in above]
-    return look_up(point, run, tasks, seeds, ancestors, recorded.read(run.name, reports, to_stderr))
+    records = recorded.read(run.name, reports, to_stderr, with_layers=LAYERS_FIGURE in experiment.figures)
+    return look_up(point, run, tasks, experiment.finetuning_seeds, ancestors, records)
 
 
 def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:

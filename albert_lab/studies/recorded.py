@@ -14,11 +14,14 @@ from albert_lab.runs.run import Run
 from albert_lab.tasks.records import identity_of, read_record
 
 
-def read(run: str, folders: Iterable[Path], say: Say) -> tuple[ReportedRun, ...]:
+def read(run: str, folders: Iterable[Path], say: Say, *, with_layers: bool = False) -> tuple[ReportedRun, ...]:
     """A run as read from the reports in folders, in the order of the folders.
 
     Reports of one training are joined, since each has only the fine-tunings of its table. Another training of the same
     name has other numbers and is a separate item. Damaged files are skipped with a message.
+
+    Args:
+        with_layers: leave out trainings whose layers were not measured.
     """
     distinct: dict[int, ReportedRun] = {}
     for file in (file for folder in folders for file in sorted(folder.glob(f"*/{reported.FOLDER}/{run}.json"))):
@@ -29,7 +32,7 @@ def read(run: str, folders: Iterable[Path], say: Say) -> tuple[ReportedRun, ...]
             continue
         same = next((place for place, known in distinct.items() if known.record == here.record), len(distinct))
         distinct[same] = distinct[same].joined(here) if same in distinct else here
-    return tuple(distinct.values())
+    return tuple(known for known in distinct.values() if known.layers or not with_layers)
 
 
 def complete(

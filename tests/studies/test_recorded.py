@@ -2,7 +2,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from records import SQUAD, toy_column, toy_curve_point, toy_finetuning, toy_record
+from records import SQUAD, toy_column, toy_curve_point, toy_finetuning, toy_layer, toy_record
 from toy import states_of, toy_overrides, train
 from toy_tasks import toy_task
 
@@ -70,6 +70,16 @@ def test_another_seed_of_recorded_runs_is_trained(corpus, own_home, runs_here):
     old, new = (set(files["results.csv"].splitlines()) for files in (before, after))
     assert old < new
     assert len(new) == 5
+
+
+def test_a_study_of_layers_takes_no_recorded_run_without_them(corpus, own_home, runs_here):
+    written(planned(toy(ROWS), corpus))
+    shutil.rmtree(paths.runs())
+    plan = planned(toy(ROWS, name="toy-layers", figures=["layer-similarity"]), corpus)
+    assert states_of(plan) == ["missing"] * 2
+    written(plan)
+    shutil.rmtree(paths.runs())
+    assert states_of(planned(plan.experiment, corpus)) == ["recorded"] * 2
 
 
 def test_a_fresh_start_trains_recorded_runs_again(corpus, own_home, runs_here):
@@ -248,6 +258,13 @@ def test_fine_tunings_of_another_training_of_the_same_name_are_not_mixed_in(tmp_
     elsewhere = ReportedRun(record=toy_record(name="x", mlm=26.0), columns=(mnli,))
     put(tmp_path / "a", here)
     assert put(tmp_path / "b", elsewhere) == (here, elsewhere)
+
+
+def test_another_training_of_the_same_name_gives_the_layers_that_the_first_lacks(tmp_path):
+    elsewhere = ReportedRun(record=toy_record(name="x", mlm=26.0), layers=(toy_layer(1, "mean"),))
+    put(tmp_path / "a", ReportedRun(record=toy_record(name="x")))
+    put(tmp_path / "b", elsewhere)
+    assert recorded.read("x", [tmp_path], print, with_layers=True) == (elsewhere,)
 
 
 def test_a_file_of_another_run_is_skipped_and_named(tmp_path):
