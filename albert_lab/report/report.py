@@ -133,6 +133,7 @@ def render(analysis: Analysis, drawn: plots.Drawn) -> str:
         ensembles=ensembles.section(experiment, study.ensembles),
         verdicts=verdicts.section(analysis),
         layers=layers_table(experiment, axes, table),
+        speeds=run_sections.sizes_and_speeds(experiment, axes, table),
         alarms=alarms.section(analysis),
         missing=missing,
         losses=losses_table(analysis),

@@ -50,6 +50,26 @@ def dropped(runs: Sequence[RunRecord]) -> str:
     return call("note.md.j2", "dropped", chunks, text, len(dropping) == len(runs))
 
 
+def sizes_and_speeds(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
+    """Section on parameters, and speeds relative to one row, next to the paper's; empty if the study names no row."""
+    if not experiment.speed_relative_to:
+        return ""
+    names, papers = (
+        [axis_labels(experiment, row, axes) for row in table],
+        [paper_cells(experiment, row) for row in table],
+    )
+    columns = dict(zip(axis_names(axes), zip(*names, strict=True), strict=True))
+    columns["parameters"] = tuple(_cost(row.spread("parameters"), has_spread=False) for row in table)
+    columns["paper parameters"] = tuple(cells.get("parameters", MISSING) for cells in papers)
+    for heading, column in (("speed-up", TRAINING_SPEED), ("inference speed-up", INFERENCE_SPEED)):
+        ratios = speedups(table, experiment.speed_relative_to, column)
+        columns[heading] = tuple(MISSING if ratio is None else f"{ratio:.2f}x" for ratio in ratios)
+    columns["paper speed-up"] = tuple(cells.get("speedup", MISSING) for cells in papers)
+    shown = {heading: cells for heading, cells in columns.items() if {*cells} != {MISSING}}
+    table_text = as_table([*shown], list(map(list, zip(*shown.values(), strict=True))))
+    return fill("speeds.md.j2", table=table_text, side_by_side=any(row.rounds for row in table))
+
+
 def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], measured: SideBySide | None) -> str:
     """The cost of the runs of each row, as means over seeds; and throughput side by side, if it was measured."""
     header = axis_names(axes)
@@ -64,12 +84,6 @@ def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], mea
         memory = row.spread("peak_memory_bytes")
         line.append(MISSING if memory is None else number(memory.mean / 2**20))
         body.append(line)
-    if experiment.speed_relative_to:
-        header += ["speed-up", "paper speed-up", "inference speed-up"]
-        ratios = [speedups(table, experiment.speed_relative_to, column) for column in (TRAINING_SPEED, INFERENCE_SPEED)]
-        for line, row, *both in zip(body, table, *ratios, strict=True):
-            training, inference = (MISSING if ratio is None else f"{ratio:.1f}x" for ratio in both)
-            line += [training, paper_cells(experiment, row).get("speedup", MISSING), inference]
     throughput = fill(
         "throughput.md.j2",
         table=_side_by_side(experiment, axes, table),

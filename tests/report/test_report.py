@@ -223,12 +223,20 @@ def test_a_single_fine_tuning_seed_is_not_shown_as_a_number_of_seeds(seeds, head
 
 def test_compared_rows_have_speed_ups_of_training_and_inference(tmp_path):
     folder = toy_report(tmp_path / "model-sizes", experiment.named("model-sizes"), seeds=1)
-    table = report.render(report.read(folder), NONE_DRAWN).split("## Cost")[1].split("##")[0]
+    table = report.render(report.read(folder), NONE_DRAWN).split("## Sizes and speeds")[1].split("##")[0]
     header, _, first, second, *_ = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
-    assert [cell.strip() for cell in header[-3:]] == ["speed-up", "paper speed-up", "inference speed-up"]
+    assert [cell.strip() for cell in header[-3:]] == ["speed-up", "inference speed-up", "paper speed-up"]
     # 3,000 tokens/s in training over 3,500 of BERT-large; all infer 9,000.
-    assert [cell.strip() for cell in first[-3:]] == ["0.9x", "4.7x", "1.0x"]
-    assert [cell.strip() for cell in second[-3:]] == ["1.0x", "1.0", "1.0x"]
+    assert [cell.strip() for cell in first[-3:]] == ["0.86x", "1.00x", "4.7x"]
+    assert [cell.strip() for cell in second[-3:]] == ["1.00x", "1.00x", "1.0"]
+    assert "of each run as it was trained." in table
+
+
+def test_sizes_and_speeds_stand_first_where_the_study_is_about_them(tmp_path):
+    for name in ("model-sizes", "same-wall-clock"):
+        folder = toy_report(tmp_path / name, experiment.named(name), seeds=1)
+        text = report.rebuild(folder).read_text()
+        assert (text.index("## Sizes and speeds") < text.index("## Scores on held-out")) == (name == "model-sizes")
 
 
 def test_the_speeds_of_earlier_runs_are_not_called_those_of_the_rows(tmp_path):
