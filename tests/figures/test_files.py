@@ -8,6 +8,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from panels import drawn, heights, places
 from records import toy_layer
 from toy_reports import toy_report, with_rounds
 
@@ -44,19 +45,6 @@ def study_of(name, folder, **options):
 def arms_of(folder, **options):
     (folder / "arms.yaml").write_text(ARMS)
     return figure_data(report.read(toy_report(folder / "report", experiment.read(folder / "arms.yaml"), **options)))
-
-
-def drawn(figure):
-    assert figure is not None
-    return figure
-
-
-def heights(line):
-    return [float(y) for y in line.get_ydata()]
-
-
-def places(line):
-    return [float(x) for x in line.get_xdata()]
 
 
 def line_of(panel, label):
@@ -282,58 +270,6 @@ def test_rows_beyond_the_paper_have_separate_markers(tmp_path):
     assert kinds == ["all-shared", "2-groups", "3-groups", "not-shared"]
     markers = {str(line.get_marker()) for line in figure.axes[0].lines if len(places(line)) == 1}
     assert len(markers) == 4
-
-
-def own_study(folder, grid, **options):
-    text = f"{{title: Own, source: own study, grid: {grid}, columns: [mlm_accuracy, sop_accuracy, nsp_accuracy]}}"
-    (folder / "own.yaml").write_text(text)
-    return figure_data(report.read(toy_report(folder / "report", experiment.read(folder / "own.yaml"), **options)))
-
-
-def test_scores_by_setting_has_a_line_for_each_accuracy_of_pairs_over_the_values_in_order(tmp_path):
-    data = own_study(tmp_path, "{dropout: [0.2, 0, 0.1]}", seeds=2)
-    (panel,) = drawn(figures.scores_by_setting(data)).axes
-    assert [str(line.get_label()).partition(" (")[0] for line in panel.lines] == ["SOP", "NSP", "a constant answer"]
-    assert places(panel.lines[0]) == [0, 0.1, 0.2]
-    spreads = {float(row.values["dropout"]): row.spread("sop_accuracy") for row in data.rows}
-    by_value = {x: spread.mean for x, spread in spreads.items() if spread}
-    assert heights(panel.lines[0]) == [by_value[x] for x in (0, 0.1, 0.2)]
-    assert panel.get_xlabel() == "dropout"
-
-
-def test_scores_by_setting_has_a_panel_for_each_label_of_another_axis(tmp_path):
-    data = own_study(tmp_path, "{sharing: [all-shared, not-shared], dropout: [0, 0.1]}", seeds=2)
-    panels = drawn(figures.scores_by_setting(data)).axes
-    assert [panel.get_title() for panel in panels] == ["all-shared", "not-shared"]
-    assert all(places(line) == [0, 0.1] for panel in panels for line in panel.lines if "seed" in str(line.get_label()))
-
-
-def test_scores_by_setting_takes_the_label_of_a_value_that_stands_for_several_settings(tmp_path):
-    axis = "{32: [max_sequence_length=32, batch_size=8], 64: [max_sequence_length=64, batch_size=4]}"
-    grid = f"{{max_sequence_length: {axis}}}"
-    (panel,) = drawn(figures.scores_by_setting(own_study(tmp_path, grid, seeds=1))).axes
-    assert places(panel.lines[0]) == [32, 64]
-
-
-def test_scores_by_setting_draws_the_floor_of_single_segments_where_it_is_known(tmp_path):
-    data = own_study(tmp_path, "{dropout: [0, 0.1]}", seeds=1)
-    heights_of_floor = iter([61.0, 62.0])
-    for row in data.rows:
-        (run,) = row.runs
-        score = run.scores["sop_accuracy"]
-        run.scores["sop_accuracy"] = score.model_copy(update={"segments_floor": next(heights_of_floor)})
-    (panel,) = drawn(figures.scores_by_setting(data)).axes
-    assert [61.0, 62.0] in [heights(line) for line in panel.lines]
-    assert [text for text in panel.get_legend_handles_labels()[1] if "by itself" in text] == [
-        "each segment by itself, in the colour of its score"
-    ]
-
-
-@pytest.mark.parametrize(
-    "grid", ["{inter_sentence: [nsp, sop]}", "{dropout: [0, 0.1], sharing: [all-shared], embedding_size: [8, 16]}"]
-)
-def test_scores_by_setting_needs_a_numeric_setting_and_one_other_at_most(tmp_path, grid):
-    assert figures.scores_by_setting(own_study(tmp_path, grid, seeds=1)) is None
 
 
 def test_arms_are_drawn_next_to_the_papers_and_separate_at_the_end_of_the_trunk(tmp_path):

@@ -1,0 +1,59 @@
+import pytest
+
+from albert_lab.config import compose as config
+from albert_lab.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "values"),
+    [
+        ("seed=0", "seed", ["0"]),
+        ("seed=0,1,2", "seed", ["0", "1", "2"]),
+        ("seed=range(0,3)", "seed", ["0", "1", "2"]),
+        ("seed=range(4)", "seed", ["0", "1", "2", "3"]),
+        ("masking=glob(*)", "masking", config.groups()["masking"]),
+        ("inter_sentence=glob(sop*)", "inter_sentence", ["sop", "sop-release"]),
+        ("inter_sentence=none,nsp,sop", "inter_sentence", ["none", "nsp", "sop"]),
+        ("optimizer.betas=[0.9,0.99],[0.9,0.999]", "optimizer.betas", ["[0.9,0.99]", "[0.9,0.999]"]),
+        ("corpus.path='a,b'", "corpus.path", ["'a,b'"]),
+        ("optimizer.learning_rate=1e-3,null", "optimizer.learning_rate", ["0.001", "null"]),
+    ],
+)
+def test_an_axis_is_read_in_the_grammar_of_hydra(text, key, values):
+    assert config.axes([text]) == {key: values}
+
+
+def test_the_value_of_an_axis_can_be_composed_again():
+    path = "my texts/it's, [here] = {there}.txt"
+    (value,) = config.axes([f'corpus.path="{path}"'])["corpus.path"]
+    assert config.load(["corpus=files", f"corpus.path={value}"]).corpus.path == path
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("dropout=interval(0,1)", "interval is not a list of values"),
+        ("seed=0,1,0", "seed=0,1,0: seed=0 is given twice"),
+        ("embedding_size=64,64", "embedding_size=64 is given twice"),
+        ("seed=0 seed=1,2", "seed is given twice, once with several values"),
+        ("seed=0,1 seed=2", "seed is given twice, once with several values"),
+        ("~dropout", "a key cannot be removed"),
+        ("~masking=official", "a key cannot be removed"),
+        ("model=glob(huge*)", "has no value"),
+        ("seed=[1,2", r"'seed=\[1,2' cannot be read as KEY=VALUE"),
+        ("corpus.path=été", "needs quotes of its own: \"corpus.path='...'\""),
+    ],
+)
+def test_an_axis_without_a_list_of_different_values_is_refused(text, says):
+    with pytest.raises(ConfigError, match=says):
+        config.axes(text.split())
+
+
+def test_the_last_axis_of_a_grid_varies_fastest():
+    points = config.expand({"sharing": ["all-shared", "not-shared"], "seed": ["0", "1"]})
+    assert [tuple(point.values()) for point in points] == [
+        ("all-shared", "0"),
+        ("all-shared", "1"),
+        ("not-shared", "0"),
+        ("not-shared", "1"),
+    ]
