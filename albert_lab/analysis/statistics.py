@@ -1,6 +1,7 @@
 """Means, intervals, tests and power over a few seeds, with a spread pooled over the rows of a table."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -245,13 +246,9 @@ def seeds_needed(effect: Estimate, distances: Iterable[float], alpha: float) -> 
     def reached(n: int) -> bool:
         return power(*effect.with_seeds(n), known, alpha) >= POWER
 
-    low, high = 3, MOST_SEEDS
-    if not reached(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle + 1, high)
-    return low
+    numbers = range(3, MOST_SEEDS + 1)
+    place = bisect_left(numbers, True, key=reached)
+    return numbers[place] if place < len(numbers) else None
 
 
 @dataclass(frozen=True)

@@ -62,16 +62,12 @@ def _compose(overrides: tuple[str, ...]) -> RunConfig:
     return validate(content).with_own_code()
 
 
-def compose_group(group: str, overrides: tuple[str, ...]) -> Any:
-    """One group as plain data, with its `key=value` overrides.
+def content_of(overrides: tuple[str, ...]) -> dict[str, Any]:
+    """The whole configuration as plain data, with `key=value` overrides.
 
     Raises:
         ConfigError: see load().
     """
-    return content_of(overrides)[group]
-
-
-def content_of(overrides: tuple[str, ...]) -> dict[str, Any]:
     parsed = parse(overrides)
     for override in parsed:
         if override.is_sweep_override():

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from albert_lab.config.compose import compose_group, parse, quoted
+from albert_lab.config.compose import content_of, parse, quoted
 from albert_lab.config.section import Section
 from albert_lab.errors import ConfigError
 from albert_lab.files import describe, details_of
@@ -103,7 +103,7 @@ def take(
         if override.is_sweep_override():
             raise ConfigError(f"{override.input_line}: one command has one launcher")
     try:
-        launcher = _LAUNCHER.validate_python(compose_group("launcher", tuple(own)))
+        launcher = _LAUNCHER.validate_python(content_of(tuple(own))["launcher"])
     except ValidationError as error:
         # The first part of a location is the option, which selects the model.
         details = [{**detail, "loc": ("launcher", *detail["loc"][1:])} for detail in details_of(error)]

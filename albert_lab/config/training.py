@@ -24,12 +24,8 @@ def _two_numbers(value: Any) -> Any:
     return tuple(value)
 
 
-def _is_none(value: Any) -> bool:
-    return value is None
-
-
 # An option that not every optimizer has. Without it, a run keeps the name that it had before the option existed.
-_Optional = Field(default=None, exclude_if=_is_none)
+_Optional = default(None)
 
 
 class OptimizerConfig(Section):

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import ROUND_UP, Context
+from statistics import median_low
 
 import numpy as np
 
@@ -36,12 +37,7 @@ class Lengths:
 
 
 def _median(counts: Counter[int]) -> int:
-    seen = 0
-    for length in sorted(counts):
-        seen += counts[length]
-        if 2 * seen >= counts.total():
-            return length
-    return 0
+    return median_low(counts.elements()) if counts else 0
 
 
 def warnings(corpus: CorpusConfig, lengths: Lengths) -> list[str]:

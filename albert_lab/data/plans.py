@@ -12,6 +12,7 @@ from albert_lab import in_use, paths, storage
 from albert_lab.data.build import find_or_build
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
+from albert_lab.messages import quiet
 
 # For a smaller text, a plan takes less than 10 MB and half a second, and an epoch is short: a file does not pay off.
 LARGE_TOKENS = 50_000_000
@@ -26,7 +27,7 @@ def is_large(shards: Shards) -> bool:
 def find_or_make(name: str, make: Callable[[], Pairs]) -> Pairs:
     """The plan of that name, mapped from disk; makes it first if it does not exist, while other processes wait."""
     for _ in range(2):  # another process may drop it between finding and reading
-        folder = find_or_build(_folder(name), lambda partial: _write(partial, make()), "the plan of an epoch", _silent)
+        folder = find_or_build(_folder(name), lambda partial: _write(partial, make()), "the plan of an epoch", quiet)
         with suppress(FileNotFoundError):
             return _read(folder)
     return make()
@@ -57,7 +58,3 @@ def _write(folder: Path, pairs: Pairs) -> None:
 def _read(folder: Path) -> Pairs:
     columns = {column: np.load(folder / f"{column}.npy", mmap_mode="r") for column in _columns()}
     return Pairs(**columns, stats=json.loads((folder / f"{_STATS}.json").read_text()))
-
-
-def _silent(_line: str) -> None:
-    """Prints nothing: training continues meanwhile."""

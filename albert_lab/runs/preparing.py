@@ -8,7 +8,7 @@ from pathlib import Path
 from albert_lab import paths, registry, signals
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE, ConfigError
-from albert_lab.messages import Say
+from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import columns, states
 from albert_lab.runs.run import Run, read
 
@@ -86,10 +86,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
     asked = parser.parse_args(arguments)
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
     try:
         planned = [read(folder) for folder in asked.folders]
         for run in planned:
@@ -97,11 +93,11 @@ def main(arguments: Sequence[str]) -> int:
         for file in asked.include:
             registry.include(file)
         with paths.with_conf(asked.conf):
-            prepare_all(planned, say)
+            prepare_all(planned, to_stderr)
             for run in planned:
-                columns.prepare_tasks({task: task for task in asked.tasks}, run.config, say)
+                columns.prepare_tasks({task: task for task in asked.tasks}, run.config, to_stderr)
     except FIXABLE as error:
-        say(str(error))
+        to_stderr(str(error))
         return 2 if isinstance(error, ConfigError) else 4
     return 0
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from albert_lab.config.compose import MAX_POINTS, axes, expand, load
 from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
@@ -121,10 +122,7 @@ class _Points:
 
     def _resolved(self, axis: str, choice: str) -> str:
         texts = self._fixed | {axis: choice}
-        config: object = load([f"{key}={_in_role(text, self._scale)}" for key, text in texts.items()])
-        for part in axis.split("."):
-            config = getattr(config, part)
-        return str(config)
+        return str(attrgetter(axis)(load([f"{key}={_in_role(text, self._scale)}" for key, text in texts.items()])))
 
     def _refuse_what_rows_set(self, overridden: Mapping[str, list[str]]) -> None:
         for axis, labels in self.rows.items():

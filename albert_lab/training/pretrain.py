@@ -42,7 +42,6 @@ class Pretraining:
     the step from which it applies. micro_batch_size is that of the last step, at full length.
     """
 
-    model: PretrainingModel
     evaluation: Evaluation
     steps: int
     tokens: int
@@ -131,7 +130,6 @@ class Pretrainer:
             return None
         position, seconds = self.position, self.clock.training_seconds
         return Pretraining(
-            model=self.model,
             evaluation=evaluation,
             steps=position.steps,
             tokens=position.tokens,
