@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # reading scores needs no numpy
     import numpy as np
 
 CONFIDENCE = 0.95
+_Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)  # standard errors on each side
 Floor = Literal["chance", "each segment by itself", "bags of tokens"]
 CHANCE: Floor = "chance"
 SEGMENTS: Floor = "each segment by itself"
@@ -132,10 +133,9 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
         correct: number of right answers; for a mean of shares such as F1, their sum.
         n: number of all answers.
     """
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-    share, shrunk = correct / n, 1 + z**2 / n
-    center = (share + z**2 / (2 * n)) / shrunk
-    half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / shrunk
+    share, shrunk = correct / n, 1 + _Z**2 / n
+    center = (share + _Z**2 / (2 * n)) / shrunk
+    half = _Z * math.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2) / shrunk
     return 100 * max(0.0, center - half), 100 * min(1.0, center + half)
 
 
@@ -151,14 +151,14 @@ def paired(right: "np.ndarray", other: "np.ndarray") -> tuple[float, float, floa
     """
     more, less, n = (right & ~other).sum() + 0.5, (other & ~right).sum() + 0.5, len(right) + 2
     center, error = (more - less) / n, math.sqrt(more + less - (more - less) ** 2 / n) / n
-    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * error
+    half = _Z * error
     low, high = max(-1.0, center - half), min(1.0, center + half)
     return 100 * float(right.mean() - other.mean()), 100 * float(low), 100 * float(high)
 
 
 def mean_interval(values: "np.ndarray") -> tuple[float, float]:
     """The 95 % interval of the mean of values [n] in points, by their standard deviation."""
-    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * float(values.std()) / math.sqrt(len(values))
+    half = _Z * float(values.std()) / math.sqrt(len(values))
     return 100 * (float(values.mean()) - half), 100 * (float(values.mean()) + half)
 
 

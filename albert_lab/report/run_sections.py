@@ -54,20 +54,19 @@ def sizes_and_speeds(experiment: Experiment, axes: Sequence[str], table: Sequenc
     """Section on parameters, and speeds relative to one row, next to the paper's; empty if the study names no row."""
     if not experiment.speed_relative_to:
         return ""
-    names, papers = (
-        [axis_labels(experiment, row, axes) for row in table],
-        [paper_cells(experiment, row) for row in table],
-    )
-    columns = dict(zip(axis_names(axes), zip(*names, strict=True), strict=True))
-    columns["parameters"] = tuple(_cost(row.spread("parameters"), has_spread=False) for row in table)
-    columns["paper parameters"] = tuple(cells.get("parameters", MISSING) for cells in papers)
-    for heading, column in (("speed-up", TRAINING_SPEED), ("inference speed-up", INFERENCE_SPEED)):
-        ratios = speedups(table, experiment.speed_relative_to, column)
-        columns[heading] = tuple(MISSING if ratio is None else f"{ratio:.2f}x" for ratio in ratios)
-    columns["paper speed-up"] = tuple(cells.get("speedup", MISSING) for cells in papers)
-    shown = {heading: cells for heading, cells in columns.items() if {*cells} != {MISSING}}
-    table_text = as_table([*shown], list(map(list, zip(*shown.values(), strict=True))))
-    return fill("speeds.md.j2", table=table_text, side_by_side=any(row.rounds for row in table))
+    speeds = [speedups(table, experiment.speed_relative_to, column) for column in (TRAINING_SPEED, INFERENCE_SPEED)]
+    lines = []
+    for row, *ratios in zip(table, *speeds, strict=True):
+        training, inference = (MISSING if ratio is None else f"{ratio:.2f}x" for ratio in ratios)
+        paper = paper_cells(experiment, row)
+        line = dict(zip(axis_names(axes), axis_labels(experiment, row, axes), strict=True))
+        line |= {"parameters": _cost(row.spread("parameters"), has_spread=False)}
+        line |= {"paper parameters": paper.get("parameters", MISSING)}
+        line |= {"speed-up": training, "inference speed-up": inference}
+        lines.append(line | {"paper speed-up": paper.get("speedup", MISSING)})
+    header = [name for name in lines[0] if any(line[name] != MISSING for line in lines)]
+    cells = as_table(header, [[line[name] for name in header] for line in lines])
+    return fill("speeds.md.j2", table=cells, side_by_side=any(row.rounds for row in table))
 
 
 def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], measured: SideBySide | None) -> str:
