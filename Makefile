@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-smoke test benchmark browser-test kill-test slurm-test gpu-test docs golden check format clean
+.PHONY: help demo paper-smoke test benchmark browser-test kill-test slurm-test gpu-test docs golden lint check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,11 +48,12 @@ docs: $(INSTALLED_DEV) ## the documentation as a site in build/site; a link with
 golden: $(INSTALLED_DEV) ## rewrite the golden reports of the tests; `git diff` then shows what changed
 	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report tests/test_architecture.py -k "golden or map"
 
-check: $(INSTALLED_DEV) ## format, lint, types and tests: what must hold before a change goes in
+lint: $(INSTALLED_DEV) ## check format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(MAKE) test
+
+check: lint test ## lint, then the tests: what must hold before a change goes in
 
 format: $(INSTALLED_DEV) ## format the code and apply the linter's fixes
 	$(BIN)/ruff format .
