@@ -242,17 +242,17 @@ def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_as
     assert depths_above(deep) == [1, 2, 3, 4, 6]
 
 
-def test_the_control_of_table_11_has_two_budgets_at_one_depth():
-    def names(given: str) -> list[str]:
-        points = points_of("depth", "laptop", f"warm_start={given}", "model.num_layers=1,2")
-        return [starts.lineage(point)[-1][1].name for point in points]
+def test_the_control_of_table_11_trains_each_of_its_nets_for_one_more_budget():
+    def names(points: list[grid_points.Point]) -> list[list[str]]:
+        return [[run.name for _, run in starts.lineage(point)] for point in points]
 
-    control = points_of("depth", "laptop", "warm_start=true,same-depth", "model.num_layers=1,2")[2]
-    assert depths_above(control) == [1, 1]
-    assert control.start
-    assert control.start.keep == "weights"
-    assert names("true,same-depth")[:2] == names("true")
-    assert len(set(names("true,same-depth"))) == 4
+    table = names(points_of("depth", "laptop", "model.num_layers=1,2,3,4"))
+    file = paths.PACKAGE.parent / "examples" / "depth-control.yaml"
+    points = grid_points.points(experiment.include_and_read(file), ["scale=laptop", "seed=0"])
+    given = names(points)
+    assert given[:4] == table
+    assert [above[:-1] for above in given[4:]] == table
+    assert [depths_above(point) for point in points[4:]] == [[1, 1], [1, 2, 2], [1, 2, 3, 3], [1, 2, 3, 4, 4]]
 
 
 def is_held_out(document: Document) -> bool:
