@@ -74,7 +74,7 @@ def test_finetunings_have_a_line_a_finetuning(report):
 
 
 def test_the_values_of_an_axis_are_numbers_if_all_are():
-    depth = albert_lab.report(paths.PACKAGE.parent / "reports" / "laptop-sotu" / "depth").runs()
+    depth = albert_lab.report(paths.PACKAGE.parent / "reports" / "overnight-sotu" / "depth").runs()
     assert depth["model.num_layers"].dtype == int
 
 
