@@ -14,7 +14,13 @@ Labels = dict[str, str]
 Name = Callable[[Labels], str]  # the words for a row, or for labels that rows have in common
 Grid = Mapping[str, Collection[str]]
 
-AXIS_NAMES = {"embedding_size": "E", "inter_sentence": "loss"}  # as the paper heads them
+# What the paper calls the axes.
+AXIS_NAMES = {
+    "embedding_size": "E",
+    "inter_sentence": "loss",
+    "model.hidden_size": "H",
+    "model.num_layers": "layers",
+}
 
 
 @dataclass(frozen=True)
@@ -138,8 +144,8 @@ def number_in(text: str) -> float | None:
 
 def shared(rows: Sequence[Labels], name: Name) -> str:
     """The labels that rows have in common, as the end of a sentence; empty if there are none."""
-    same = _same(rows)
-    return f", at {name(same)}" if same else ""
+    words = name(_same(rows))
+    return f", at {words}" if words else ""
 
 
 def _same(rows: Sequence[Labels]) -> Labels:

@@ -117,10 +117,12 @@ def axis_labels(experiment: Experiment, row: Row, axes: Iterable[str]) -> list[s
 class RowNames:
     """The names of the rows of a table in sentences, made of the cells of the table: E = 36 (paper: 768), all-shared.
 
-    A number, true or false stands after the name of its axis.
+    A number, true or false stands after the name of its axis. The only value of an axis is left out.
     """
 
     def __init__(self, experiment: Experiment, table: Iterable[Row]) -> None:
+        only = {axis: next(iter(labels)) for axis, labels in experiment.grid.items() if len(labels) == 1}
+        self._left_out = only if len(only) < len(experiment.grid) else {}
         self._cells: dict[tuple[str, str], list[str]] = {}  # of a label: several if its value depends on the row
         for row in table:
             for (axis, own), cell in zip(row.labels.items(), axis_labels(experiment, row, row.labels), strict=True):
@@ -129,7 +131,7 @@ class RowNames:
                 cells += [shown] if shown not in cells else []
 
     def __call__(self, labels: Labels) -> str:
-        return ", ".join(self._word(axis, label) for axis, label in labels.items())
+        return ", ".join(self._word(axis, label) for axis, label in labels.items() if self._left_out.get(axis) != label)
 
     def _word(self, axis: str, label: str) -> str:
         cells = self._cells.get((axis, label), [label])

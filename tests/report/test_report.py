@@ -15,7 +15,7 @@ from albert_lab.report import closing, finetuning, overview, report
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
 from albert_lab.studies.study import Study, StudyPoint
-from albert_lab.studies.table import Row, RowNames, axis_labels
+from albert_lab.studies.table import Row, RowNames, axis_labels, axis_names
 
 GOLDEN = Path(__file__).with_name("golden_report.md")
 
@@ -175,7 +175,7 @@ def test_sentences_name_rows_as_the_table_does(name, tmp_path):
     assert replaced
     whole = [report.render(result, NONE_DRAWN), report.as_json(name, result)]
     short = [closing.text(folder, result), overview.write(tmp_path / "reports").read_text()]
-    heading = "E" if axis == "embedding_size" else axis
+    (heading,) = axis_names([axis])
     for text in (*whole, *short):
         assert not any(f"{axis}={papers}" in text for papers, _ in replaced)
     for text in whole:
@@ -186,6 +186,15 @@ def test_a_label_whose_value_depends_on_the_row_is_named_by_all_its_values():
     rows = [Row({"sharing": "s", "embedding_size": "768"}, {"embedding_size": size}, [], {}) for size in ("36", "72")]
     names = RowNames(experiment.named("sharing"), rows)
     assert names({"embedding_size": "768"}) == "E = 36 (paper: 768) or 72 (paper: 768)"
+
+
+def test_the_only_value_of_an_axis_is_left_out_of_sentences_unless_it_is_all_that_a_row_has():
+    names = RowNames(experiment.named("depth"), [])
+    assert names({"warm_start": "true", "model.num_layers": "12"}) == "layers = 12"
+    assert names({"warm_start": "false", "model.num_layers": "12"}) == "warm_start = false, layers = 12"
+    assert not names({"warm_start": "true"})
+    own = {"name": "own", "title": "Own", "source": "none", "grid": {"dropout": ["0.1"]}}
+    assert RowNames(experiment.Experiment.model_validate(own), [])({"dropout": "0.1"}) == "dropout = 0.1"
 
 
 def test_a_label_that_is_a_name_stands_for_its_value_in_sentences():
