@@ -28,7 +28,7 @@ class FigureData:
 
     def name(self, row: Row) -> str:
         """The name of a row, as in sentences."""
-        return ", ".join(self.word(row, axis) for axis in self.axes)
+        return RowNames(self.experiment, [row])({axis: row.labels[axis] for axis in self.axes})
 
     def word(self, row: Row, axis: str, *, paper: bool = False) -> str:
         """The value of an axis in a row: ours, with the paper's value that it replaces, if any, or only the paper's."""

@@ -307,6 +307,12 @@ def test_speed_is_drawn_for_any_report_next_to_the_papers_speedup(tmp_path):
     assert values == pytest.approx([3025 / 3525, 1, 4025 / 3525, 4.7, 1.0, 0.3])
 
 
+def test_rows_of_a_table_with_an_axis_of_one_value_are_named_by_the_other(tmp_path):
+    folder = toy_report(tmp_path / "smoke-sotu" / "depth", experiment.named("depth"), seeds=1, full=True)
+    data = figure_data(analyse(report.read(folder)))
+    assert [data.name(row) for row in data.rows][:2] == ["layers = 1", "layers = 1 (paper: 3)"]
+
+
 def test_rows_differ_without_colour_and_colours_differ_for_colour_blind_readers():
     looks = [drawing.style(index) for index in range(70)]
     assert len({(look["linestyle"], look["marker"]) for look in looks}) == 70
