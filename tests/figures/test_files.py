@@ -309,7 +309,7 @@ def test_speed_is_drawn_for_any_report_next_to_the_papers_speedup(tmp_path):
 
 def test_rows_of_a_table_with_an_axis_of_one_value_are_named_by_the_other(tmp_path):
     folder = toy_report(tmp_path / "smoke-sotu" / "depth", experiment.named("depth"), seeds=1, full=True)
-    data = figure_data(analyse(report.read(folder)))
+    data = figure_data(report.read(folder))
     assert [data.name(row) for row in data.rows][:2] == ["layers = 1", "layers = 1 (paper: 3)"]
 
 
