@@ -121,8 +121,8 @@ class RowNames:
     """
 
     def __init__(self, experiment: Experiment, table: Iterable[Row]) -> None:
-        only = {axis: next(iter(labels)) for axis, labels in experiment.grid.items() if len(labels) == 1}
-        self._left_out = only if len(only) < len(experiment.grid) else {}
+        only = {axis: next(iter(experiment.grid[axis])) for axis in experiment.axes if len(experiment.grid[axis]) == 1}
+        self._left_out = only if len(only) < len(experiment.axes) else {}
         self._cells: dict[tuple[str, str], list[str]] = {}  # of a label: several if its value depends on the row
         for row in table:
             for (axis, own), cell in zip(row.labels.items(), axis_labels(experiment, row, row.labels), strict=True):

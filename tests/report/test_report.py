@@ -193,7 +193,7 @@ def test_the_only_value_of_an_axis_is_left_out_of_sentences_unless_it_is_all_tha
     assert names({"warm_start": "true", "model.num_layers": "12"}) == "layers = 12"
     assert names({"warm_start": "false", "model.num_layers": "12"}) == "warm_start = false, layers = 12"
     assert not names({"warm_start": "true"})
-    own = {"name": "own", "title": "Own", "source": "none", "grid": {"dropout": ["0.1"]}}
+    own = {"name": "own", "title": "Own", "source": "none", "grid": {"dropout": ["0.1"], "seed": [0, 1]}}
     assert RowNames(experiment.Experiment.model_validate(own), [])({"dropout": "0.1"}) == "dropout = 0.1"
 
 
