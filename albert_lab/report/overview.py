@@ -17,6 +17,7 @@ from albert_lab.report.report import REPORT
 from albert_lab.report.templates import call, fill
 from albert_lab.storage import write_atomically
 from albert_lab.studies import ladder_results
+from albert_lab.studies.table import RowNames
 
 PAGE = "README.md"
 _TITLE = 30  # characters of the title of an own study
@@ -63,7 +64,7 @@ def _tables(entries: Sequence[Entry], at: Path, name: Callable[[Entry], str]) ->
         {
             "name": name(same[0]),
             "title": same[0].experiment.title,
-            "links": [_link(_place(entry), entry, at) for entry in same],
+            "links": [_link(_variant(entry), entry, at) for entry in same],
             "claims": _claims(same, at),
         }
         for same in of_name.values()
@@ -73,17 +74,18 @@ def _tables(entries: Sequence[Entry], at: Path, name: Callable[[Entry], str]) ->
 
 def _claims(entries: Sequence[Entry], at: Path) -> list[str]:
     """A line for each claim of an experiment that was run, with all reports of the experiment."""
+    name = RowNames(entries[0].experiment, [row for entry in entries for row in entry.analysis.rows])
     tests: dict[str, list[tuple[Entry, Verdict]]] = {}
     for entry in entries:
         for verdict in entry.analysis.verdicts:
             if verdict.decision is not Decision.NOT_RUN:
-                tests.setdefault(verdicts.tested(verdict, entry.analysis), []).append((entry, verdict))
+                tests.setdefault(verdicts.tested(verdict, entry.analysis, name), []).append((entry, verdict))
     return [_claim(words, found, at) for words, found in tests.items()]
 
 
 def _claim(words: str, tests: Sequence[tuple[Entry, Verdict]], at: Path) -> str:
     links = {
-        str(decision): [_link(_place(entry), entry, at) for entry, verdict in tests if verdict.decision is decision]
+        str(decision): [_link(_variant(entry), entry, at) for entry, verdict in tests if verdict.decision is decision]
         for decision in Decision
     }
     places = {decision: reports for decision, reports in links.items() if reports}
@@ -159,6 +161,12 @@ def _source(entry: Entry) -> str:
 
 def _link(text: str, entry: Entry, at: Path) -> str:
     return f"[{text}]({_relative(entry.folder / REPORT, at)})" if entry.folder else text
+
+
+def _variant(entry: Entry) -> str:
+    """The scale and corpus of a report, with the files of own code that it adds to its experiment."""
+    files = ", ".join(Path(file).name for file in entry.experiment.include)
+    return f"{_place(entry)} with {files}" if files else _place(entry)
 
 
 def _place(entry: Entry) -> str:

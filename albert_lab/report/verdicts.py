@@ -103,9 +103,9 @@ def short(verdict: Verdict, analysis: Analysis) -> str:
     return call("verdict.md.j2", "short", _shown(verdict, analysis))
 
 
-def tested(verdict: Verdict, analysis: Analysis) -> str:
-    """What was tested, the same in all reports of an experiment: the metric and the check."""
-    return f"`{analysis.scores.column(verdict.claim.metric)}` {check(verdict, analysis.names)}"
+def tested(verdict: Verdict, analysis: Analysis, name: Name) -> str:
+    """What was tested, the metric and the check, with rows by name: one of all reports gives the same text in each."""
+    return f"`{analysis.scores.column(verdict.claim.metric)}` {check(verdict, name)}"
 
 
 def effects(of_reports: Sequence[Verdict]) -> str:

@@ -73,7 +73,8 @@ class Within(BaseClaim):
 
     def words(self, unit: str, name: Name) -> str:
         first, second = distinct([self.row, self.of], name)
-        return f"{first} within {self.margin:g} {unit} of {second}" + shared([self.row, self.of], name)
+        measured = unit.replace("points", "point") if self.margin == 1 else unit
+        return f"{first} within {self.margin:g} {measured} of {second}" + shared([self.row, self.of], name)
 
     @property
     def is_of_order(self) -> bool:

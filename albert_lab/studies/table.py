@@ -134,9 +134,10 @@ class RowNames:
         return ", ".join(self._word(axis, label) for axis, label in labels.items() if self._left_out.get(axis) != label)
 
     def _word(self, axis: str, label: str) -> str:
-        cells = self._cells.get((axis, label), [label])
-        first, shown = cells[0].removesuffix(f" (paper: {label})"), " or ".join(cells)
-        return f"{AXIS_NAMES.get(axis, axis)} = {shown}" if is_bare(first) else shown
+        cells, papers = self._cells.get((axis, label), [label]), f" (paper: {label})"
+        values = [cell.removesuffix(papers) for cell in cells]
+        shown = " or ".join(values) + (papers if cells != values else "")
+        return f"{AXIS_NAMES.get(axis, axis)} = {shown}" if is_bare(values[0]) else shown
 
 
 def told_apart(experiment: Experiment, rows: Sequence[Row]) -> list[Row]:

@@ -185,7 +185,7 @@ def test_sentences_name_rows_as_the_table_does(name, tmp_path):
 def test_a_label_whose_value_depends_on_the_row_is_named_by_all_its_values():
     rows = [Row({"sharing": "s", "embedding_size": "768"}, {"embedding_size": size}, [], {}) for size in ("36", "72")]
     names = RowNames(experiment.named("sharing"), rows)
-    assert names({"embedding_size": "768"}) == "E = 36 (paper: 768) or 72 (paper: 768)"
+    assert names({"embedding_size": "768"}) == "E = 36 or 72 (paper: 768)"
 
 
 def test_the_only_value_of_an_axis_is_left_out_of_sentences_unless_it_is_all_that_a_row_has():
