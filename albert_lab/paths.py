@@ -39,7 +39,11 @@ def with_conf(folders: Iterable[Path]) -> Iterator[None]:
     for folder in absolute:
         _check_conf(folder)
     before = _own_conf[:]
-    _own_conf.extend(folder for folder in absolute if folder not in before)
+    added = [folder for folder in absolute if folder not in before]
+    if not added:
+        yield
+        return
+    _own_conf.extend(added)
     renew()
     try:
         yield

@@ -314,17 +314,21 @@ def renew() -> None:
 def separate() -> Iterator[None]:
     """A context that begins without included files, and whose own are forgotten at its end."""
     included, own_things = dict(_included), _own.copy()
-    _included.clear()
-    _own.clear()
-    renew()
+    _set_to({}, {})
     try:
         yield
     finally:
-        _included.clear()
-        _own.clear()
-        _included.update(included)
-        _own.update(own_things)
-        renew()
+        _set_to(included, own_things)
+
+
+def _set_to(included: Mapping[str, Any], own_things: Mapping[Kind, Any]) -> None:
+    if _included == included and _own == own_things:
+        return
+    _included.clear()
+    _own.clear()
+    _included.update(included)
+    _own.update(own_things)
+    renew()
 
 
 def _words(kind: Kind) -> str:
