@@ -31,10 +31,14 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
     passes = [run.data.passes for run in runs]
     shares = [run.config.short_sequence_probability for run in runs]
     text = mean_percent(run.data.dropped_text_share for run in runs)
+    own_code = [", ".join(f"`{file.file}`" for file in run.config.own_code) for run in runs]
+    with_own_code = sum(map(bool, own_code))
     staged = {run.config.length_schedule.name: run.data.stages for run in runs if run.data.stages}
     return fill_lines(
         "departures.md.j2",
         scale=scale,
+        own_code=distinct(filter(None, own_code)),
+        with_own_code="all runs" if all(own_code) else f"{with_own_code} of {len(runs)} runs",
         named={name: distinct(map(of, runs)) for name, of in _NAMED.items()},
         passes=" to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(passes), max(passes)))),
         mask_rate=mean_percent(run.data.mask_rate for run in runs),

@@ -2,6 +2,7 @@ import pytest
 from records import toy_record
 
 from albert_lab.config.compose import groups, load
+from albert_lab.config.schema import IncludedFile
 from albert_lab.report.departures import departures, mixed, replaced
 
 
@@ -29,6 +30,16 @@ def test_the_tokenizer_at_the_papers_scale_is_trained_like_the_released_one():
     assert "10,000,000 sentences of the corpus; commas after digits are split off" in note
     (other,) = [note for note in notes("laptop") if note.startswith("Tokenizer")]
     assert "200,000 sentences of the corpus; commas after digits are kept" in other
+
+
+def test_own_code_is_noted_with_the_number_of_its_runs():
+    run = toy_record()
+    own = run.config.model_copy(update={"include": (IncludedFile(file="rope.py", text="..."),)})
+    with_own = run.model_copy(update={"config": own, "name": "another"})
+    assert not any("Own code" in note for note in departures("smoke", [run]))
+    for runs, number in (([run, with_own], "1 of 2 runs"), ([with_own], "all runs")):
+        note = f"Own code, which the paper's models do not have, in {number}: `rope.py`."
+        assert departures("smoke", runs)[0] == note
 
 
 def test_rows_of_different_processors_are_noted():

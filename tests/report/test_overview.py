@@ -8,7 +8,7 @@ from toy_ladder import SHARED, growing, toy_ladder
 from albert_lab import paths
 from albert_lab.analysis import ladder as ladders
 from albert_lab.analysis.verdicts import Decision
-from albert_lab.report import collection, overview
+from albert_lab.report import collection, overview, report
 from albert_lab.report import ladder as ladder_report
 from albert_lab.studies import paper
 
@@ -70,10 +70,12 @@ def test_a_claim_on_rows_whose_values_differ_between_reports_has_one_line(tmp_pa
     assert "all-shared above 1 times not-shared, at E = 24 or 16 (paper: 768): **undecided** in 2 reports" in line
 
 
-def test_the_page_says_of_a_report_of_a_table_which_own_code_it_has(tmp_path):
+def test_a_report_of_a_table_and_the_page_say_which_own_code_it_has(tmp_path):
     folder = put(tmp_path, "smoke-sotu")
     with (folder / "experiment.yaml").open("a") as file:
         file.write("include:\n- rope.py\n")
+    title = report.rebuild(folder).read_text().splitlines()[0]
+    assert title.endswith("(smoke, sotu, with rope.py)")
     assert "([smoke-sotu with rope.py](smoke-sotu/sop-vs-nsp/report.md))" in overview.write(tmp_path).read_text()
 
 
