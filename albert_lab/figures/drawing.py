@@ -190,8 +190,11 @@ def draw_parting(panel: Axes, x: float) -> None:
 
 
 def plain_ticks(panel: Axes, places: Sequence[float] | None = None) -> None:
-    """Label a logarithmic horizontal axis with plain numbers, at the given places if any."""
-    panel.xaxis.set_major_locator(FixedLocator(places) if places else LogLocator(subs=(1, 2, 5)))
+    """Label a logarithmic horizontal axis, whose lines are drawn, with plain numbers, at the given places if any."""
+    low, high = panel.get_xlim()
+    # In a small range LogLocator takes numbers at equal distances, which stand closer and closer together.
+    wide = LogLocator(subs=(1, 2, 5)) if high >= 5 * low else MaxNLocator(nbins=4)
+    panel.xaxis.set_major_locator(FixedLocator(places) if places else wide)
     panel.xaxis.set_major_formatter("{x:g}")
     panel.xaxis.set_minor_locator(NullLocator())
 

@@ -44,19 +44,28 @@ def render(collections: Sequence[Collection], root: Path) -> str:
     """The text of the page of all reports: the agreement, a line a claim by table of the paper, a line a report."""
     entries = [entry for collection in collections for entry in collection.entries]
     folders = [folder for collection in collections if (folder := _folder(collection, root)).is_dir()]
+    verdicts_run = [verdict for entry in entries for verdict in entry.analysis.verdicts if verdict.n_of == "seed"]
+    usual = Counter(verdict.n for verdict in verdicts_run if verdict.n).most_common(1)
+    usual_seeds = usual[0][0] if usual else None
     return fill(
         "all_reports.md.j2",
         agreement=agreement.as_text(total(entry.analysis.comparisons for entry in entries)),
         outcomes=outcomes(entries),
-        tables=_tables(entries, root, _source),
+        tables=_tables(entries, root, _source, usual_seeds),
+        usual_seeds=usual_seeds,
         own=[_line(entry, root) for collection in collections for entry in collection.own],
         ladders=[_ladder(folder, root) for folder in sorted(root.glob("*/*/")) if ladder_results.holds(folder)],
         pages=[f"[{folder.name}]({folder.name}/{PAGE})" for folder in folders],
     )
 
 
-def _tables(entries: Sequence[Entry], at: Path, name: Callable[[Entry], str]) -> list[dict[str, object]]:
-    """The experiments with reports: the name and title of each, its reports, and a line for each claim."""
+def _tables(
+    entries: Sequence[Entry], at: Path, name: Callable[[Entry], str], usual_seeds: int | None = None
+) -> list[dict[str, object]]:
+    """The experiments with reports: the name and title of each, its reports, and a line for each claim.
+
+    A line leaves out the usual number of seeds, which the page gives once.
+    """
     of_name: dict[str, list[Entry]] = {}
     for entry in entries:
         of_name.setdefault(entry.experiment.name, []).extend([entry] if entry.folder else [])
@@ -65,14 +74,14 @@ def _tables(entries: Sequence[Entry], at: Path, name: Callable[[Entry], str]) ->
             "name": name(same[0]),
             "title": same[0].experiment.title,
             "links": [_link(_variant(entry), entry, at) for entry in same],
-            "claims": _claims(same, at),
+            "claims": _claims(same, at, usual_seeds),
         }
         for same in of_name.values()
         if same
     ]
 
 
-def _claims(entries: Sequence[Entry], at: Path) -> list[str]:
+def _claims(entries: Sequence[Entry], at: Path, usual_seeds: int | None) -> list[str]:
     """A line for each claim of an experiment that was run, with all reports of the experiment."""
     name = RowNames(entries[0].experiment, [row for entry in entries for row in entry.analysis.rows])
     tests: dict[str, list[tuple[Entry, Verdict]]] = {}
@@ -80,19 +89,21 @@ def _claims(entries: Sequence[Entry], at: Path) -> list[str]:
         for verdict in entry.analysis.verdicts:
             if verdict.decision is not Decision.NOT_RUN:
                 tests.setdefault(verdicts.tested(verdict, entry.analysis, name), []).append((entry, verdict))
-    return [_claim(words, found, at) for words, found in tests.items()]
+    return [_claim(words, found, at, usual_seeds) for words, found in tests.items()]
 
 
-def _claim(words: str, tests: Sequence[tuple[Entry, Verdict]], at: Path) -> str:
+def _claim(words: str, tests: Sequence[tuple[Entry, Verdict]], at: Path, usual_seeds: int | None) -> str:
     links = {
         str(decision): [_link(_variant(entry), entry, at) for entry, verdict in tests if verdict.decision is decision]
         for decision in Decision
     }
     places = {decision: reports for decision, reports in links.items() if reports}
     found = [verdict for _, verdict in tests]
-    seeds = sorted({verdict.n for verdict in found})
+    numbers = sorted({verdict.n for verdict in found})
+    is_usual = numbers == [usual_seeds] and found[0].n_of == "seed"
+    amount = "" if is_usual else f"{' or '.join(map(str, numbers))} {found[0].n_of}s"
     not_above = [floors for verdict in found if (floors := verdicts.floors(verdict))]
-    return call("claim.md.j2", "line", words, places, verdicts.effects(found), seeds, found[0].n_of, not_above)
+    return call("claim.md.j2", "line", words, places, verdicts.effects(found), amount, not_above)
 
 
 def _ladder(folder: Path, root: Path) -> dict[str, object]:

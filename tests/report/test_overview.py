@@ -129,7 +129,8 @@ def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     assert result.decisions == {Decision.UNDECIDED, Decision.NOT_RUN}
     text = overview.write(tmp_path).read_text()
     # The NSP row on SOP: 51 and 53 %, two seeds.
-    assert "- `sop_accuracy` nsp within 45 to 55 %: **undecided**, 52.0 [47.9, 56.1] %, 2 seeds.\n" in text
+    assert "- `sop_accuracy` nsp within 45 to 55 %: **undecided**, 52.0 [47.9, 56.1] %.\n" in text
+    assert "## Claims of the paper, over 2 seeds unless a line says otherwise\n" in text
 
 
 def test_links_lead_to_files_from_both_pages(tmp_path):
