@@ -53,7 +53,7 @@ def test_a_claim_that_reports_judge_differently_says_so_on_its_line(tmp_path):
     written(tmp_path / "smoke-files", [changed(point, corpus="files") for point in toy_points(seeds=range(6))])
     text = overview.write(tmp_path).read_text()
     (line,) = [line for line in claim_lines(text) if "`sop_accuracy` sop above" in line]
-    assert "**reports differ**: supported ([smoke-files](smoke-files/sop-vs-nsp/report.md)), undecided (" in line
+    assert ": **supported** ([smoke-files](smoke-files/sop-vs-nsp/report.md)), **undecided** ([" in line
     assert "71.0 to 75.0 %, 2 or 6 seeds" in line
 
 
