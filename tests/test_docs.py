@@ -115,7 +115,7 @@ def check_command(line: str) -> None:
     assert context.command is command
     settings = [word for word in words if re.match(r"[\w.]+=", word)]
     with registry.separate():
-        for file in context.params.get("include") or [] if name[0] == "sweep" else []:
+        for file in context.params.get("include") or [] if name[0] in ("sweep", *EXPERIMENTS) else []:
             registry.include(CHECKOUT / file)
         check(" ".join(name), *settings)
 
