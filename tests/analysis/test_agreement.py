@@ -142,7 +142,7 @@ def test_the_line_has_shares_with_wilson_intervals_beside_the_baseline_and_the_c
     assert "of the clear ones 2 of 2 (100 % [34, 100])" in text
     assert re.search(r"by loss 9 of 10 \([^)]*\)", text)
     assert "“more parameters win” is right in 3 of 4" in text
-    assert "the paper, run again, would agree with itself on 90 %" in text
+    assert "a re-run of the paper would agree on 90 %" in text
     assert as_text(Agreement()) == ""
 
 
