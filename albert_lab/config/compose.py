@@ -52,14 +52,18 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         ConfigError: an unknown key or option, a wrong type, or an invalid value; the message has key and value.
     """
-    return _compose(tuple(overrides))
+    config = _composed(tuple(overrides))
+    # The size of its vocabulary is that of the file, which may have changed.
+    return config if config.tokenizer.model_file is None else _compose(tuple(overrides))
 
 
-@until_included  # tables compose the same configurations many times; frozen models can be shared
 def _compose(overrides: tuple[str, ...]) -> RunConfig:
     content = content_of(overrides)
     del content["launcher"]  # setting of the command, not of the run: config/launcher.py
     return validate(content).with_own_code()
+
+
+_composed = until_included(_compose)  # tables compose the same configurations many times; frozen models can be shared
 
 
 def content_of(overrides: tuple[str, ...]) -> dict[str, Any]:

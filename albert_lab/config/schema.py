@@ -188,6 +188,11 @@ class RunConfig(Section):
             *(("pair_kind", "inter_sentence.labels", label.kind) for label in self.inter_sentence.labels),
         ]
 
+    @property
+    def own_parts(self) -> list[tuple[registry.Kind, str, str]]:
+        """Those of `named` that are own code."""
+        return [part for part in self.named if part[2] not in BUILT_IN.get(part[0], (part[2],))]
+
     def with_own_code(self) -> "RunConfig":
         """The configuration with the included files that it uses: those of its names, and those of all measures."""
         used = [registry.source_of(kind, name) for kind, _, name in self.named] + registry.measuring()

@@ -10,6 +10,7 @@ from albert_lab.analysis.analysis import Analysis, analyse
 from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.config.compose import load
 from albert_lab.report import report, verdicts
+from albert_lab.report.departures import own_parts
 from albert_lab.report.finetuning import absent_columns
 from albert_lab.studies import paper
 from albert_lab.studies import study as studies
@@ -24,6 +25,11 @@ class Entry:
     experiment: Experiment
     folder: Path | None
     analysis: Analysis
+
+    @property
+    def own_parts(self) -> list[str]:
+        """The parts of its runs that are own code, as settings: with them they are not the paper's models."""
+        return own_parts(run.record for run in self.analysis.finished)
 
     @property
     def unscored_tasks(self) -> list[str]:
@@ -125,6 +131,11 @@ class Collection:
         return [entry for entry in self.entries if entry.folder]
 
     @property
+    def counted(self) -> list[Entry]:
+        """The experiments of the paper as totals count them: a report of runs with own code is none."""
+        return [_without_report(entry.experiment) if entry.own_parts else entry for entry in self.entries]
+
+    @property
     def decisions(self) -> set[Decision]:
         """Those of the paper's claims, each of them by itself."""
         return {verdict.decision for entry in self.entries for verdict in entry.analysis.verdicts}
@@ -160,7 +171,7 @@ class Collection:
             "corpus": self.corpus,
             "experiments": [entry.as_dict() for entry in self.entries],
             "own": [entry.as_dict() for entry in self.own],
-            "decisions": outcomes(self.entries),
+            "decisions": outcomes(self.counted),
             "missing": self.missing,
             "cost": vars(self.cost),
         }

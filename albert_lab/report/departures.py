@@ -31,14 +31,13 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
     passes = [run.data.passes for run in runs]
     shares = [run.config.short_sequence_probability for run in runs]
     text = mean_percent(run.data.dropped_text_share for run in runs)
-    own_code = [", ".join(f"`{file.file}`" for file in run.config.own_code) for run in runs]
-    with_own_code = sum(map(bool, own_code))
+    own = [", ".join(own_parts([run])) for run in runs]
     staged = {run.config.length_schedule.name: run.data.stages for run in runs if run.data.stages}
     return fill_lines(
         "departures.md.j2",
         scale=scale,
-        own_code=distinct(filter(None, own_code)),
-        with_own_code="all runs" if all(own_code) else f"{with_own_code} of {len(runs)} runs",
+        own=distinct(filter(None, own)),
+        with_own="all runs" if all(own) else f"{sum(map(bool, own))} of {len(runs)} runs",
         named={name: distinct(map(of, runs)) for name, of in _NAMED.items()},
         passes=" to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(passes), max(passes)))),
         mask_rate=mean_percent(run.data.mask_rate for run in runs),
@@ -46,6 +45,11 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
         short={*shares} != {RELEASED_SHORT_SHARE} and {"documents": mean_percent(shares), "text": text},
         schedules="; ".join(f"`{name}`: {_short(stages)}" for name, stages in staged.items()),
     )
+
+
+def own_parts(runs: Iterable[RunRecord]) -> list[str]:
+    """The parts of runs that are own code, as settings."""
+    return list(dict.fromkeys(f"{key}={name}" for run in runs for _, key, name in run.config.own_parts))
 
 
 def _tokenizer(trained: Sequence[TokenizerConfig]) -> dict[str, object]:

@@ -44,13 +44,14 @@ def render(collections: Sequence[Collection], root: Path) -> str:
     """The text of the page of all reports: the agreement, a line a claim by table of the paper, a line a report."""
     entries = [entry for collection in collections for entry in collection.entries]
     folders = [folder for collection in collections if (folder := _folder(collection, root)).is_dir()]
+    counted = [entry for collection in collections for entry in collection.counted]
     verdicts_run = [verdict for entry in entries for verdict in entry.analysis.verdicts if verdict.n_of == "seed"]
     usual = Counter(verdict.n for verdict in verdicts_run if verdict.n).most_common(1)
     usual_seeds = usual[0][0] if usual else None
     return fill(
         "all_reports.md.j2",
-        agreement=agreement.as_text(total(entry.analysis.comparisons for entry in entries)),
-        outcomes=outcomes(entries),
+        agreement=agreement.as_text(total(entry.analysis.comparisons for entry in counted)),
+        outcomes=outcomes(counted),
         tables=_tables(entries, root, _source, usual_seeds),
         usual_seeds=usual_seeds,
         own=[_line(entry, root) for collection in collections for entry in collection.own],
@@ -93,17 +94,24 @@ def _claims(entries: Sequence[Entry], at: Path, usual_seeds: int | None) -> list
 
 
 def _claim(words: str, tests: Sequence[tuple[Entry, Verdict]], at: Path, usual_seeds: int | None) -> str:
-    links = {
-        str(decision): [_link(_variant(entry), entry, at) for entry, verdict in tests if verdict.decision is decision]
-        for decision in Decision
+    of_decision = {
+        decision: [test for test in tests if test[1].decision is decision]
+        for decision in dict.fromkeys(verdict.decision for _, verdict in tests)
     }
-    places = {decision: reports for decision, reports in links.items() if reports}
+    results = [
+        {
+            "decision": str(decision),
+            "links": [_link(_variant(entry), entry, at) for entry, _ in same],
+            "effects": verdicts.effects([verdict for _, verdict in same]),
+        }
+        for decision, same in of_decision.items()
+    ]
     found = [verdict for _, verdict in tests]
     numbers = sorted({verdict.n for verdict in found})
     is_usual = numbers == [usual_seeds] and found[0].n_of == "seed"
     amount = "" if is_usual else f"{' or '.join(map(str, numbers))} {found[0].n_of}s"
     not_above = [floors for verdict in found if (floors := verdicts.floors(verdict))]
-    return call("claim.md.j2", "line", words, places, verdicts.effects(found), amount, not_above)
+    return call("claim.md.j2", "line", words, results, amount, not_above, len(tests))
 
 
 def _ladder(folder: Path, root: Path) -> dict[str, object]:
@@ -134,7 +142,7 @@ def render_one(collection: Collection, at: Path) -> str:
         missing={name: reason for entry in with_reports for name, reason in entry.missing.items()},
         unmade=unmade if collection.reported else [],
         cost=collection.cost,
-        agreement=agreement.as_text(total(entry.analysis.comparisons for entry in collection.entries)),
+        agreement=agreement.as_text(total(entry.analysis.comparisons for entry in collection.counted)),
     )
 
 
@@ -147,12 +155,18 @@ def contents(collection: Collection, at: Path | None = None) -> str:
         name = entry.experiment.name
         rows = entry.analysis.rows
         filled = f"{sum(bool(row.runs) for row in rows)} of {len(rows)}" if entry.folder else MISSING
-        line = [name if at is None else _link(name, entry, at), _source(entry), filled, str(entry.analysis.study.seeds)]
+        shown = _with_parts(name, entry)
+        line = [
+            shown if at is None else _link(shown, entry, at),
+            _source(entry),
+            filled,
+            str(entry.analysis.study.seeds),
+        ]
         tasks = len(entry.experiment.tasks)
         line.append(str(len(entry.missing_runs)) if entry.folder else MISSING)
         line.append(f"{len(entry.unscored_tasks)} of {tasks}" if entry.folder and tasks else MISSING)
         body.append([*line, *map(str, outcomes([entry]).values())])
-    summary = call("summary.md.j2", "summary", collection, outcomes(collection.entries))
+    summary = call("summary.md.j2", "summary", collection, outcomes(collection.counted))
     return f"{summary}\n\n{as_table(header, body)}"
 
 
@@ -175,9 +189,12 @@ def _link(text: str, entry: Entry, at: Path) -> str:
 
 
 def _variant(entry: Entry) -> str:
-    """The scale and corpus of a report, with the files of own code that it adds to its experiment."""
-    files = ", ".join(Path(file).name for file in entry.experiment.include)
-    return f"{_place(entry)} with {files}" if files else _place(entry)
+    return _with_parts(_place(entry), entry)
+
+
+def _with_parts(name: str, entry: Entry) -> str:
+    """A name with what its runs have of own code."""
+    return " with ".join([name, *([", ".join(entry.own_parts)] if entry.own_parts else [])])
 
 
 def _place(entry: Entry) -> str:

@@ -10,7 +10,7 @@ from albert_lab.analysis.analysis import Analysis, analyse
 from albert_lab.figures import files as plots
 from albert_lab.figures.drawing import READ_OFF
 from albert_lab.report import alarms, ensembles, finetuning, looks, run_sections, verdicts
-from albert_lab.report.departures import departures, mixed, replaced
+from albert_lab.report.departures import departures, mixed, own_parts, replaced
 from albert_lab.report.layers import layers_table
 from albert_lab.report.learnt import sentences
 from albert_lab.report.markdown import (
@@ -117,6 +117,7 @@ def render(analysis: Analysis, drawn: plots.Drawn) -> str:
         experiment=experiment,
         study=study,
         commands=commands,
+        own_parts=own_parts(records),
         look=looks.sentence(analysis),
         headlines=verdicts.headlines(analysis),
         asides=verdicts.asides(analysis),

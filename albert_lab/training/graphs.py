@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 
-from albert_lab.config.section import BUILT_IN, PARTS
+from albert_lab.config.section import PARTS
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
 from albert_lab.training.memory import peak_memory_bytes
@@ -57,7 +57,7 @@ def with_graphs(step: Step) -> TakesSteps:
 
 def _obstacles(step: Step) -> list[str]:
     config, optimizer = step.config, step.config.optimizer.name
-    own = [f"{key}={name}" for kind, key, name in config.named if kind in _OF_MODELS and name not in BUILT_IN[kind]]
+    own = [f"{key}={name}" for kind, key, name in config.own_parts if kind in _OF_MODELS]
     obstacles = {
         f"optimizer={optimizer} (allowed: {', '.join(_OPTIMIZERS)})": optimizer not in _OPTIMIZERS,
         # It may wait for the GPU, or draw random numbers.

@@ -4,12 +4,11 @@ import sys
 import pytest
 from toy_folders import toy_tokenizer_file
 
-from albert_lab import paths
+from albert_lab import paths, registry
 from albert_lab.config import compose as config
 from albert_lab.config.launcher import take
 from albert_lab.config.section import complete
 from albert_lab.errors import ConfigError
-from albert_lab.registry import renew
 
 OPTION_FILES = sorted(
     file
@@ -103,7 +102,7 @@ def test_a_value_that_many_runs_share_is_parsed_once(monkeypatch):
         "parse_overrides",
         lambda self, overrides: parsed.extend(overrides) or parse(self, overrides),
     )
-    renew()
+    registry.renew()
     for dropout in ("0.31", "0.32"):
         config.load(["evaluation.num_pairs=31", f"dropout={dropout}"])
     assert parsed.count("evaluation.num_pairs=31") == 1
@@ -331,8 +330,11 @@ def test_too_many_values_are_refused_with_the_limit():
 
 def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     file = toy_tokenizer_file(tmp_path, vocab_size=52)
-    result = config.load(["tokenizer=model-file", f"tokenizer.model_file={file}"])
-    assert result.tokenizer.vocab_size == 52
+    asked = ["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'mine.model'}"]
+    before = config.load(asked).tokenizer.vocab_size
+    file.rename(tmp_path / "mine.model")  # between two commands of one process, which keep what they composed
+    with registry.separate():
+        assert config.load(asked).tokenizer.vocab_size == 52 != before
 
 
 @pytest.mark.parametrize("name", ["env.sh", "tokenizer.json"])

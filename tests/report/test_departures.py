@@ -34,11 +34,13 @@ def test_the_tokenizer_at_the_papers_scale_is_trained_like_the_released_one():
 
 def test_own_code_is_noted_with_the_number_of_its_runs():
     run = toy_record()
-    own = run.config.model_copy(update={"include": (IncludedFile(file="rope.py", text="..."),)})
-    with_own = run.model_copy(update={"config": own, "name": "another"})
-    assert not any("Own code" in note for note in departures("smoke", [run]))
-    for runs, number in (([run, with_own], "1 of 2 runs"), ([with_own], "all runs")):
-        note = f"Own code, which the paper's models do not have, in {number}: `rope.py`."
+    file = IncludedFile(file="rope.py", text="...")
+    measured = run.config.model_copy(update={"include": (file,)})  # such as a measure
+    with_rope = measured.model_copy(update={"position_encoding": "rope"})
+    own, other = (run.model_copy(update={"config": config}) for config in (with_rope, measured))
+    assert not any("Own code" in note for note in departures("smoke", [run, other]))
+    for runs, number in (([other, own], "1 of 2 runs"), ([own], "all runs")):
+        note = f"Own code, which the paper does not have, in {number}: position_encoding=rope."
         assert departures("smoke", runs)[0] == note
 
 

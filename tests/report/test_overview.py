@@ -8,6 +8,7 @@ from toy_ladder import SHARED, growing, toy_ladder
 from albert_lab import paths
 from albert_lab.analysis import ladder as ladders
 from albert_lab.analysis.verdicts import Decision
+from albert_lab.config.schema import RunConfig
 from albert_lab.report import collection, overview, report
 from albert_lab.report import ladder as ladder_report
 from albert_lab.studies import paper
@@ -53,8 +54,9 @@ def test_a_claim_that_reports_judge_differently_says_so_on_its_line(tmp_path):
     written(tmp_path / "smoke-files", [changed(point, corpus="files") for point in toy_points(seeds=range(6))])
     text = overview.write(tmp_path).read_text()
     (line,) = [line for line in claim_lines(text) if "`sop_accuracy` sop above" in line]
-    assert ": **supported** ([smoke-files](smoke-files/sop-vs-nsp/report.md)), **undecided** ([" in line
-    assert "71.0 to 75.0 %, 2 or 6 seeds" in line
+    assert ": **supported** ([smoke-files](smoke-files/sop-vs-nsp/report.md)), 75.0 [" in line
+    assert "; **undecided** ([smoke-sotu](smoke-sotu/sop-vs-nsp/report.md)), 71.0 [" in line
+    assert line.endswith(", 2 or 6 seeds.")
 
 
 def test_a_claim_on_rows_whose_values_differ_between_reports_has_one_line(tmp_path):
@@ -70,13 +72,18 @@ def test_a_claim_on_rows_whose_values_differ_between_reports_has_one_line(tmp_pa
     assert "all-shared above 1 times not-shared, at E = 24 or 16 (paper: 768): **undecided** in 2 reports" in line
 
 
-def test_a_report_of_a_table_and_the_page_say_which_own_code_it_has(tmp_path):
+def test_a_table_with_own_code_says_so_everywhere_and_counts_in_no_total(tmp_path, monkeypatch):
     folder = put(tmp_path, "smoke-sotu")
-    with (folder / "experiment.yaml").open("a") as file:
-        file.write("include:\n- rope.py\n")
+    before = collection.read(tmp_path)[0].counted
+    monkeypatch.setattr(RunConfig, "own_parts", [("position_encoding", "position_encoding", "rope")])
     title = report.rebuild(folder).read_text().splitlines()[0]
-    assert title.endswith("(smoke, sotu, with rope.py)")
-    assert "([smoke-sotu with rope.py](smoke-sotu/sop-vs-nsp/report.md))" in overview.write(tmp_path).read_text()
+    assert title.endswith("(smoke, sotu, with position_encoding=rope)")
+    text = overview.write(tmp_path).read_text()
+    assert "([smoke-sotu with position_encoding=rope](smoke-sotu/sop-vs-nsp/report.md))" in text
+    assert "| [sop-vs-nsp with position_encoding=rope](sop-vs-nsp/report.md) " in page_of(tmp_path)
+    (result,) = collection.read(tmp_path)
+    assert collection.outcomes(before)["not run"] < 35
+    assert collection.outcomes(result.counted)["not run"] == 35
 
 
 SUPPORTED, NOT_SUPPORTED, UNDECIDED = Decision.SUPPORTED, Decision.NOT_SUPPORTED, Decision.UNDECIDED
@@ -130,7 +137,7 @@ def test_verdicts_effects_and_counts_are_those_of_the_report(tmp_path):
     text = overview.write(tmp_path).read_text()
     # The NSP row on SOP: 51 and 53 %, two seeds.
     assert "- `sop_accuracy` nsp within 45 to 55 %: **undecided**, 52.0 [47.9, 56.1] %.\n" in text
-    assert "## Claims of the paper, over 2 seeds unless a line says otherwise\n" in text
+    assert "## Claims of the paper (Lan et al. 2020, arXiv 1909.11942; 2 seeds unless a line says otherwise)\n" in text
 
 
 def test_links_lead_to_files_from_both_pages(tmp_path):
