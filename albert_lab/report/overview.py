@@ -193,8 +193,8 @@ def _variant(entry: Entry) -> str:
 
 
 def _with_parts(name: str, entry: Entry) -> str:
-    """A name with what its runs have of own code."""
-    return " with ".join([name, *([", ".join(entry.own_parts)] if entry.own_parts else [])])
+    """The name of a report; one of a table of the paper with what its runs have of own code."""
+    return f"{name} with {', '.join(entry.own_parts)}" if entry.own_parts and entry.experiment.is_of_paper else name
 
 
 def _place(entry: Entry) -> str:
