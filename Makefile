@@ -46,7 +46,7 @@ docs: $(INSTALLED_DEV) ## the documentation as a site in build/site; a link with
 	$(BIN)/mkdocs build --quiet
 
 golden: $(INSTALLED_DEV) ## rewrite the golden reports of the tests; `git diff` then shows what changed
-	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report tests/test_architecture.py -k "golden or map"
+	ALBERT_LAB_GOLDEN=write $(BIN)/pytest tests/report -k golden
 
 lint: $(INSTALLED_DEV) ## check format, lint and types
 	$(BIN)/ruff format --check .

@@ -3,7 +3,6 @@ import subprocess
 import sys
 
 import pytest
-from golden import assert_golden
 
 from albert_lab import paths
 
@@ -71,24 +70,3 @@ def test_importing_rooms_does_not_load_packages_that_they_must_not_need(rooms, u
 def test_no_module_has_a_catch_all_name():
     nameless = ("util", "helper", "common", "manager", "handler", "misc")
     assert not [module for module in MODULES if any(word in module.name for word in nameless)]
-
-
-def test_the_map_in_the_docs_has_every_module_with_its_first_line():
-    rooms = [room for layer in LAYERS for room in layer]
-    lines = ["albert_lab/"]
-    for module in sorted(MODULES, key=lambda module: (place(module, rooms), module.parts)):
-        depth = len(module.parts) - (module.name == "__init__.py")
-        docstring = ast.get_docstring(ast.parse((paths.PACKAGE / module).read_text())) or ""
-        name = f"{module.parent.name}/" if module.name == "__init__.py" else module.name
-        if module.parts != ("__init__.py",):
-            lines.append(f"{'  ' * depth}{name:<24}{docstring.splitlines()[0] if docstring else ''}".rstrip())
-    file = paths.PACKAGE.parent / "docs" / "architecture.md"
-    text = file.read_text()
-    before, rest = text.split("## The map\n\n```\n")
-    after = rest.split("```\n", 1)[1]
-    assert_golden(before + "## The map\n\n```\n" + "\n".join(lines) + "\n```\n" + after, file)
-
-
-def place(module, rooms):
-    room = module.parts[0].removesuffix(".py")
-    return rooms.index(room) if room in rooms else len(rooms)
