@@ -13,7 +13,6 @@ LAYERS = [
     ["paths", "rank", "locks"],
     ["signals", "storage"],
     ["in_use", "files"],
-    ["trackers"],
     ["config"],
     ["data", "model"],
     ["measures"],

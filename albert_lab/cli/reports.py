@@ -1,4 +1,4 @@
-"""Commands on existing reports: rebuild, publish, compare, track."""
+"""Commands on existing reports: rebuild, publish, compare."""
 
 from pathlib import Path
 from typing import Annotated
@@ -113,24 +113,3 @@ def compare(
     print(sides.as_json(comparison) if as_json else sides.as_text(comparison))
     if not comparison.has_one_set:
         to_stderr("the held-out sets differ: compare directions, not values")
-
-
-@app.command(
-    rich_help_panel=STUDIES,
-    epilog=examples(
-        "albert-lab track lab/reports/laptop-sotu/sop-vs-nsp --to trackio", "albert-lab track RUN --to wandb,mlflow"
-    ),
-)
-def track(
-    target: Annotated[str, typer.Argument(metavar="REPORT|RUN", help="A report folder, or a run by its name.")],
-    to: Annotated[
-        str, typer.Option("--to", metavar="NAME[,NAME]", help="Trackers, by the names of machine.report_to.")
-    ],
-) -> None:
-    """Send finished runs to trackers: trackio, wandb, mlflow or tensorboard.
-
-    Points that a tracker has already are not sent again.
-    """
-    from albert_lab.runs.tracking import track
-
-    track(target, to.split(","), to_stderr)

@@ -4,13 +4,12 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from omegaconf import OmegaConf
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from albert_lab import paths
 from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share, default
 from albert_lab.distinct import Distinct
 from albert_lab.naming import Name
-from albert_lab.trackers import tracker as trackers
 
 MAX_THREADS = 2**16
 
@@ -127,12 +126,6 @@ def _cuda_graphs(value: Any) -> Any:
 CudaGraphs = Annotated[bool | Literal["auto"], BeforeValidator(_cuda_graphs)]
 
 
-def _tracker(name: str) -> str:
-    if name not in trackers.names():
-        raise ValueError(f"{name} is no tracker (allowed: {', '.join(trackers.names())})")
-    return name
-
-
 class MachineConfig(Section):
     """Technical settings of a run; they must not change its results beyond rounding and the draws of dropout."""
 
@@ -147,7 +140,7 @@ class MachineConfig(Section):
     micro_batch_size: MicroBatchSize
     checkpoint_seconds: float = Field(ge=0)
     log_every_steps: int = PositiveInt
-    report_to: Annotated[tuple[Annotated[str, AfterValidator(_tracker)], ...], Distinct]
+    report_to: Annotated[tuple[Literal["tensorboard", "wandb"], ...], Distinct]
 
     @model_validator(mode="before")
     @classmethod
@@ -156,8 +149,7 @@ class MachineConfig(Section):
         if not isinstance(content, dict):
             return content
         content = _machine_defaults() | content
-        if content.pop("tensorboard", False):  # of runs from before there were other trackers
-            content["report_to"] = ["tensorboard"]
+        content.pop("tensorboard", None)  # of runs from before there was report_to
         if isinstance(named := content["report_to"], str | list):
             content["report_to"] = (named,) if isinstance(named, str) else tuple(named)
         return content

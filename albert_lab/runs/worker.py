@@ -179,13 +179,13 @@ def _pretrain(
 
     from albert_lab.data.stages import StagedBatches
     from albert_lab.measures.segments_floor import find_or_fit
-    from albert_lab.trackers.feed import Feed
     from albert_lab.training.device import autocast, choose_precision
     from albert_lab.training.evaluate import Evaluator
     from albert_lab.training.evaluation_sets import make_sets
     from albert_lab.training.fitting import usable_memory_bytes
     from albert_lab.training.log import MetricsLog, NoLog
     from albert_lab.training.pretrain import Pretrainer
+    from albert_lab.training.trackers import Trackers
 
     torch.set_num_threads(threads)
     floors = find_or_fit(base, fitted_on, dev, say)
@@ -194,8 +194,8 @@ def _pretrain(
             return False
         if processes.leads:
             report_to = config.machine.report_to
-            feed = Feed(report_to, run.name, folder, config.identity(), say) if report_to else None
-            log = stack.enter_context(closing(MetricsLog(folder, show, feed)))
+            trackers = Trackers(report_to, run.name, folder, config.identity()) if report_to else None
+            log = stack.enter_context(closing(MetricsLog(folder, show, trackers)))
         else:
             log = NoLog()
         precision = choose_precision(config.machine.precision, device)

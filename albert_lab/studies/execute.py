@@ -16,6 +16,7 @@ from albert_lab.runs import run as runs
 from albert_lab.studies import launchers, prices
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
 from albert_lab.studies.plan import Plan, PlannedPoint, look_again
+from albert_lab.training import trackers
 from albert_lab.units import duration
 
 SOME_FAILED = 3
@@ -74,11 +75,13 @@ def execute(plan: Plan, options: Options) -> Outcome:
     Raises:
         DamagedFileError: the record of a run is damaged.
         ConfigError: a run is in Slurm's queue, or needs a GPU or more memory than there is.
+        MissingDataError: the package of a tracker is not installed.
     """
     in_use.mark(paths.runs())
     for item in plan.family.values():
         results.check(item.run.folder)  # before anything is trained
     todo = plan.to_train
+    trackers.check_installed(plan.config.machine.report_to)
     _report_numbers(plan)
     outcome = Outcome(failures=_earlier_failures(plan))
     if todo:

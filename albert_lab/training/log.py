@@ -8,7 +8,7 @@ from typing import Any
 
 from albert_lab.errors import DamagedFileError
 from albert_lab.storage import writing
-from albert_lab.trackers.feed import Feed
+from albert_lab.training.trackers import Trackers
 
 Event = dict[str, Any]
 
@@ -19,12 +19,11 @@ REMEDY = "put it back, or remove the folder of the run, and the run is trained a
 class MetricsLog:
     """Writer of metrics.jsonl: one JSON object per line, with `event` and `step`."""
 
-    def __init__(self, folder: Path, on_line: Callable[[Event], None], feed: Feed | None = None):
+    def __init__(self, folder: Path, on_line: Callable[[Event], None], trackers: Trackers | None = None):
         """Open the log in a run's folder; its lines also go to on_line, to show progress, and to trackers."""
         self._file = folder / METRICS
         self._on_line = on_line
-        self._feed = feed
-        self._is_begun = False
+        self._trackers = trackers
 
     def rewind(self, size: int) -> None:
         """Truncate the log to its size (bytes) at a checkpoint, so that a resumed run has the same log.
@@ -50,11 +49,10 @@ class MetricsLog:
         Raises:
             WriteError: the disk is full or fails.
         """
-        self._begin()
         with writing(self._file), self._file.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        if self._feed:
-            self._feed.take(line)
+        if self._trackers:
+            self._trackers.log(line)
         self._on_line(line)
 
     def flush(self) -> int:
@@ -65,28 +63,20 @@ class MetricsLog:
 
     def finish(self, scores: Mapping[str, float], step: int) -> None:
         """Send the final scores, after the last step, to trackers; they are not part of the log."""
-        self._begin()
-        if self._feed:
-            self._feed.finish(scores, step)
+        if self._trackers:
+            self._trackers.log({"event": "final", "step": step, **scores})
 
     def close(self) -> None:
         """Wait until trackers have what they were sent."""
-        if self._feed:
-            self._feed.close()
-
-    def _begin(self) -> None:
-        """Send the lines from before this process, of which a killed process may not have sent the last ones."""
-        if self._feed and not self._is_begun and self._file.exists():
-            for line in self._file.read_text().splitlines():
-                self._feed.take(json.loads(line))
-        self._is_begun = True
+        if self._trackers:
+            self._trackers.close()
 
 
 class NoLog(MetricsLog):
     """The log of a process that is not the leader: it writes nothing."""
 
     def __init__(self) -> None:
-        self._feed = None
+        self._trackers = None
 
     def rewind(self, size: int) -> None:
         """Does nothing."""
