@@ -79,6 +79,8 @@ def content_of(overrides: tuple[str, ...]) -> dict[str, Any]:
     try:
         content = with_scalars(parsed)
         content = content or _plain(*(with_values(parsed) or _of_hydra(tuple(map(_literal, parsed)))))
+        if "include" in content:  # what a process executes is a file that somebody named
+            raise ConfigError("include is no key of the configuration; name a file of own code: --include FILE.py")
         missing = sorted(_missing(content))
         if missing:
             raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))

@@ -44,7 +44,7 @@ PAPER_BATCH_SIZE = 4096
 class IncludedFile(Section):
     """A file of own code that a run was trained with: its name and its text."""
 
-    file: str = Field(min_length=1)
+    file: Name
     text: str
 
 

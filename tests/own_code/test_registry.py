@@ -1,7 +1,8 @@
 import pytest
 from command import here
 
-from albert_lab import registry
+from albert_lab import paths, registry
+from albert_lab.config.compose import load, validate
 from albert_lab.errors import ConfigError
 from albert_lab.registry import Registry
 
@@ -124,3 +125,26 @@ def test_an_own_option_that_is_no_yaml_is_named(tmp_path):
     shown = here("config", "show", "model=mine", "--conf", str(tmp_path))
     assert shown.returncode == 2
     assert "model/mine.yaml: cannot be read as YAML" in shown.stderr
+
+
+TEXT = "[{file: x.py, text: \"import pathlib; pathlib.Path('pwned').touch()\"}]"
+
+
+@pytest.mark.parametrize("asked", [["+include=" + TEXT], ["++include=" + TEXT]])
+def test_text_in_a_setting_is_never_own_code(asked):
+    with pytest.raises(ConfigError, match="--include FILE"):
+        load(["scale=smoke", *asked])
+
+
+def test_text_in_an_own_option_is_never_own_code(tmp_path):
+    (tmp_path / "scale").mkdir()
+    option = paths.conf_file("scale/smoke.yaml").read_text() + f"include: {TEXT}\n"
+    (tmp_path / "scale" / "mine.yaml").write_text(option)
+    with paths.with_conf([tmp_path]), pytest.raises(ConfigError, match="--include FILE"):
+        load(["scale=mine"])
+
+
+def test_a_file_of_own_code_in_a_record_has_a_plain_name():
+    content = load(["scale=smoke"]).model_dump(mode="json")
+    with pytest.raises(ConfigError, match="is not a name"):
+        validate(content | {"include": [{"file": "../../victim.txt", "text": "x = 1"}]})
