@@ -1,6 +1,7 @@
 """The log of a run during training: metrics.jsonl, whose lines trackers may receive too."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -44,13 +45,14 @@ class MetricsLog:
             own.write(others.read(size))
 
     def write(self, line: Event) -> None:
-        """Append a line, and pass it on.
+        """Append a line, and pass it on; a number that is not finite becomes null, which JSON has in its place.
 
         Raises:
             WriteError: the disk is full or fails.
         """
+        line = {key: None if isinstance(x, float) and not math.isfinite(x) else x for key, x in line.items()}
         with writing(self._file), self._file.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(line, allow_nan=False) + "\n")
         if self._trackers:
             self._trackers.log(line)
         self._on_line(line)

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from albert_lab.errors import DamagedFileError, WriteError
+from albert_lab.runs.results import read_metrics
 from albert_lab.training.log import METRICS, MetricsLog
 
 
@@ -24,3 +25,8 @@ def test_a_log_that_lost_lines_since_its_checkpoint_is_called_damaged(tmp_path):
     (tmp_path / METRICS).unlink()
     with pytest.raises(DamagedFileError, match=rf"{METRICS}: has 0 of the {size} bytes .*: put it back|; put it back"):
         log.rewind(size)
+
+
+def test_a_gradient_norm_that_is_not_finite_does_not_damage_the_log(tmp_path):
+    MetricsLog(tmp_path, lambda _line: None).write({"event": "training", "step": 1, "gradient_norm": float("inf")})
+    assert read_metrics(tmp_path) == [{"event": "training", "step": 1, "gradient_norm": None}]
