@@ -23,9 +23,7 @@ if TYPE_CHECKING:  # take a second to import, and only arrays and tables need th
 
 T = TypeVar("T")
 
-# Far more than in any of our files; a few lines of YAML with nested aliases can mean billions of values.
-MAX_YAML_NODES = 100_000
-MAX_DEPTH = 64
+MAX_DEPTH = 64  # of YAML
 # Characters at which a spreadsheet starts a formula (OWASP, CSV injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _GUARD = "'"
@@ -35,8 +33,10 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
     """The content of a file.
 
     Raises:
-        DamagedFileError: the file cannot be read.
+        DamagedFileError: the file cannot be read, or is none, but a folder, a pipe or a device, which may have no end.
     """
+    if file.exists() and not file.is_file():
+        raise DamagedFileError(file, "is no ordinary file", remedy)
     try:
         return file.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
@@ -99,32 +99,16 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
 
 
 def _check_yaml(text: str) -> None:
-    """Raise ValueError for content that exhausts memory or stack: nested aliases, deep nesting."""
+    """Raise ValueError for content that exhausts memory or stack: nesting, and aliases, whose few can mean billions."""
     import yaml
 
-    sizes: dict[str, int] = {}  # number of values of each anchor, with its aliases expanded
-    # Anchor and number of nodes of each open collection.
-    stack: list[tuple[str | None, int]] = [(None, 0)]
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    for event in yaml.parse(text, Loader=loader):
-        nodes, anchor = 0, None
+    depth = 0
+    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in sizes:
-                raise ValueError(f"the alias *{event.anchor} is used inside its anchor")
-            nodes = sizes[event.anchor]
-        elif isinstance(event, yaml.ScalarEvent):
-            nodes, anchor = 1, event.anchor
-        elif isinstance(event, yaml.CollectionStartEvent):
-            stack.append((event.anchor, 1))
-            if len(stack) > MAX_DEPTH:
-                raise ValueError(f"nested more than {MAX_DEPTH} deep")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, nodes = stack.pop()
-        if anchor:
-            sizes[anchor] = nodes
-        stack[-1] = (stack[-1][0], stack[-1][1] + nodes)
-        if stack[-1][1] > MAX_YAML_NODES:
-            raise ValueError(f"more than {MAX_YAML_NODES:,} values, with its aliases expanded")
+            raise ValueError(f"the alias *{event.anchor}: write its value in its place")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"nested more than {MAX_DEPTH} deep")
 
 
 def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":

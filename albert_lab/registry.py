@@ -173,6 +173,8 @@ def include(file: Path) -> Included:
         ConfigError: the file cannot be read, fails or registers nothing; names the file and the line.
     """
     try:
+        if file.exists() and not file.is_file():  # a pipe or a device may have no end
+            raise ValueError("it is no ordinary file")
         text = file.read_bytes().decode()
     except FileNotFoundError as error:
         raise ConfigError(f"--include {file}: the file does not exist") from error
