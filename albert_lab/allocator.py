@@ -4,7 +4,7 @@ import os
 
 # By default, glibc returns each large tensor to the system when it is freed, so that every step gets all its pages
 # anew. Here freed memory is kept, in huge pages where the system allows it. A step computes the same numbers, in 0.84
-# to 0.90 of the time (docs/findings.md).
+# to 0.90 of the time.
 _TUNABLES = (
     "glibc.malloc.hugetlb=1",
     "glibc.malloc.mmap_threshold=4294967296",

@@ -26,7 +26,7 @@ CHECKOUT = paths.PACKAGE.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 EXPERIMENTS = [file.stem for file in experiment.files()]
 # Commands whose settings are those of a run or of a task's file, which a page does not have.
-GRAMMAR_ALONE = ["run", "ladder", "continue", "finetune", "data fetch", "score", "ensemble", "plot layer-similarity"]
+GRAMMAR_ALONE = ["run", "continue", "finetune", "data fetch", "score", "ensemble", "plot layer-similarity"]
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -185,33 +185,3 @@ def test_every_group_of_the_configuration_is_documented():
     config = OmegaConf.load(paths.CONF / "config.yaml")
     groups = {key for item in config.defaults if not isinstance(item, str) for key in item}
     assert all(f"`{group}`" in text for group in groups)
-
-
-MEAN = re.compile(r"(-?\d+\.\d+) ± (\d+\.\d+)")
-
-
-def means(text: str) -> list[tuple[str, ...]]:
-    return [match.groups() for match in MEAN.finditer(text.replace(",", ""))]
-
-
-def is_rounded(cell: tuple[str, ...], known: tuple[str, ...]) -> bool:
-    """Whether a mean and its deviation are others to fewer digits."""
-    halves = (0.5 * 10.0 ** -len(text.partition(".")[2]) for text in cell)
-    return all(abs(float(a) - float(b)) < half + 1e-9 for a, b, half in zip(cell, known, halves, strict=True))
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])
-def test_means_in_a_table_are_those_of_the_reports_that_it_or_the_text_above_it_links_to(page):
-    above, checked, folder = "", 0, (CHECKOUT / page).parent
-    for block in (CHECKOUT / page).read_text().split("\n\n"):
-        if not block.startswith("|"):
-            above = block
-            continue
-        links = set(re.findall(r"\]\(([^)#]*/report\.md)\)", above + block))
-        # The report of a ladder has effects, not means.
-        reports = [folder / link for link in links if "/ladder-" not in link]
-        known = [mean for report in reports for mean in means(report.read_text())]
-        cells = means(block) if reports else []
-        checked += len(cells)
-        assert not [cell for cell in cells if not any(is_rounded(cell, mean) for mean in known)], (reports, above[:80])
-    assert checked

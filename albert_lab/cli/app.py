@@ -13,7 +13,6 @@ from albert_lab.cli import (
     downstream,
     housekeeping,
     interop,
-    ladder,
     models,
     own_code,
     paper,
@@ -55,7 +54,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for _part in (studies, ladder, paper, reports, plot, models, downstream, data, interop, housekeeping):
+for _part in (studies, paper, reports, plot, models, downstream, data, interop, housekeeping):
     app.add_typer(_part.app)
 own_code.add_to(app)
 

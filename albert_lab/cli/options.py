@@ -101,7 +101,7 @@ Tasks = Annotated[
     typer.Option(
         metavar="NAME,...",
         help="Fine-tune each run on these tasks, by name or as .yaml files of your own. By default, a study of the"
-        " paper has those of its table, and a ladder has none; `none` skips fine-tuning.",
+        " paper has those of its table; `none` skips fine-tuning.",
         show_default=False,
     ),
 ]

@@ -34,10 +34,9 @@ def report(
 ) -> None:
     """Rebuild reports (Markdown and HTML) and figures from their records."""
     from albert_lab.errors import ConfigError
-    from albert_lab.report import collection, ladder, overview
+    from albert_lab.report import collection, overview
     from albert_lab.report import latex as tables
     from albert_lab.report.report import PAGE, rebuild
-    from albert_lab.studies import ladder_results
 
     for folder in folders:
         if collection.holds_reports(folder):
@@ -45,7 +44,7 @@ def report(
                 raise ConfigError(f"--latex needs the folder of one report, and {folder} contains reports")
             print(overview.write(folder))
         else:
-            file = ladder.rebuild(folder) if ladder_results.holds(folder) else rebuild(folder)
+            file = rebuild(folder)
             print(file, file.with_name(PAGE), sep="\n")
             if latex:
                 print(tables.write(folder))
@@ -80,13 +79,12 @@ def publish(
     """
     from albert_lab.report.publish import publish
     from albert_lab.storage import check_folder
-    from albert_lab.studies import ladder_results, study
+    from albert_lab.studies import study
 
     if to:
         check_folder(to, "--to")
     for folder in folders:
-        read = ladder_results.read if ladder_results.holds(folder) else study.read
-        read(folder)  # nothing is published if one of them is no report
+        study.read(folder)  # nothing is published if one of them is no report
     for folder in folders:
         print(publish(folder, to or paths.published(), replace=replace))
 

@@ -37,7 +37,7 @@ def groups() -> dict[str, list[str]]:
     """Every configuration group with its options, read from file names: those of conf/, then those of the user."""
     options: dict[str, list[str]] = {}
     for file in paths.conf_files("*/*.yaml"):
-        if file.parent.name not in ("task", "ladder"):  # no settings of a run
+        if file.parent.name != "task":  # no settings of a run
             options.setdefault(file.parent.name, []).append(file.stem)
     options["optimizer"] = [
         *options["optimizer"],

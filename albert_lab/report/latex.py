@@ -8,11 +8,9 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from albert_lab.analysis.ladder import analyse
 from albert_lab.figures.files import NONE_DRAWN
-from albert_lab.report import ladder, report
+from albert_lab.report import report
 from albert_lab.storage import write_atomically
-from albert_lab.studies import ladder_results
 
 FILE = "report.tex"
 _ESCAPES = {char: f"\\{char}" for char in "&%$#_{}"} | {
@@ -43,11 +41,7 @@ def write(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    if ladder_results.holds(folder):
-        text = ladder.render(analyse(ladder_results.read(folder)), [])
-    else:
-        text = report.render(report.read(folder), NONE_DRAWN)
-    write_atomically(folder / FILE, tables(text))
+    write_atomically(folder / FILE, tables(report.render(report.read(folder), NONE_DRAWN)))
     return folder / FILE
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 
-from albert_lab.analysis import ladder
 from albert_lab.analysis.agreement import total
 from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.report import agreement, verdicts
@@ -16,7 +15,6 @@ from albert_lab.report.markdown import MISSING, as_table, escape_tags
 from albert_lab.report.report import REPORT
 from albert_lab.report.templates import call, fill
 from albert_lab.storage import write_atomically
-from albert_lab.studies import ladder_results
 from albert_lab.studies.table import RowNames
 
 PAGE = "README.md"
@@ -55,7 +53,6 @@ def render(collections: Sequence[Collection], root: Path) -> str:
         tables=_tables(entries, root, _source, usual_seeds),
         usual_seeds=usual_seeds,
         own=[_line(entry, root) for collection in collections for entry in collection.own],
-        ladders=[_ladder(folder, root) for folder in sorted(root.glob("*/*/")) if ladder_results.holds(folder)],
         pages=[f"[{folder.name}]({folder.name}/{PAGE})" for folder in folders],
     )
 
@@ -112,18 +109,6 @@ def _claim(words: str, tests: Sequence[tuple[Entry, Verdict]], at: Path, usual_s
     amount = "" if is_usual else f"{' or '.join(map(str, numbers))} {found[0].n_of}s"
     not_above = [floors for verdict in found if (floors := verdicts.floors(verdict))]
     return call("claim.md.j2", "line", words, results, amount, not_above, len(tests))
-
-
-def _ladder(folder: Path, root: Path) -> dict[str, object]:
-    """The values of the line of a ladder: its size, and how many of its effects have each verdict, open ones last."""
-    analysis = ladder.analyse(ladder_results.read(folder))
-    counts = Counter(str(line.direction or "open") for line in analysis.trends if line.trend)
-    return {
-        "rungs": max((len(line.effects) for line in analysis.trends), default=0),
-        "runs": len(analysis.results.runs),
-        "trends": dict(sorted(counts.items(), key=lambda item: item[0] == "open")),
-        "link": f"[{folder.name}]({_relative(folder / REPORT, root)})",
-    }
 
 
 def _folder(collection: Collection, root: Path) -> Path:

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from albert_lab.errors import ConfigError, DamagedFileError
-from albert_lab.report import ladder, overview, report
+from albert_lab.report import overview, report
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.storage import replacing, writing
-from albert_lab.studies import ladder_results, side_by_side, study
+from albert_lab.studies import side_by_side, study
 
 
 def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
@@ -23,8 +23,6 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     Raises:
         ConfigError: not a report, a link in it, published runs would be removed, or the target is inside the report.
     """
-    if ladder_results.holds(folder):
-        return _publish_ladder(folder, root, replace=replace)
     source = study.read(folder)
     target = root / f"{source.scale}-{source.corpus}" / folder.resolve().name
     if target.resolve() != folder.resolve():
@@ -37,20 +35,6 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
         if throughput:
             side_by_side.write(target, throughput)
     written = report.rebuild(target)
-    overview.write(root)
-    return written
-
-
-def _publish_ladder(folder: Path, root: Path, *, replace: bool) -> Path:
-    source = ladder_results.read(folder)
-    config = next(iter(source.runs.values())).record.config
-    target = root / f"{config.scale.name}-{config.corpus.name}" / folder.resolve().name
-    if target.resolve() != folder.resolve():
-        _refuse_inside(target, folder)
-        if target.exists() and not replace:
-            _refuse_losses(folder, source.runs.values(), target, ladder_results.read(target).runs.values())
-        _copy(folder, target)
-    written = ladder.rebuild(target)
     overview.write(root)
     return written
 

@@ -16,8 +16,7 @@ FAR = 10.0  # a ratio this many times off the paper's is noted
 # Section 4.1: 125,000 steps of 4,096 sequences of 512 tokens, over 16 GB of text at about 4.4 bytes a token.
 PAPER_TOKENS = 125_000 * 4096 * 512
 PAPER_PASSES = 72.0
-# With words of 2,000 kinds, E = 3 and E = 6 left masked language modelling on its plateau in every seed; 12 did not
-# (docs/findings.md).
+# With words of 2,000 kinds, E = 3 and E = 6 left masked language modelling on its plateau in every seed; 12 did not.
 LEARNT_EMBEDDING_SIZE = 12
 WORDS = 2_000
 

@@ -11,9 +11,7 @@ from albert_lab.config.section import complete
 from albert_lab.errors import ConfigError
 
 OPTION_FILES = sorted(
-    file
-    for file in paths.CONF.rglob("*.yaml")
-    if file.parent not in (paths.CONF, paths.CONF / "task", paths.CONF / "ladder")
+    file for file in paths.CONF.rglob("*.yaml") if file.parent not in (paths.CONF, paths.CONF / "task")
 )
 OPTIONS = [(group, option) for group, options in config.groups().items() for option in options]
 # Values that the user must give for an option.

@@ -3,14 +3,11 @@ from pathlib import Path
 
 import pytest
 from test_report import changed, report_of, toy_points, toy_runs, written
-from toy_ladder import SHARED, growing, toy_ladder
 
 from albert_lab import paths
-from albert_lab.analysis import ladder as ladders
 from albert_lab.analysis.verdicts import Decision
 from albert_lab.config.schema import RunConfig
 from albert_lab.report import collection, overview, report
-from albert_lab.report import ladder as ladder_report
 from albert_lab.studies import paper
 
 pytestmark = pytest.mark.usefixtures("empty_figures")
@@ -248,21 +245,3 @@ def test_a_study_with_the_name_of_a_table_and_a_source_of_its_own_is_listed(tmp_
     file = folder / "experiment.yaml"
     file.write_text(re.sub("^source: .*$", "source: my own question", file.read_text(), flags=re.MULTILINE))
     assert "| my own question" in page_of(tmp_path)
-
-
-def test_a_ladder_has_a_line_on_the_page_of_all_reports(tmp_path):
-    ladder_report.write(tmp_path / "smoke-sotu" / "ladder-toy", ladders.analyse(toy_ladder(growing)))
-    text = overview.write(tmp_path).read_text()
-    (line,) = [line for line in text.splitlines() if "(smoke-sotu/ladder-toy/report.md)" in line]
-    assert "15 runs" not in line
-    assert line.endswith("30 runs; 1 grows, 1 open.")
-
-
-def test_several_ladder_verdicts_are_counted_in_the_plural_and_open_ones_last(tmp_path):
-    rows = [SHARED | {"sharing": name} for name in ("all-shared", "shared-ffn", "not-shared")]
-
-    def loss(rung, row, seed):
-        return growing(rung, row, seed) + (0.02 if row["sharing"] == "shared-ffn" else 0.0)
-
-    ladder_report.write(tmp_path / "smoke-sotu" / "ladder-toy", ladders.analyse(toy_ladder(loss, rows=rows)))
-    assert "runs; 2 grow, 2 open." in overview.write(tmp_path).read_text()

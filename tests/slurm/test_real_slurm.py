@@ -62,16 +62,6 @@ def test_a_table_of_the_paper_is_made_by_jobs_and_ends_in_a_report(slurm, own_ho
     assert not squeue()
 
 
-def test_the_rungs_of_a_ladder_are_trained_by_jobs_and_end_in_a_report(slurm, own_home, corpus):
-    overrides = toy_overrides(corpus, "inter_sentence=none,sop", "seed=0,1")
-    done = there("ladder", "sop-vs-nsp", *overrides, "--along", "smoke", "--slurm", "--time=10", POLL)
-    assert done.returncode == 0, done.stderr
-    assert len(re.findall(r": job (\w+)$", done.stderr, re.MULTILINE)) == len(run_folders(own_home)) == 16
-    assert all(states.state(folder) == "done" for folder in run_folders(own_home))
-    (report,) = (own_home / "reports").glob("*/ladder-sop-vs-nsp-smoke/report.md")
-    assert "4 rungs, 16 runs." in report.read_text()
-
-
 def test_a_chain_is_left_to_itself_and_joined_by_the_same_command(slurm, own_home, corpus):
     command = ["depth", *toy_overrides(corpus), "--tasks", "none", "--slurm", "--time=10", POLL]
     left = there(*command, "--detach")
