@@ -4,7 +4,16 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from albert_lab import files
 from albert_lab.answers import Answers
@@ -175,12 +184,24 @@ class Provenance(Record):
         return digits[:_COMMIT_DIGITS] + (" with uncommitted changes" if self.commit != digits else "")
 
 
+def _without_old_keys(content: Any, section: type[BaseModel] = RunConfig) -> Any:
+    """A recorded configuration without the keys that the schema no longer has: they were settings of an older version."""
+    if not isinstance(content, dict):
+        return content
+    types = {name: field.annotation for name, field in section.model_fields.items()}
+    return {
+        key: _without_old_keys(value, of) if isinstance(of := types[key], type) and issubclass(of, BaseModel) else value
+        for key, value in content.items()
+        if key in types
+    }
+
+
 class RunRecord(Record):
     """The full record of a finished run; its file is written last and marks the run as done."""
 
     name: Name
     results_version: int = Field(strict=True, ge=1, le=RESULTS_VERSION)
-    config: RunConfig
+    config: Annotated[RunConfig, BeforeValidator(_without_old_keys)]
     fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
     start_from: StartFrom | None = None
     evaluation_set: str
