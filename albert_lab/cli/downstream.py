@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import DOWNSTREAM, TABLES, Json, TaskOverrides, examples, task_names
+from albert_lab.cli.options import DOWNSTREAM, Json, TaskOverrides, examples, task_names
 from albert_lab.messages import to_stderr
 
 app = typer.Typer()
@@ -122,12 +122,3 @@ def ensemble(
 
     averaged = single_run.ensemble_runs(task, runs, to_stderr, which=which, split=split, best=best, output=output)
     print(json.dumps(averaged.as_dict(), indent=2) if as_json else averaged.as_text())
-
-
-@app.command(rich_help_panel=TABLES, epilog=examples("albert-lab table14", "albert-lab table14 --json"))
-def table14(as_json: Json = False) -> None:
-    """Table 14: the fine-tuning settings as configured, next to the paper's."""
-    from albert_lab.studies.table14 import compare, text
-
-    rows = compare()
-    print(json.dumps(rows, indent=2) if as_json else text(rows))

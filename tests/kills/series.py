@@ -248,7 +248,7 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
     sweep = ["sop-vs-nsp", *toy_overrides(home / "text", "budget.value=2"), "--tasks", "none"]
     first = code_of(forked(command(sweep, None, 0)))
     assert first == 0, first
-    commands = [["data", "table14"], ["table14"], sweep, [*sweep, "--dry-run"], ["status"], ["config", "show"]]
+    commands = [["config", "list"], sweep, [*sweep, "--dry-run"], ["status"], ["config", "show"]]
     usable = []
     for arguments in commands:
         read, write = os.pipe()
@@ -280,7 +280,7 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
 def signals_at_start(number: int, home: Path, random_: random.Random, tally: Tally) -> None:
     """Signals to a process of its own, from its first moment on; before Python runs our code, it is the system's."""
     os.environ["ALBERT_LAB_HOME"] = str(home / "signals")
-    arguments = [sys.executable, "-m", "albert_lab.cli", "table14"]
+    arguments = [sys.executable, "-m", "albert_lab.cli", "config", "list"]
     started = time.monotonic()
     subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     seconds = time.monotonic() - started
