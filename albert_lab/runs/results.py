@@ -1,5 +1,6 @@
 """The record of one run, and its log."""
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -184,13 +185,18 @@ class Provenance(Record):
         return digits[:_COMMIT_DIGITS] + (" with uncommitted changes" if self.commit != digits else "")
 
 
-def _without_old_keys(content: Any, section: type[BaseModel] = RunConfig) -> Any:
-    """A recorded configuration without the keys that the schema no longer has: they were settings of an older version."""
+def _config(content: Any) -> Any:
+    """The configuration of a record, without settings of older versions that the schema no longer has."""
+    is_plain = isinstance(content, dict)
+    return RunConfig.model_validate_json(json.dumps(_known_keys(content, RunConfig))) if is_plain else content
+
+
+def _known_keys(content: Any, section: type[BaseModel]) -> Any:
     if not isinstance(content, dict):
         return content
     types = {name: field.annotation for name, field in section.model_fields.items()}
     return {
-        key: _without_old_keys(value, of) if isinstance(of := types[key], type) and issubclass(of, BaseModel) else value
+        key: _known_keys(value, of) if isinstance(of := types[key], type) and issubclass(of, BaseModel) else value
         for key, value in content.items()
         if key in types
     }
@@ -201,7 +207,7 @@ class RunRecord(Record):
 
     name: Name
     results_version: int = Field(strict=True, ge=1, le=RESULTS_VERSION)
-    config: Annotated[RunConfig, BeforeValidator(_without_old_keys)]
+    config: Annotated[RunConfig, BeforeValidator(_config)]
     fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
     start_from: StartFrom | None = None
     evaluation_set: str
