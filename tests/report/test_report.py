@@ -4,21 +4,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from golden import assert_golden
 from records import SOP_ALARM, toy_column, toy_curve_point, toy_finetuning, toy_record, toy_run
 from toy_reports import toy_report, with_rounds
 
 from albert_lab.analysis.analysis import analyse
 from albert_lab.errors import ConfigError
 from albert_lab.figures.files import NONE_DRAWN
-from albert_lab.report import closing, finetuning, overview, report
+from albert_lab.report import finetuning, report
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment
 from albert_lab.studies.study import Study, StudyPoint
-from albert_lab.studies.table import Row, RowNames, axis_labels, axis_names
-
-GOLDEN = Path(__file__).with_name("golden_report.md")
-
+from albert_lab.studies.table import Row, RowNames, axis_labels
 
 pytestmark = pytest.mark.usefixtures("empty_figures")
 
@@ -82,10 +78,6 @@ def report_of(
 
 def written(folder: Path, points: Sequence[StudyPoint], name: str = "sop-vs-nsp") -> str:
     return (report_of(folder / name, points, toy_runs(points), name) / report.REPORT).read_text()
-
-
-def test_a_report_with_tasks_of_the_corpus_is_the_golden_one(tmp_path):
-    assert_golden(written(tmp_path, toy_points(missing=("nsp-1",))), GOLDEN)
 
 
 def test_the_provenance_names_recorded_commits_and_gpus():
@@ -163,23 +155,6 @@ def test_the_paper_is_named_only_for_values_that_it_prints():
         {"name": "own", "title": "Own", "source": "none", "grid": {"model": {"BERT-large": "medium"}}}
     )
     assert axis_labels(own, figure, ["model"]) == ["BERT-large"]
-
-
-@pytest.mark.parametrize("name", ["sharing", "embedding-size", "depth"])
-def test_sentences_name_rows_as_the_table_does(name, tmp_path):
-    folder = toy_report(tmp_path / "reports" / "smoke-sotu" / name, experiment.named(name), seeds=3, full=True)
-    result = report.read(folder)
-    axis = {"depth": "model.num_layers"}.get(name, "embedding_size")
-    cells = [axis_labels(result.experiment, row, [axis])[0] for row in result.rows]
-    replaced = [(row.labels[axis], cell) for row, cell in zip(result.rows, cells, strict=True) if "(paper: " in cell]
-    assert replaced
-    whole = [report.render(result, NONE_DRAWN), report.as_json(name, result)]
-    short = [closing.text(folder, result), overview.write(tmp_path / "reports").read_text()]
-    (heading,) = axis_names([axis])
-    for text in (*whole, *short):
-        assert not any(f"{axis}={papers}" in text for papers, _ in replaced)
-    for text in whole:
-        assert any(f"{heading} = {cell}" in text for _, cell in replaced)
 
 
 def test_a_label_whose_value_depends_on_the_row_is_named_by_all_its_values():
