@@ -5,9 +5,9 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from albert_lab import registry
 from albert_lab.config.data import InterSentenceConfig, MaskingConfig
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig, digest
-from albert_lab.data import plans
 from albert_lab.data.masking import Mask, mask, mask_training
 from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.shards import Shards
@@ -180,7 +179,7 @@ class Batches:
         """The plan of an epoch; drops all other plans except the next one."""
         self._begin(epoch)
         for passed in self._plans.keys() - {epoch, epoch + 1}:
-            self._drop(passed)
+            del self._plans[passed]
         plan = self._plans[epoch].result()
         if epoch == 0:
             self._first_stats = plan.stats
@@ -188,28 +187,16 @@ class Batches:
             self._starts.append(self._starts[-1] + len(plan))
         return plan
 
-    def drop_plans(self) -> None:
-        """Removes the plans on disk that no other process reads; for the end of a run."""
-        with self._lock:
-            for epoch in list(self._plans):
-                self._drop(epoch)
-
-    def _drop(self, epoch: int) -> None:
-        wait([self._plans.pop(epoch)])  # a plan that is being made would appear on disk after its removal
-        if plans.is_large(self._shards):
-            plans.drop(self._plan_name(epoch))
-
     def _begin(self, epoch: int) -> None:
         """Starts to make the plan of an epoch, in a separate thread that ends when the plan is finished."""
         if epoch not in self._plans:
             thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairs")
-            self._plans[epoch] = thread.submit(self._find_or_make, epoch)
+            self._plans[epoch] = thread.submit(self._make, epoch)
             thread.shutdown(wait=False)
 
-    def _find_or_make(self, epoch: int) -> Pairs:
+    def _make(self, epoch: int) -> Pairs:
         config = self._config
-        make = partial(
-            make_pairs,
+        return make_pairs(
             self._shards,
             config.inter_sentence,
             max_sequence_length=config.max_sequence_length,
@@ -217,10 +204,6 @@ class Batches:
             seed=config.seed,
             epoch=self._first_epoch + epoch,
         )
-        return plans.find_or_make(self._plan_name(epoch), make) if plans.is_large(self._shards) else make()
-
-    def _plan_name(self, epoch: int) -> str:
-        return f"{self._identity()}-{epoch}"
 
 
 def masked_set(

@@ -103,10 +103,6 @@ class StagedBatches:
                 self._passed.append(self._data(step, state["current"]["stats"]))
                 self._counted_from = step
 
-    def drop_plans(self) -> None:
-        if self._batches:
-            self._batches.drop_plans()
-
     def _number_at(self, share: float) -> int:
         starts = self._config.stage_starts
         return max(number for number, start in enumerate(starts) if start <= share + _TOLERANCE)
@@ -119,7 +115,6 @@ class StagedBatches:
         if number != self._number:
             if self._batches:
                 self._passed.append(self._data(step))
-                self.drop_plans()
             self._enter(number, self._first_step_of(number, step))
         return self._current()
 

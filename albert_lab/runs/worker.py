@@ -230,7 +230,6 @@ def _pretrain(
             record = make_record(run, trained, train, dev, made_with)
             results.write(folder, record)
             log.finish({name: score.value for name, score in record.scores.items()}, trained.steps)
-        batches.drop_plans()
     return True
 
 

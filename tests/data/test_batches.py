@@ -12,6 +12,7 @@ from toy_shards import make_prose, make_shards
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import batches as module
+from albert_lab.data import pairs
 from albert_lab.data.batches import Batch, Batches, fixed_pairs, masked_set, micro_batches
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
@@ -254,3 +255,20 @@ def test_a_fixed_set_is_smaller_if_the_text_yields_fewer_examples(shards, config
     batch = make_set(shards, config, num_pairs=10**6)
     stats = make_batches(shards, configure("seed=5")).stats()
     assert len(batch) == stats["pairs"] < 10**6
+
+
+def test_a_fixed_set_is_made_from_a_sample_of_a_large_text_and_all_of_a_small_text(monkeypatch):
+    shards = make_prose(200, sentences=20, tokens=8)
+    monkeypatch.setattr(pairs, "BLOCK_SENTENCES", 100)
+    spec = configure().inter_sentence
+    sizes = {"max_sequence_length": 32, "short_sequence_probability": 0.1, "seed": 5}
+    whole = make_pairs(shards, spec, **sizes, epoch=0)
+    monkeypatch.setattr(module, "SAMPLED_BLOCKS", 1000)
+    every = fixed_pairs(shards, spec, num_pairs=len(whole), **sizes)
+    assert sorted(every.a_start.tolist()) == sorted(whole.a_start.tolist())
+    monkeypatch.setattr(module, "SAMPLED_BLOCKS", 4)
+    sample = fixed_pairs(shards, spec, num_pairs=len(whole), **sizes)
+    assert 4 * 5 < len(sample) < len(whole) / 4
+    assert np.ptp(sample.a_start) > 0.6 * shards.num_tokens, "from all over the text"
+    assert set(sample.a_start.tolist()) <= set(whole.a_start.tolist())
+    assert abs(np.mean(sample.label) - 0.5) < 0.1
