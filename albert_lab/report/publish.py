@@ -10,11 +10,15 @@ from albert_lab.runs.reported import ReportedRun
 from albert_lab.storage import replacing, writing
 from albert_lab.studies import side_by_side, study
 
+# What `albert-lab report` makes again from the records, besides the text and its pictures.
+DERIVED = (".csv", ".html", ".svg", ".tex")
+
 
 def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     """Copy a report into a folder of published reports, rebuild it there with the summary pages; return its report.md.
 
-    A published measurement of throughput is kept if the report has none.
+    Only its records, report.md and PNG figures are published. A published measurement of throughput is kept if the
+    report has none.
 
     Args:
         root: the folder of published reports; the report goes to `<root>/<scale>-<corpus>/<name>`.
@@ -35,6 +39,9 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
         if throughput:
             side_by_side.write(target, throughput)
     written = report.rebuild(target)
+    for file in target.iterdir():
+        if file.suffix in DERIVED:
+            file.unlink()
     overview.write(root)
     return written
 

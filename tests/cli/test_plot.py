@@ -27,7 +27,7 @@ def test_layers_are_drawn_from_the_newest_report_or_from_what_is_named(corpus, o
     header, *lines = (folder / "layers.csv").read_text().splitlines()
     assert header.startswith("model,paper_model,seed,run,corpus,layer,token,l2_distance,")
     assert len(lines) == 2 * 2 * 4  # runs, token choices, layers
-    assert "![layer-similarity](layer-similarity.svg)" in (folder / "report.md").read_text()
+    assert "![layer-similarity](layer-similarity.png)" in (folder / "report.md").read_text()
     of_report = here("plot", "layer-similarity")
     assert f"layer-similarity of the report {folder}" in of_report.stderr
     assert of_report.stdout.split() == files

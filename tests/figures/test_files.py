@@ -57,7 +57,7 @@ def test_a_report_shows_its_figures_and_a_rebuilt_copy_has_the_same_bytes(tmp_pa
     other = shutil.copytree(folder, tmp_path / "other")
     text = report.rebuild(folder).read_text()
     for name in ("layer-similarity", "learning-curves"):
-        assert f"![{name}]({name}.svg)" in text
+        assert f"![{name}]({name}.png)" in text
         assert (folder / f"{name}.svg").read_text().startswith("<?xml")
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     report.rebuild(other)

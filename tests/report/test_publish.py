@@ -26,6 +26,11 @@ def test_a_report_is_not_published_into_itself(folder):
     assert sorted(folder.rglob("*")) == before
 
 
+def test_only_the_records_the_text_and_its_pictures_are_published(folder, tmp_path):
+    target = publish(folder, tmp_path / "public").parent
+    assert {file.suffix for file in target.iterdir() if file.is_file()} == {".json", ".yaml", ".md", ".png"}
+
+
 def test_a_full_disk_leaves_the_published_report_unchanged(folder, tmp_path, monkeypatch):
     target = publish(folder, tmp_path / "public").parent
     before = {file: file.read_bytes() for file in target.parent.rglob("*") if file.is_file()}
