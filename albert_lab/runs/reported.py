@@ -60,6 +60,11 @@ class FilledColumn:
     note: str
     finetunings: Annotated[tuple[FinetuningRecord, ...], Field(min_length=1)]
 
+    @property
+    def is_random(self) -> bool:
+        """Whether it has fine-tunings of random weights of the run's shape."""
+        return self.finetunings[0].weights == "random"
+
     @cached_property
     def score(self) -> Score:
         """The median over fine-tuning seeds, of the best checkpoint on dev; its loss is that of the last step.
@@ -116,10 +121,15 @@ class ReportedRun:
     def identities(self) -> set[str]:
         return {record.identity for column in self.columns for record in column.finetunings}
 
+    @property
+    def pretrained(self) -> list[FilledColumn]:
+        """The columns of its own weights."""
+        return [column for column in self.columns if not column.is_random]
+
     @cached_property
     def scores(self) -> dict[str, Score]:
         """Its scores: those on held-out text by their names, those of fine-tuned tasks by the names of the tasks."""
-        return self.record.scores | {column.task: column.score for column in self.columns}
+        return self.record.scores | {column.task: column.score for column in self.pretrained}
 
     @cached_property
     def shown_curve(self) -> tuple[CurvePoint, ...]:
@@ -147,9 +157,9 @@ class ReportedRun:
         record = self.record
         numbers: dict[str, float | None] = {name: score.value for name, score in self.scores.items()}
         numbers |= {loss_name(name): score.loss for name, score in self.scores.items()}
-        for column in self.columns:
+        for column in self.pretrained:
             numbers |= column.parts
-        values = {column.column: column.score.value for column in self.columns}
+        values = {column.column: column.score.value for column in self.pretrained}
         if set(AVERAGED) <= set(values):
             numbers[AVERAGE] = fmean(values[column] for column in AVERAGED)
         numbers |= {"parameters": record.parameters["total"], "encoder_parameters": record.parameters["encoder"]}

@@ -16,6 +16,7 @@ Grid = Mapping[str, Collection[str]]
 
 # What the paper calls the axes.
 AXIS_NAMES = {
+    "budget.value": "budget",
     "embedding_size": "E",
     "inter_sentence": "loss",
     "model.hidden_size": "H",

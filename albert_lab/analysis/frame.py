@@ -1,0 +1,260 @@
+"""The numbers of a study as tidy tables: a line a number, a line a row, a line a held-out document."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from albert_lab.answers import Answers, unpack
+from albert_lab.measures.catalog import of_kind
+from albert_lab.measures.measure import Difference
+from albert_lab.runs.reported import FilledColumn, ReportedRun
+from albert_lab.score import Score, loss_name
+from albert_lab.studies.claim import AXIS_NAMES, is_bare
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.study import Study, StudyPoint
+
+NUMBERS = ("run", "row", "seed", "metric", "value", "n", "floor", "segments", "words")
+DOCUMENTS = ("run", "metric", "document", "n", "sum")
+CURVES = ("run", "row", "seed", "step", "metric", "value", "n")
+PAPER = "paper_"  # before a metric: the paper's printed cell
+HERE = "here_"  # before an axis: the value that the row was run with
+ONLY = "run"  # the row of a study without axes
+RANDOM = ", random weights"  # after a row, or a run: fine-tuned from random weights of the same shape
+SEGMENTS = "_segments"  # after a metric: the right answers of single segments
+
+Documents = Mapping[str, Mapping[str, list[float]]]  # by metric, "n" and "sum" by document
+
+
+@dataclass(frozen=True)
+class Frame:
+    """All numbers of a study.
+
+    Attributes:
+        numbers: a line a number of a run in a row, in the order of the study. Columns: run, row, seed of pre-training,
+            metric, value (scores in percent, losses in nats, others in their own unit), and of scores n (answers),
+            floor (percent, of the best constant answer), segments (percent, of single segments, that of pair scores)
+            and words (percent, of a bag of words, that of a task); NaN where there is none. Two rows with the same run
+            both have its numbers. A task that was also fine-tuned from random weights has rows of the same name
+            followed by RANDOM.
+        rows: a line a row, in the order of the study. Columns: row (its name in sentences and tables: `sop`,
+            `E=72, all-shared`), for each axis its label as in the paper and, after HERE, the value it was run with,
+            and for each column of the paper's table, after PAPER, the cell as printed (text; empty if it has none).
+        documents: a line a document of the held-out text (of a task: 64 blocks of consecutive dev examples). Columns:
+            run, metric, document (its number), n (answers), and sum: of right answers, or of nats for a loss; for a
+            task the mean over its fine-tunings. A metric followed by SEGMENTS has the right answers of single segments.
+            Runs with the same n by document were scored on the same text.
+        curves: a line a number of an evaluation during training, up to the end; columns as those of numbers, and step.
+            Metrics include training_seconds, tokens and share (of the budget).
+        layers: a line a layer and choice of tokens, as measured (training/layer_numbers.py), with run, row and seed.
+        tasks: the metrics of fine-tuned tasks (their scores, parts such as F1, and losses), each with its task.
+    """
+
+    numbers: pd.DataFrame
+    rows: pd.DataFrame
+    documents: pd.DataFrame
+    curves: pd.DataFrame
+    layers: pd.DataFrame
+    tasks: Mapping[str, str]
+
+    def of(self, metric: str) -> pd.DataFrame:
+        """The lines of numbers of one metric."""
+        numbers: Any = self.numbers
+        return numbers[numbers["metric"] == metric]
+
+    def documents_of(self, metric: str) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
+        """The n and the sum of a metric by document, for each run that has them. [documents]"""
+        return self._documents.get(metric, {})
+
+    @cached_property
+    def _documents(self) -> dict[str, dict[str, tuple[np.ndarray, np.ndarray]]]:
+        found: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
+        documents: Any = self.documents
+        for (metric, run), lines in documents.groupby(["metric", "run"], sort=False):
+            found.setdefault(metric, {})[run] = lines["n"].to_numpy(float), lines["sum"].to_numpy(float)
+        return found
+
+    def row(self, labels: Mapping[str, str]) -> str | None:
+        """The name of the only row with these labels of axes; None if there is none, or several."""
+        found: Any = self.rows
+        for axis, label in labels.items():
+            found = found[found[axis] == label]
+        return str(found["row"].iloc[0]) if len(found) == 1 else None
+
+
+def frame(study: Study) -> Frame:
+    """The tables of a study. Rows of which no run is finished have a line in rows, and no numbers."""
+    rows, of_points = _rows(study)
+    places: dict[tuple[str, str, int], None] = dict.fromkeys(
+        (point.run, row, point.seed) for point, row in zip(study.points, of_points, strict=True)
+    )
+    known = {run.name: run for run in study.runs}
+    order = {row: place for place, row in enumerate(rows["row"])}
+    having = sorted((place for place in places if place[0] in known), key=lambda place: (order[place[1]], place[2]))
+    numbers = [line for run, row, seed in having for line in _numbers(known[run], row, seed)]
+    curves = [line for run, row, seed in having for line in _curve(known[run], row, seed)]
+    layers = [
+        {"run": run, "row": row, "seed": seed, **layer.model_dump()}
+        for run, row, seed in having
+        for layer in known[run].layers
+    ]
+    documents = [table for run in known.values() for table in _documents(run)]
+    return Frame(
+        pd.DataFrame(numbers, columns=pd.Index(NUMBERS)),
+        rows,
+        pd.concat(documents, ignore_index=True) if documents else pd.DataFrame(columns=pd.Index(DOCUMENTS)),
+        pd.DataFrame(curves, columns=pd.Index(CURVES)),
+        pd.DataFrame(layers),
+        {
+            metric: column.task
+            for run in known.values()
+            for column in run.columns
+            for metric in (column.task, loss_name(column.task), *column.parts)
+        },
+    )
+
+
+def printed(cell: str) -> float:
+    """The number in a cell of the paper; NaN if there is none.
+
+    89.3/82.3 is the mean of both, 12M a number of millions, 1.7x a factor.
+    """
+    match = re.fullmatch(r"\s*(-?[\d.]+(?:/-?[\d.]+)*)([Mx%]?)\s*", cell)
+    if not match:
+        return float("nan")
+    return fmean(float(part) for part in match[1].split("/")) * (1e6 if match[2] == "M" else 1)
+
+
+def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
+    """The table of rows, and the row of each point."""
+    points = {(*point.values.values(), *point.labels.values()): point for point in study.points}
+    grid = study.experiment.grid
+    shown = [axis for axis in study.axes if axis not in grid or len(grid[axis]) > 1] or study.axes
+    names = {key: _name(point, shown) for key, point in points.items()}
+    for key, point in points.items():
+        if list(names.values()).count(names[key]) > 1:  # of other labels, and one value
+            names[key] = _name(point, shown, with_labels=True)
+    lines: list[dict[str, str]] = []
+    for key, point in points.items():
+        axes = {axis: point.labels[axis] for axis in study.axes}
+        lines.append(
+            {
+                "row": names[key],
+                **axes,
+                **{HERE + axis: point.values[axis] for axis in axes},
+                **{PAPER + metric: cell for metric, cell in _paper(study.experiment, axes).items()},
+            }
+        )
+    order = [names[(*point.values.values(), *point.labels.values())] for point in study.points]
+    return pd.DataFrame(lines).fillna(""), order
+
+
+def _name(point: StudyPoint, axes: Iterable[str], *, with_labels: bool = False) -> str:
+    """A row in words: its labels; for a number the axis and the value that was run."""
+    words = []
+    for axis in axes:
+        label, value = point.labels[axis], point.values[axis]
+        word = (
+            f"{AXIS_NAMES.get(axis, axis.rpartition('.')[2])}={value if is_bare(value) else label}"
+            if is_bare(label)
+            else label
+        )
+        words.append(f"{word} (paper: {label})" if with_labels and label not in (word, value) else word)
+    return ", ".join(words) or ONLY
+
+
+def _paper(experiment: Experiment, labels: Mapping[str, str]) -> dict[str, str]:
+    """The paper's cells in the row of these labels; empty if it has none."""
+    table = experiment.paper
+    for cells in table.rows if table else ():
+        if all(labels.get(axis) == cells[axis] for axis in experiment.axes):
+            return {metric: cells.get(metric, "") for metric in (table.columns if table else ())}
+    return {}
+
+
+def _numbers(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
+    place = {"run": run.name, "row": row, "seed": seed}
+    for metric, value in run.numbers.items():
+        yield {**place, "metric": metric, "value": value, **_columns(run.scores.get(metric))}
+    for column in _random(run):
+        of_random = {"run": run.name + RANDOM, "row": row + RANDOM, "seed": seed}
+        yield {**of_random, "metric": column.task, "value": column.score.value, **_columns(column.score)}
+
+
+def _columns(score: Score | None) -> dict[str, float | None]:
+    if score is None:
+        return {}
+    return {"n": score.n, "floor": score.floor, "segments": score.segments_floor, "words": score.lexical_floor}
+
+
+def _random(run: ReportedRun) -> list[FilledColumn]:
+    """The columns of tasks that were fine-tuned from random weights of the run's shape."""
+    return [column for column in run.columns if column.is_random]
+
+
+def _curve(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
+    for point in run.shown_curve:
+        values = point.model_dump()
+        place = {"run": run.name, "row": row, "seed": seed, "step": values.pop("step")}
+        for metric, value in values.items():
+            if value is not None and not metric.endswith("_n"):
+                yield {**place, "metric": metric, "value": value, "n": values.get(f"{metric}_n")}
+
+
+def _documents(run: ReportedRun) -> Iterator[pd.DataFrame]:
+    found = [(run.name, documents_of(run.record.answers))]
+    for suffix, columns in (("", run.pretrained), (RANDOM, _random(run))):
+        found.append((run.name + suffix, {column.task: kept for column in columns if (kept := _of_task(column))}))
+    for name, documents in found:
+        for metric, kept in documents.items():
+            yield pd.DataFrame({"run": name, "metric": metric, "document": range(len(kept["n"])), **kept})
+
+
+def documents_of(answers: Mapping[str, Answers]) -> Documents:
+    """The number of answers, and the sum of right ones, of nats, and of right ones by single segments, by document.
+
+    Empty for answers that were kept without their source documents.
+    """
+    differences = of_kind(Difference)
+    same = {measure.minus: measure.of for measure in differences}  # pair by pair of the same documents
+    sources = {answer.pairs: unpack(answer.source) for answer in answers.values() if answer.source}
+    sources |= {name: sources[of] for name, of in same.items() if name not in sources and of in sources}
+    found: dict[str, Mapping[str, list[float]]] = {}
+    for metric, answer in answers.items():
+        if (source := sources.get(answer.pairs)) is None:
+            continue
+        right = unpack(answer.right)
+        n = unpack(answer.n) if answer.n else np.ones(len(right))
+        found[metric] = _sums(source, n, right)
+        if answer.loss:
+            found[loss_name(metric)] = _sums(source, n, unpack(answer.loss))
+        if floor := answer.floor or (answers[answer.pairs].floor if answer.pairs in answers else None):
+            found[metric + SEGMENTS] = _sums(source, n, unpack(floor))
+    for measure in differences:
+        for end in ("", SEGMENTS):
+            if measure.of + end in found and measure.minus + end in found:
+                of, minus = found[measure.of + end], found[measure.minus + end]
+                sums = [first - second for first, second in zip(of["sum"], minus["sum"], strict=True)]
+                found[measure.name + end] = {"n": of["n"], "sum": sums}
+    return found
+
+
+def _sums(source: np.ndarray, n: np.ndarray, values: np.ndarray) -> dict[str, list[float]]:
+    return {"n": np.bincount(source, n).tolist(), "sum": np.bincount(source, values.astype(float)).tolist()}
+
+
+BLOCKS = 64
+
+
+def _of_task(column: FilledColumn) -> dict[str, list[float]] | None:
+    """The dev examples of a task by blocks of consecutive ones, mean over fine-tunings; None without their scores."""
+    scores = [record.example_scores for record in column.finetunings if record.example_scores]
+    if not scores or len({record.dev.fingerprint for record in column.finetunings}) > 1:
+        return None
+    means = np.mean(scores, axis=0)
+    return _sums(np.arange(len(means)) * BLOCKS // len(means), np.ones(len(means)), means)
