@@ -1,6 +1,10 @@
-"""A toy tokenizer, toy runs, and tasks of a few examples, small enough to fine-tune within a test."""
+"""A toy tokenizer, toy runs, and tasks of a few examples, small enough to fine-tune within a test.
+
+`python tests/toy_tasks.py FOLDER` writes files of every task of the project.
+"""
 
 import io
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +17,7 @@ from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.model import InitialModel
 from albert_lab.tasks.records import Evaluation
-from albert_lab.tasks.task import TaskConfig, load_task
+from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
 TEXT = "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in 1864 , . ( )"
 WORDS = TEXT.split()
@@ -106,3 +110,8 @@ def choice_examples(task: TaskConfig) -> list[ChoiceExample]:
 def values_of(evaluation: Evaluation) -> dict[str, float]:
     """The value of each metric."""
     return {metric: score.value for metric, score in evaluation.scores.items()}
+
+
+if __name__ == "__main__":
+    for task_name in task_names():
+        toy_task(task_name, Path(sys.argv[1]))

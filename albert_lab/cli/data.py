@@ -1,7 +1,6 @@
 """Commands that prepare text ahead of runs and fetch the data of downstream tasks."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -69,31 +68,6 @@ def data_status(
     unusable = [row["task"] for row in listed if not {"train", "dev"} <= row["examples"].keys()]
     if tasks and unusable:
         raise MissingDataError(f"without train or dev examples: {', '.join(unusable)}")
-
-
-@data_app.command(
-    "make-tasks",
-    epilog=examples(
-        "albert-lab data make-tasks my-tasks", "albert-lab data make-tasks my-tasks corpus=files corpus.path=my-texts"
-    ),
-)
-def data_make_tasks(
-    folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write, in the official file formats.")],
-    overrides: Overrides = None,
-    as_json: Json = False,
-) -> None:
-    """Write downstream tasks made from a corpus's held-out documents."""
-    from albert_lab.config.compose import load
-    from albert_lab.errors import ConfigError
-    from albert_lab.storage import check_folder
-    from albert_lab.tasks.corpus_tasks import make_tasks
-
-    if "=" in folder.name:
-        raise ConfigError(f"{folder} is a setting, not a folder: name the folder to write first")
-    check_folder(folder, "FOLDER")
-    counts = make_tasks(load(overrides or []), folder)
-    lines = (f"{name}: " + (", ".join(f"{n:,} {split}" for split, n in counts[name].items()) or "-") for name in counts)
-    print(json.dumps(counts, indent=2) if as_json else "\n".join(lines))
 
 
 @tokenizer_app.command(

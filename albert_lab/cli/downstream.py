@@ -85,13 +85,12 @@ def score(
 
     For a task that is made from a corpus, KEY=VALUE settings name the corpus.
     """
-    from albert_lab.config.compose import load
-    from albert_lab.tasks.corpus_tasks import data_folder
+    from albert_lab import paths
     from albert_lab.tasks.score import score as score_file
     from albert_lab.tasks.task import load_task
 
     loaded = load_task(task)
-    folder = data or data_folder(loaded, load(overrides or []), to_stderr)
+    folder = data or paths.tasks_data()
     options = {"split": split, "na_probs": na_probs, "threshold": threshold, "partial": partial}
     scores = score_file(loaded, predictions, folder, to_stderr, **options)
     print(json.dumps(scores, indent=2) if as_json else "\n".join(f"{name}: {value}" for name, value in scores.items()))

@@ -30,8 +30,6 @@ def train_study(plan: "Plan", options: "Options", most: int | None = None) -> "t
     from albert_lab.studies.collect import study_points
     from albert_lab.studies.study import announce
 
-    if options.prepares_here:
-        plan = plan.with_tasks_made(to_stderr)
     points = study_points(plan, {}, this_command())
     seed_plan, look = announce(plan.report_folder, points, plan.seed_plan)
     plan, last = replace(plan, seed_plan=seed_plan), None
@@ -62,7 +60,7 @@ def _train_look(plan: "Plan", look: int, options: "Options") -> "tuple[int, Plan
     outcome = execute(plan.at_look(look), options)
     if outcome.is_detached:
         return outcome.code, plan, None
-    plan = (plan if options.prepares_here else plan.with_tasks_made(to_stderr)).updated()
+    plan = plan.updated()
     study = collect(plan.at_look(look), outcome.failures, this_command(), to_stderr)
     if not study.runs:
         to_stderr("no run is finished: no report")

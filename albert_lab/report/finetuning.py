@@ -66,8 +66,7 @@ def absent_columns(experiment: Experiment, runs: Sequence[ReportedRun]) -> list[
 
 
 def notes(experiment: Experiment, runs: Sequence[ReportedRun]) -> list[str]:
-    """Footnotes: replacements of official tasks, subsampling, files that are not the official ones, cut examples."""
-    titles = experiment.paper.columns if experiment.paper else {}
+    """Footnotes: subsampling, files that are not the official ones, cut examples."""
     tasks = []
     for columns in _by_task(runs).values():
         column, last = columns[-1], columns[-1].finetunings[-1]
@@ -79,7 +78,6 @@ def notes(experiment: Experiment, runs: Sequence[ReportedRun]) -> list[str]:
         tasks.append(
             {
                 "title": column.title,
-                "replaces": column.column != column.task and titles.get(column.column, column.column),
                 "note": column.note,
                 "official": column.official_examples,
                 "have": {"train": last.train.available, "dev": last.dev.available},

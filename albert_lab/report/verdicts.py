@@ -184,16 +184,12 @@ def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
 
 
 def _notes(analysis: Analysis) -> dict[str, object]:
-    """What notes on several verdicts say: replacements of tasks, tasks at their floor, the paper's noise, speeds."""
+    """What notes on several verdicts say: tasks at their floor, the paper's noise, speeds."""
     measured = analysis.study.throughput  # rounds are of its rows if it is not of earlier runs
     scored = {verdict.claim.metric for verdict in analysis.verdicts if verdict.effect is not None}
     metrics = {claim.metric for claim in analysis.experiment.claims}
-    tasks = {
-        column: task for column, task in analysis.scores.columns.items() if column in metrics or AVERAGE in metrics
-    }
     return {
         "has_smaller": any(verdict.decision is Decision.SMALLER for verdict in analysis.verdicts),
-        "replaced": ", ".join(f"`{task}` for `{column}`" for column, task in tasks.items() if task != column),
         "floors": tasks_at_floor(analysis) if AVERAGE in metrics else "",
         "has_task": analysis.experiment.is_of_paper and bool(scored & {*analysis.experiment.tasks, AVERAGE}),
         "has_speed": bool(metrics & {TRAINING_SPEED, INFERENCE_SPEED}),

@@ -14,7 +14,6 @@ from albert_lab.messages import Say
 from albert_lab.runs.reported import FilledColumn, filled_column
 from albert_lab.runs.run import Run, config_here
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import (
     FOLDER,
     WEIGHTS,
@@ -153,7 +152,7 @@ def train_missing(
     for done, (task, seed) in enumerate(todo):
         show(f"{task.title}, seed {seed}", done, len(todo))
         try:
-            data = data_folder(task, run.config, say)
+            data = paths.tasks_data()
             is_start = task.name in starts
             record = finetune(start, task, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=is_start)
         except (*FIXABLE, RuntimeError) as error:

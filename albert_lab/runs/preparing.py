@@ -1,15 +1,15 @@
-"""Preparation of the data of runs in advance: `python -m albert_lab.runs.preparing FOLDER... [--tasks TASK...]`."""
+"""Preparation of the data of runs in advance: `python -m albert_lab.runs.preparing FOLDER...`."""
 
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from albert_lab import paths, registry, signals
+from albert_lab import registry, signals
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.messages import Say, to_stderr
-from albert_lab.runs import columns, states
+from albert_lab.runs import states
 from albert_lab.runs.run import Run, read
 
 
@@ -65,37 +65,20 @@ def lacking(folders: Iterable[Path]) -> list[Path]:
     return [folder for shards, folder in by_shards.items() if not shards.is_dir()]
 
 
-def command(folders: Iterable[Path], tasks: Iterable[str] = ()) -> list[str]:
-    asked = list(tasks)
-    return [
-        sys.executable,
-        "-m",
-        "albert_lab.runs.preparing",
-        *map(str, folders),
-        *(["--tasks", *asked] if asked else []),
-        *registry.options(),
-        *paths.conf_options(),
-    ]
+def command(folders: Iterable[Path]) -> list[str]:
+    return [sys.executable, "-m", "albert_lab.runs.preparing", *map(str, folders)]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Prepare the data of run folders and return the exit code: 2 or 4 for errors that the user can fix."""
     parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.preparing")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
-    parser.add_argument("--tasks", nargs="+", default=[], help="downstream tasks that a corpus may provide")
-    parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
-    parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
     asked = parser.parse_args(arguments)
     try:
         planned = [read(folder) for folder in asked.folders]
         for run in planned:
             registry.include_recorded(run.config.own_code)
-        for file in asked.include:
-            registry.include(file)
-        with paths.with_conf(asked.conf):
-            prepare_all(planned, to_stderr)
-            for run in planned:
-                columns.prepare_tasks({task: task for task in asked.tasks}, run.config, to_stderr)
+        prepare_all(planned, to_stderr)
     except FIXABLE as error:
         to_stderr(str(error))
         return 2 if isinstance(error, ConfigError) else 4

@@ -15,7 +15,6 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.runs import columns, finetunings, states
 from albert_lab.runs import run as runs
-from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, summarize
 from albert_lab.tasks.task import TaskConfig, load_task
 
@@ -102,11 +101,10 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
     for task in tasks:  # missing data is reported before anything is trained
         if any(read_record(start.folder, task.name, seed) is None for seed in seeds[task.name]):
             columns.check_data(task, wanted.splits)
-    folders = {task.name: data_folder(task, run.config, say) for task in tasks}
     records = []
     for task in tasks:
         for seed in seeds[task.name]:
-            record = finetune(start, task, seed, data=folders[task.name], say=say, splits=wanted.splits)
+            record = finetune(start, task, seed, data=paths.tasks_data(), say=say, splits=wanted.splits)
             assert record is not None, "nothing stops it but a signal, which ends this process"
             say(f"{finetunings.describe(record)}; predictions in {output_folder(start.folder, task.name, seed)}")
             records.append(record)
@@ -214,8 +212,7 @@ def ensemble_runs(
     if best is not None and best > len(files):
         raise ConfigError(f"--best {best}: these runs have only {len(files)} fine-tunings on {task.name}")
     config = chosen[0].config
-    data = data_folder(task, config, say)
-    ensembled = ensemble(task, files, data, say, scale=config.scale.name, split=split, best=best)
+    ensembled = ensemble(task, files, paths.tasks_data(), say, scale=config.scale.name, split=split, best=best)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         task.format.write_predictions(ensembled.outcome.answers, output)  # pyright: ignore[reportArgumentType]

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from statistics import median
 
+from albert_lab import paths
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings
 from albert_lab.studies.plan import PlannedPoint
 from albert_lab.studies.study import EnsembleLine
-from albert_lab.tasks.corpus_tasks import data_folder
 from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
 from albert_lab.tasks.task import TaskConfig, load_task
 
@@ -44,8 +44,7 @@ def _line(
 
     run = item.run
     files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
-    data = data_folder(task, run.config, say)
-    ensembled = ensemble(task, files, data, say, scale=run.config.scale.name, best=members)
+    ensembled = ensemble(task, files, paths.tasks_data(), say, scale=run.config.scale.name, best=members)
     assert ensembled.main is not None, "a dev set has labels"
     single = {name: median(record.best.scores[name].value for record in records) for name in records[0].best.scores}
     return EnsembleLine(

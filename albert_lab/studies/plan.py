@@ -133,13 +133,11 @@ class Plan:
 
     Attributes:
         points: its points, in the order of the rows.
-        chosen: the task of each downstream column, before it is known which of them the corpus provides.
         seed_plan: the looks at its seeds.
     """
 
     experiment: Experiment
     points: tuple[PlannedPoint, ...]
-    chosen: Mapping[str, str]
     seed_plan: SeedPlan
 
     @property
@@ -167,13 +165,6 @@ class Plan:
 
         with fingerprints_taken_once():
             return replace(self, points=tuple(map(look_again, self.points)))
-
-    def with_tasks_made(self, say: Say) -> "Plan":
-        """The plan without the tasks that the corpus cannot provide; prepares the data of the other tasks."""
-        tasks = columns.prepare_tasks(self.chosen, self.config, say)
-        if tasks == self.points[0].tasks:
-            return self
-        return replace(self, points=tuple(look_again(replace(item, tasks=tasks)) for item in self.points))
 
     @cached_property
     def failed(self) -> dict[str, PlannedPoint]:
@@ -218,13 +209,16 @@ class Plan:
         ]
 
 
-def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None = None) -> Plan:
+def plan_study(
+    experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None = None, say: Say = to_stderr
+) -> Plan:
     """The plan of an experiment.
 
     Args:
         experiment: the experiment.
         overrides: `key=value` texts that win over it.
-        tasks: names of the downstream tasks; None: those that fill the experiment's columns.
+        tasks: names of the downstream tasks; None: those of the experiment's columns that have their data.
+        say: takes what a user must know of the plan.
 
     Raises:
         ConfigError: a configuration that does not fit.
@@ -238,20 +232,19 @@ def plan_study(experiment: Experiment, overrides: Sequence[str], tasks: Sequence
         if experiment.continues:
             rows = starts.continued(rows, experiment.continues, overrides)
         config = rows[0].config
-        chosen = columns.choose_tasks(experiment.columns, config, tasks, experiment.own_tasks)
-        known = columns.find_tasks(chosen, config)
+        chosen = columns.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
         reports = [folder / report_place(config) for folder in (paths.reports(), paths.published())]
         asked = with_progress(rows, len(rows), "planned {} of {} runs", to_stderr)
         lines: dict[int, list[tuple[Point, runs.Run]]] = {}
         ancestors: dict[str, PlannedPoint] = {}
         planned = tuple(
-            _planned(starts.lineage(point, lines), ancestors, experiment, known, reports) for point in asked
+            _planned(starts.lineage(point, lines), ancestors, experiment, chosen, reports) for point in asked
         )
-    _say_different_sets(planned, to_stderr)
-    _say_overlaps(planned, to_stderr)
+    _say_different_sets(planned, say)
+    _say_overlaps(planned, say)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
-    return Plan(experiment, planned, chosen, _seed_plan(planned, overrides))
+    return Plan(experiment, planned, _seed_plan(planned, overrides))
 
 
 def _planned(

@@ -14,7 +14,6 @@ from albert_lab.cost.rates import Price, Rates
 from albert_lab.runs import ancestry, finetunings, regime, results
 from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
-from albert_lab.tasks.corpus_tasks import MOST_EXAMPLES
 from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import TaskConfig
 from albert_lab.tasks.used_data import count_examples
@@ -55,9 +54,7 @@ def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, int], float]:
 
 def _dev_examples(task: TaskConfig, settings: TaskSettings) -> int:
     """The number of dev examples that each evaluation scores; 0 if it is not known yet."""
-    if task.is_made_of_corpus:
-        available = MOST_EXAMPLES["dev"]
-    elif (available := task.official_examples.get("dev")) is None:
+    if (available := task.official_examples.get("dev")) is None:
         available = count_examples(task, paths.tasks_data(), "dev")
     return min(available, settings.dev_examples or available)
 

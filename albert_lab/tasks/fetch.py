@@ -48,8 +48,7 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
 def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """One row per task: name, title, examples by existing split, missing files by split, problems by split, folder.
 
-    Every existing file is read, and the counts are those of usable examples. Tasks that are made from a corpus are left
-    out.
+    Every existing file is read, and the counts are those of usable examples.
 
     Args:
         names: tasks by name or file; None: all tasks of the project.
@@ -58,8 +57,7 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
         ConfigError: unknown task.
     """
     rows = []
-    tasks = [load_task(name) for name in (task_names() if names is None else names)]
-    for task in (task for task in tasks if not task.is_made_of_corpus):
+    for task in map(load_task, task_names() if names is None else names):
         examples: dict[str, int] = {}
         missing: dict[str, str] = {}
         problems: dict[str, str] = {}

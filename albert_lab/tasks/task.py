@@ -37,8 +37,6 @@ RATE_EXPONENT = 1.5
 KIND_DECIDES = ("format", "metrics", "main", "settings")
 # The formats that a kind of task reads.
 FORMATS = {"classification": ("glue",), "multiple_choice": ("race", "choices"), "span": ("squad",)}
-# The first part of the paths of data that is made from a corpus (see corpus_tasks.py).
-CORPUS_FAMILY = "corpus"
 # Prefix for a user's file that is named like a task of the project, so that their records are separate.
 OWN = "own-"
 
@@ -141,11 +139,6 @@ class TaskConfig(Section):
     def family(self) -> str:
         """The family of the task, a sub-folder of the tasks folder: glue, squad, race."""
         return self.data["train"].split("/")[0]
-
-    @property
-    def is_made_of_corpus(self) -> bool:
-        """Whether its data is made from the corpus of a run."""
-        return self.hub is None and self.family == CORPUS_FAMILY and not self._lies_beside("train")
 
     @property
     def folder(self) -> Path | None:

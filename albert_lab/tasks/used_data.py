@@ -27,14 +27,14 @@ def subsample(examples: Sequence[Any], size: int | None) -> list[Any]:
 def has_same_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data: Path) -> bool:
     """Whether the files of a task still have the examples of a record; those of the task that it started from, too.
 
-    A file that is missing shows no change. Data that is made from a corpus changes only with the run's name.
+    A file that is missing shows no change.
 
     Args:
         folder: Of the run, with its records.
         data: The tasks folder.
     """
     sizes = {"train": record.settings.train_examples, "dev": record.settings.dev_examples}
-    for split, size in {} if task.is_made_of_corpus else sizes.items():
+    for split, size in sizes.items():
         if _fingerprint(task, data, split, size) not in (None, getattr(record, split).fingerprint):
             return False
     before = load_start(task)

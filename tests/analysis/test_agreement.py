@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 from planted import analysed
-from records import scored, toy_column, toy_finetuning, toy_run, with_numbers
+from records import scored, toy_run, with_numbers
 from statsmodels.stats.proportion import proportion_confint
 
 from albert_lab.analysis.agreement import PAPERS_SD, Agreement, comparisons, total
@@ -45,15 +45,6 @@ def counts(scores: dict[str, tuple[float, ...]], seeds: int = 3) -> tuple[int, i
 def test_a_pair_counts_if_the_paper_has_a_difference_of_a_point():
     assert counts(PAPERS_ORDER) == (5, 5, 5, 5)  # of six: the paper's RACE of two rows differs by 0.6 points
     assert counts({"race": (34.0, 31.0, 30.0)}) == (2, 0, 2, 0)
-
-
-def test_a_pair_of_rows_counts_by_the_task_that_stands_in():
-    instead = table({"next-paragraph": (30.0, 31.0, 34.0)})
-    for row in instead:
-        for place, run in enumerate(row.runs):
-            tuned = toy_column("race", toy_finetuning(run.name, "next-paragraph", 30.0, floor=0))
-            row.runs[place] = toy_run(run.name, run.seed, run.numbers, (tuned,))
-    assert of_rows("sop-vs-nsp", instead).agreeing == 2
 
 
 def test_a_pair_within_the_noise_is_not_decided():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from planted import analysed
-from records import scored, toy_column, toy_finetuning, toy_run
+from records import scored, toy_run
 
 from albert_lab.analysis.table_scores import (
     AVERAGE_LEARNT,
@@ -92,17 +92,6 @@ def test_a_likelihood_is_minus_a_loss_and_the_averages_needs_every_task():
     assert set(here.sample(table[0], AVERAGE_LIKELIHOOD).values()) == {-0.5}
     table[0].runs[:] = [without(run, "race_loss") for run in table[0].runs]
     assert TableScores(table).sample(table[0], AVERAGE_LIKELIHOOD) == {}
-
-
-def test_a_replacement_task_counts_in_the_average():
-    table = rows(ALL)
-    for place, run in enumerate(table[0].runs):
-        tuned = toy_column("race", toy_finetuning(run.name, "next-paragraph", 25.0, floor=25.0))
-        numbers = run.numbers | run.scores | {"next-paragraph": 25.0}
-        table[0].runs[place] = toy_run(run.name, run.seed, numbers, (tuned,))
-    here = TableScores(table)
-    assert here.tasks[-1] == "next-paragraph"
-    assert here.unlearnt_tasks == ("next-paragraph",)
 
 
 def test_rows_with_the_same_runs_count_once():

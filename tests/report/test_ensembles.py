@@ -33,12 +33,5 @@ def test_an_ensemble_is_shown_next_to_its_members_and_the_papers_ensemble():
     ]
 
 
-def test_the_papers_ensemble_is_not_shown_for_a_replacement_task():
-    *_, table = (
-        ensembles.section(named("squad-race"), [SQUAD.model_copy(update={"task": "cloze-span"})]).strip().split("\n\n")
-    )
-    assert cells(table)[-1][-1] == "—"
-
-
 def test_a_report_without_finished_tasks_says_so():
     assert "None: no task was finished by any run." in ensembles.section(named("glue"), [])

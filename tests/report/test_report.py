@@ -43,7 +43,7 @@ def changed(point: StudyPoint, **content: object) -> StudyPoint:
 
 
 def toy_runs(points: Sequence[StudyPoint], **changes) -> list[ReportedRun]:
-    """The finished runs of points, each fine-tuned on the official SST-2 and on a task that stands for SQuAD1.1.
+    """The finished runs of points, each fine-tuned on SST-2 and SQuAD1.1.
 
     Args:
         points: of a report.
@@ -61,8 +61,8 @@ def toy_runs(points: Sequence[StudyPoint], **changes) -> list[ReportedRun]:
         record = toy_record(name=name, mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms, seed=point.seed)
         sentiment = toy_finetuning(name, "sst2", sop, interval=(sop - 7, sop + 7), parts={"accuracy": sop}, floor=50.9)
         parts = {"f1": 15.0, "exact_match": 5.0}
-        cloze = toy_finetuning(name, "cloze-span", 10.0, interval=(7.0, 13.0), parts=parts, floor=2.0)
-        columns = (toy_column("sst2", sentiment), toy_column("squad1", cloze))
+        spans = toy_finetuning(name, "squad1", 10.0, interval=(7.0, 13.0), parts=parts, floor=2.0)
+        columns = (toy_column("sst2", sentiment), toy_column("squad1", spans))
         curve = (toy_curve_point(6, mlm_accuracy=10.0),) if name == "sop-0" else ()
         runs.append(ReportedRun(record=record.model_copy(update=changes), columns=columns, curve=curve))
     return runs

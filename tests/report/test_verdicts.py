@@ -35,7 +35,7 @@ BEST = {"64": [60.0, 61.0, 62.0], "128": [65.0, 66.0, 67.5]}
 
 
 def full_table(tunings: Mapping[str, Sequence[int]] = {"64": range(3), "128": range(3)}) -> list[Row]:
-    """A table of claims on scores, speed and a task that stands for RACE, fine-tuned with these seeds."""
+    """A table of claims on scores, speed and RACE, fine-tuned with these seeds."""
     rows = table(VALUES)
     for item in rows:
         label = item.labels["embedding_size"]
@@ -47,11 +47,11 @@ def full_table(tunings: Mapping[str, Sequence[int]] = {"64": range(3), "128": ra
             if label in BEST and tunings:
                 best = BEST[label][seed]
                 tuned = [
-                    toy_finetuning(run.name, "next-paragraph", best + 0.4 * tuning, seed=tuning, floor=0)
+                    toy_finetuning(run.name, "race", best + 0.4 * tuning, seed=tuning, floor=0)
                     for tuning in tunings[label]
                 ]
                 columns = (toy_column("race", *tuned),)
-                numbers["next-paragraph"] = best + 0.4
+                numbers["race"] = best + 0.4
             item.runs[seed] = toy_run(run.name, run.seed, numbers, columns)
     return rows
 
@@ -72,7 +72,7 @@ def test_verdicts_can_be_plain_values():
     assert result[0]["low"] < result[0]["effect"] < result[0]["high"]
     assert (result[0]["n"], result[0]["paired"], result[0]["unit"]) == (3, True, "points")
     assert result[0]["paper"] == pytest.approx(1.1)
-    assert result[-1]["metric"] == "next-paragraph"
+    assert result[-1]["metric"] == "race"
 
 
 def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_shown():
@@ -84,7 +84,7 @@ def test_without_fine_tuning_a_tasks_claim_is_not_run_and_no_spread_is_shown():
 def test_one_fine_tuning_per_run_does_not_separate_the_sources_of_spread():
     assert "Standard dev" not in section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": [1]}))
     text = section(experiment(CLAIMS[-1]), full_table({"64": [1], "128": range(3)}))
-    assert "- `next-paragraph`, E = 64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
+    assert "- `race`, E = 64: both together 1.00 (3 pre-trainings, 3 fine-tunings)" in text
 
 
 def test_alarms_of_the_runs_are_shown_with_the_verdict():

@@ -49,11 +49,6 @@ def tasks_in(arguments: Sequence[str]) -> list[str]:
     return list(arguments[: options[0]] if options else arguments)
 
 
-def all_tasks(folders: Mapping[Path, Sequence[str]]) -> list[str]:
-    """The tasks of all runs, each once."""
-    return list(dict.fromkeys(task for arguments in folders.values() for task in tasks_in(arguments)))
-
-
 def in_order(folders: Mapping[Path, Sequence[str]], parents: Mapping[Path, Path]) -> list[Path]:
     """Run folders, each after its parent, otherwise in their order."""
 

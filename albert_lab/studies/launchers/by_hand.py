@@ -6,7 +6,7 @@ from pathlib import Path
 
 from albert_lab.config.launcher import ByHandLauncher
 from albert_lab.runs import preparing
-from albert_lab.studies.launchers.base import NOT_AWAITED, all_tasks, in_order, worker
+from albert_lab.studies.launchers.base import NOT_AWAITED, in_order, worker
 
 
 def launch(
@@ -20,7 +20,7 @@ def launch(
     del on_end
     if settings.preparation == "job" and (lacking := preparing.lacking(folders)):
         print("# first, and alone:")
-        print(shlex.join(preparing.command(lacking, all_tasks(folders))))
+        print(shlex.join(preparing.command(lacking)))
     for folder in in_order(folders, parents):
         if folder in parents:
             print(f"# after the line of {parents[folder].name}:")

@@ -12,7 +12,7 @@ from albert_lab.config.schema import digest
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import to_stderr
 from albert_lab.runs import job, preparing
-from albert_lab.studies.launchers.base import NOT_AWAITED, all_tasks, in_order, tasks_in, worker
+from albert_lab.studies.launchers.base import NOT_AWAITED, in_order, tasks_in, worker
 from albert_lab.studies.launchers.slurm_wait import say_how_to_end, wait
 
 # Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue. scancel and
@@ -158,7 +158,7 @@ def _submit_preparation(folders: Mapping[Path, Sequence[str]], settings: SlurmLa
     lacking = preparing.lacking(folders)
     if not lacking:
         return ""
-    command = [(preparing.command(lacking, all_tasks(folders)), log_of("prepare").with_suffix(".exit"))]
+    command = [(preparing.command(lacking), log_of("prepare").with_suffix(".exit"))]
     own = settings.model_copy(update={"sbatch": settings.preparation_sbatch or settings.sbatch})
     number = _sbatch("albert-lab-prepare", command, [], own, tasks="1")
     to_stderr(f"preparation of the text: job {number}, which writes {log_of(number)}")
