@@ -27,7 +27,7 @@ from albert_lab.figures.files import NONE_DRAWN
 from albert_lab.interop import folder as folders
 from albert_lab.interop import loading, tokenizer_files
 from albert_lab.report import report
-from albert_lab.runs import ancestry, cleaning, finetunings, job, layers, reported, results, states, status
+from albert_lab.runs import cleaning, finetunings, job, layers, reported, results, states, status
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment, recorded
@@ -94,7 +94,7 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(run_folder
     try:
         assert is_read_or_named(name, lambda: read(run_folder))
         assert status.text(status.rows(run_folder.parent))
-        assert run_folder.name not in ancestry.parents(run_folder.parent)
+        assert run_folder.name not in states.parents(run_folder.parent)
         assert run_folder not in cleaning.find_garbage(cache=True, checkpoints=True)
     finally:
         file.write_bytes(before) if before is not None else file.unlink()

@@ -8,7 +8,6 @@ from typing import Any
 from tabulate import tabulate
 
 from albert_lab.config.compose import load, parse, validate
-from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.prepare import prepare, without_added
@@ -21,7 +20,6 @@ from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
 from albert_lab.measures.segments_floor import find_or_fit
 from albert_lab.messages import Say
-from albert_lab.runs.trained_on import overlaps
 from albert_lab.score import PRINTED, Score, printed
 
 # Keys that an evaluation may set; the model determines all others.
@@ -83,7 +81,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
     opened = open_folder(text)
     config = _configure(opened, overrides)
     config = without_added(config)
-    is_whole = whole and fingerprint(config.corpus) not in {text.fingerprint for text in opened.texts}
+    is_whole = whole and fingerprint(config.corpus) not in opened.texts
     is_whole &= not any(text.lstrip("+").startswith("corpus.dev_share=") for text in overrides)
     if is_whole:
         config = config.model_copy(update={"corpus": config.corpus.model_copy(update={"dev_share": 1.0})})
@@ -126,7 +124,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
         dev_documents=len(dev.document_offsets) - 1,
         max_sequence_length=config.max_sequence_length,
         rows=tuple(rows),
-        notes=(*_sizes(len(dev.document_offsets) - 1, config, is_whole), *_notes(opened, config.corpus, is_whole)),
+        notes=(*_sizes(len(dev.document_offsets) - 1, config, is_whole), *_notes(opened, is_whole)),
     )
 
 
@@ -150,16 +148,14 @@ def _reasons(opened: Opened) -> dict[type[Measure], str]:
     return reasons
 
 
-def _notes(opened: Opened, corpus: CorpusConfig, is_whole: bool) -> tuple[str, ...]:
-    notes = overlaps(opened.texts, corpus, fingerprint(corpus))
+def _notes(opened: Opened, is_whole: bool) -> tuple[str, ...]:
+    notes = []
     if not opened.pair_labels and "pooler" not in opened.missing and not is_whole:
         notes.append("There is no pair head: NSP and SOP are scored by a linear probe on the pooled output.")
     elif opened.pair_labels:
         notes.append(f"Labels of the pair head: {', '.join(opened.pair_labels)}.")
-    if opened.imported or opened.unknown:
+    if opened.imported:
         notes.append("It is not known whether the model was trained on this text.")
-    if opened.unknown:
-        notes.append(f"It starts from {opened.unknown}, whose training text is not known here.")
     return tuple(notes)
 
 

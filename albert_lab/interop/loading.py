@@ -17,7 +17,6 @@ from albert_lab.interop import folder as folders
 from albert_lab.interop import importing, tokenizer_files
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.runs import run as runs
-from albert_lab.runs.trained_on import TrainingText, texts_of_line
 from albert_lab.training import checkpoint
 
 
@@ -27,8 +26,7 @@ class Opened:
 
     config describes the model and its text. pair_labels are the kinds of pair that the pair head classifies; empty
     without a pair head. missing has the names of parts that the folder lacks and that get random weights.
-    imported: the model was not trained by this package. texts are those that a run, and the runs that it starts from,
-    were trained on; unknown names the first of these whose texts are not known.
+    imported: the model was not trained by this package. texts are the fingerprints of those that a run was trained on.
     """
 
     name: str
@@ -39,8 +37,7 @@ class Opened:
     pair_labels: tuple[str, ...]
     missing: tuple[str, ...]
     imported: bool
-    texts: tuple[TrainingText, ...] = ()
-    unknown: str | None = None
+    texts: frozenset[str] = frozenset()
 
 
 def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
@@ -142,7 +139,6 @@ def open_run(folder: Path) -> Opened:
     checkpoint.load_weights(weights, model)
     noted = read_import(folder)
     file = _tokenizer_file(folder, run.config)
-    texts, unknown = texts_of_line(run) if noted is None else ([], None)
     return Opened(
         name=run.name,
         model=model,
@@ -152,6 +148,5 @@ def open_run(folder: Path) -> Opened:
         pair_labels=tuple(label.kind for label in run.config.inter_sentence.labels),
         missing=() if noted is None else tuple(noted["missing_parts"]),
         imported=noted is not None,
-        texts=tuple(texts),
-        unknown=unknown,
+        texts=frozenset() if noted else frozenset(run.fingerprints.values()),
     )

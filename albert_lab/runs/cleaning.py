@@ -5,7 +5,7 @@ from pathlib import Path
 
 from albert_lab import in_use, locks, paths, storage
 from albert_lab.errors import DamagedFileError
-from albert_lab.runs import ancestry, run, states
+from albert_lab.runs import run, states
 from albert_lab.storage import PARTIAL
 
 
@@ -21,7 +21,7 @@ def find_garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
     half_made = (*paths.cache().glob(f"*/*{PARTIAL}*"), *paths.runs().glob(f"*/*checkpoint{PARTIAL}*"))
     garbage = {path for path in half_made if not _is_being_made(path)}
     wanted: tuple[states.State, ...] = ("failed", "done") if checkpoints else ("failed",)
-    needed = {parent for child, parent in ancestry.parents(paths.runs()).items() if _is_unfinished(child)}
+    needed = {parent for child, parent in states.parents(paths.runs()).items() if _is_unfinished(child)}
     for folder in paths.runs().glob("*/") if not in_use.is_used(paths.runs()) else ():
         if folder.name not in needed and (folder / "checkpoint").is_dir() and _is_free(folder, wanted):
             garbage.add(folder / "checkpoint")

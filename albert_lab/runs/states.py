@@ -2,13 +2,14 @@
 
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from albert_lab import files
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.runs import finetunings, job, results
-from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, Run, is_locked, read
+from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, RUN_FILE, Run, is_locked, read
 from albert_lab.tasks.task import TaskConfig
 
 State = Literal["done", "recorded", "imported", "failed", "running", "queued", "stopped", "missing"]
@@ -56,6 +57,23 @@ def with_finetunings(run: Run, pretraining: State, missing: Sequence[tuple[TaskC
     if taken := _taken(run.folder):
         return taken
     return "failed" if all(finetunings.has_failed(run, task, seed) for task, seed in missing) else "stopped"
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether other runs can start from a run: its last checkpoint was not freed."""
+    return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
+
+
+def parents(folder: Path) -> dict[str, str]:
+    """Parent of each run under a folder that starts from another one, by name; a damaged run.yaml names none."""
+    parent_of = {}
+    for file in folder.glob(f"*/{RUN_FILE}"):
+        with suppress(DamagedFileError):
+            # As plain data: a run of an earlier version, with other keys, has a parent too.
+            start_from: Any = files.read_yaml(file).get("start_from")
+            if isinstance(start_from, dict) and "run" in start_from:
+                parent_of[file.parent.name] = str(start_from["run"])
+    return parent_of
 
 
 def is_damaged(folder: Path) -> bool:

@@ -13,7 +13,7 @@ from rich.table import Table
 from tabulate import tabulate
 
 from albert_lab.errors import DamagedFileError
-from albert_lab.runs import ancestry, job, results, states
+from albert_lab.runs import job, results, states
 from albert_lab.runs import run as runs
 from albert_lab.tasks.records import FOLDER
 from albert_lab.units import duration
@@ -31,16 +31,16 @@ def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, A
     The reason is why it failed, why it waits, or how its job ended if it ended before the run. names: only these runs,
     and those that are queued or train now, such as runs of a later look of the same study.
 
-    Oldest first, and each run below its parent; depth is the number of its ancestors.
+    Oldest first.
     """
-    by_name: dict[str, dict[str, Any]] = {}
-    parents = ancestry.parents(folder)
+    listed: list[dict[str, Any]] = []
+    parents = states.parents(folder)
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
         if names is not None and run_folder.name not in names and not _trains(run_folder):
             continue
         state, last, reason, at = _read(run_folder)
-        by_name[run_folder.name] = {
+        row = {
             "run": run_folder.name,
             "state": state,
             **{key: last.get(key) for key in _OF_LINE},
@@ -50,7 +50,8 @@ def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, A
             "node": at["node"],
             "reason": reason or at["place"],
         }
-    return [by_name[name] | {"depth": depth} for name, depth in ancestry.tree(list(by_name), parents)]
+        listed.append(row)
+    return listed
 
 
 def _trains(folder: Path) -> bool:
@@ -93,7 +94,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
     trains = row["state"] == "running"
     return [
-        ancestry.branch(row["depth"]) + row["run"],
+        row["run"],
         row["state"],
         number("share", ".0%"),
         number("step", ","),

@@ -14,11 +14,10 @@ from albert_lab.config.compose import axes, load
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, to_stderr, with_progress
-from albert_lab.runs import ancestry, columns, finetunings, states
+from albert_lab.runs import columns, finetunings, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.states import State
-from albert_lab.runs.trained_on import overlaps, texts_of
 from albert_lab.studies import recorded, starts
 from albert_lab.studies.experiment import INTRINSIC, LAYERS_FIGURE, Experiment
 from albert_lab.studies.points import Point, points
@@ -90,7 +89,7 @@ def look_up(
         ancestors=tuple(ancestors),
         records=tuple(records),
         pretraining=pretraining,
-        has_weights=ancestry.has_weights(run.folder),
+        has_weights=states.has_weights(run.folder),
         missing=tuple(missing),
         recorded=record,
         state="recorded" if record and state not in states.TAKEN else state,
@@ -241,7 +240,6 @@ def plan_study(
             _planned(starts.lineage(point, lines), ancestors, experiment, chosen, reports) for point in asked
         )
     _say_different_sets(planned, say)
-    _say_overlaps(planned, say)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
     return Plan(experiment, planned, _seed_plan(planned, overrides))
@@ -276,18 +274,6 @@ def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:
             f" give different held-out sets: {'; '.join(shown)}{'; …' * (len(rows) > len(shown))}. Scores after"
             " fine-tuning on the same examples are"
         )
-
-
-def _say_overlaps(planned: Sequence[PlannedPoint], say: Say) -> None:
-    """Say which rows hold out text that a run from which they start was trained on."""
-    said = (
-        sentence
-        for item in planned
-        for ancestor in item.ancestors
-        for sentence in overlaps(texts_of(ancestor.run), item.run.config.corpus, item.run.fingerprints["corpus"])
-    )
-    for sentence in dict.fromkeys(said):
-        say(f"warning: {sentence}")
 
 
 def _seed_plan(planned: Sequence[PlannedPoint], overrides: Sequence[str]) -> SeedPlan:

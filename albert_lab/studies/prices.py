@@ -11,7 +11,7 @@ from albert_lab import paths
 from albert_lab.cost import counts, rates
 from albert_lab.cost.listing import Listing
 from albert_lab.cost.rates import Price, Rates
-from albert_lab.runs import ancestry, finetunings, regime, results
+from albert_lab.runs import finetunings, regime, results
 from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
 from albert_lab.tasks.settings import TaskSettings
@@ -152,7 +152,7 @@ def costs(plan: Plan, on: str | None = None) -> Listing:
     rows: list[dict[str, Any]] = []
     shown: dict[str, str] = {}
     is_row = {item.run.name for item in plan.points}
-    for item, depth in _with_ancestors(plan):
+    for item in _with_ancestors(plan):
         label, is_other = item.point.label or "-", item.run.name not in is_row
         row = {"seed": item.point.config.seed, "state": item.state}
         if shown.setdefault(item.run.name, label) != label:  # several rows ask for this run, which is trained once
@@ -162,7 +162,7 @@ def costs(plan: Plan, on: str | None = None) -> Listing:
         if item.state == "imported":
             rows.append({"point": name} | row)
             continue
-        rows.append({"point": ancestry.branch(depth) + name} | row | _columns(item, known))
+        rows.append({"point": name} | row | _columns(item, known))
     total = cost_of(plan.points, known)
     data = {item.run.evaluation_set: item.point.config for item in plan.points}
     described = map(describe, data.values())
@@ -228,16 +228,16 @@ def regime_of(plan: Plan) -> Listing:
     return replace(listing, notes=[*listing.notes, *regime.too_small(item.point.config for item in plan.points)])
 
 
-def _with_ancestors(plan: Plan) -> Iterator[tuple[PlannedPoint, int]]:
-    """Each point with its number of ancestors, after those ancestors that were not yielded before."""
+def _with_ancestors(plan: Plan) -> Iterator[PlannedPoint]:
+    """Each point after those of its ancestors that were not yielded before."""
     seen: set[str] = set()
     for item in plan.points:
-        for depth, ancestor in enumerate(item.ancestors):
+        for ancestor in item.ancestors:
             if ancestor.run.name not in seen:
-                yield plan.family[ancestor.run.name], depth
+                yield plan.family[ancestor.run.name]
             seen.add(ancestor.run.name)
         seen.add(item.run.name)
-        yield item, len(item.ancestors)
+        yield item
 
 
 def _existing(path: Path) -> Path:

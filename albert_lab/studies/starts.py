@@ -13,7 +13,6 @@ from albert_lab.model.deepen import check_deepening
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
 from albert_lab.runs.single_run import find_run
-from albert_lab.runs.trained_on import texts_of
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, Start
 
@@ -148,9 +147,8 @@ def _adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str]) -> 
     content, there = config.model_dump(mode="json"), parent.config.model_dump(mode="json")
     for key in _DECIDED:
         content[key] = there[key]
-    own_texts = [text for text in texts_of(parent) if not text.is_added]
-    has_same_text = any(text.is_of(config.corpus, fingerprint(config.corpus)) for text in own_texts)
-    for key in (*_KEPT, *(_SPLIT if has_same_text else ())):
+    has_same_text = parent.fingerprints["corpus"] == fingerprint(config.corpus)
+    for key in (*_KEPT, *(_SPLIT if has_same_text and not (parent.folder / runs.IMPORT).exists() else ())):
         section, _, last = key.rpartition(".")
         if key not in overridden:
             (content[section] if section else content)[last] = (there[section] if section else there)[last]

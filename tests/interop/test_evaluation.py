@@ -1,5 +1,4 @@
 import dataclasses
-import shutil
 
 import pytest
 import torch
@@ -24,13 +23,6 @@ def finished(corpus, own_home):
     return folder, record
 
 
-def train_one(corpus, *overrides, start_from: runs.Run | None = None) -> runs.Run:
-    start = runs.StartFrom(run=start_from.name, keep="weights") if start_from else None
-    run = runs.plan(toy_config(corpus, "budget.value=2", *overrides), start)
-    assert worker.main(runs.create(run)) == 0
-    return run
-
-
 def test_a_run_and_its_exports_get_the_scores_of_its_record(finished, own_home, corpus):
     folder, record = finished
     export(folder.name, own_home / "albert", "auto")
@@ -47,31 +39,6 @@ def test_text_given_by_its_path_is_cut_as_at_the_scale_of_the_run(finished, corp
     text = [override for override in toy_overrides(corpus) if override.startswith("corpus")]
     scored = evaluate(folder.name, ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1", *text], silent)
     assert {row.name: row.score for row in scored.rows} == record.scores
-
-
-def test_a_larger_share_of_held_out_documents_includes_some_that_the_run_was_trained_on(finished):
-    folder, _ = finished
-    asked = {share: evaluate(folder.name, [f"corpus.dev_share={share}"], silent).notes for share in (0.6, 0.2)}
-    noted = {share: [note for note in notes if "it was trained on some" in note] for share, notes in asked.items()}
-    assert noted[0.2] == []
-    (note,) = noted[0.6]
-    assert "here 0.6" in note
-
-
-def test_text_that_was_added_to_a_run_or_to_one_it_starts_from_is_said_to_be_trained_on(corpus, own_home, tmp_path):
-    added = write_corpus(tmp_path / "added", documents=60, seed=1)
-    text = ["corpus=files", f"corpus.path={added}", "corpus.sentences=line", "corpus.dev_share=0.3"]
-    more = ["added_corpus=files", f"added_corpus.path={added}", "added_corpus.sentences=line"]
-    parent = train_one(corpus, *more)
-    child = train_one(corpus, start_from=parent)
-    for run in (parent, child):
-        scored = evaluate(run.name, text, silent, whole=True)
-        assert f"{parent.name} was trained on all of this text (added_corpus)." in scored.notes
-    (parent.folder / runs.IMPORT).write_text('{"missing_parts": []}')
-    unknown = f"It starts from {parent.name}, whose training text is not known here."
-    assert unknown in evaluate(child.name, text, silent).notes
-    shutil.rmtree(parent.folder)
-    assert unknown in evaluate(child.name, text, silent).notes
 
 
 def test_another_corpus_is_read_with_the_tokens_and_cleaning_of_the_model(finished, tmp_path):

@@ -13,7 +13,7 @@ from toy import states_of, toy_overrides, train, write_corpus
 
 from albert_lab.cost.rates import Rates
 from albert_lab.errors import ConfigError
-from albert_lab.runs import ancestry, results, states, status, worker
+from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies import collect, experiment, prices
 from albert_lab.studies.experiment import Experiment
@@ -102,7 +102,7 @@ def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
 def test_a_run_is_read_back_with_its_parent(corpus, own_home):
     run = planned(CHAIN, corpus).points[1].run
     assert runs.read(runs.create(run)) == run
-    assert ancestry.parents(runs.paths.runs()) == {run.name: planned(CHAIN, corpus).points[0].run.name}
+    assert states.parents(runs.paths.runs()) == {run.name: planned(CHAIN, corpus).points[0].run.name}
 
 
 @pytest.mark.parametrize(
@@ -172,27 +172,11 @@ def test_a_parent_without_weights_is_trained_again_for_a_child_that_needs_them(c
     assert needed(plan, 0, 1) == {two.name}, "after its start it does not need its parent"
 
 
-def test_the_tree_has_each_run_below_its_parent():
-    names, parents = ["a", "b", "trunk", "c", "arm"], {"b": "a", "c": "b", "arm": "trunk", "a": "gone"}
-    assert ancestry.tree(names, parents) == [("a", 0), ("b", 1), ("c", 2), ("trunk", 0), ("arm", 1)]
-
-
-def test_status_shows_the_tree(corpus, own_home):
-    for item in reversed(planned(CHAIN, corpus).points):
-        runs.create(item.run)
-    rows = status.rows(runs.paths.runs())
-    assert [row["depth"] for row in rows] == [0, 1, 2]
-    assert rows[1]["start_from"] == rows[0]["run"]
-    lines = status.text(rows).splitlines()
-    assert [line[:3] for line in lines[3:5]] == ["└──", "└──"]
-    assert lines[4].startswith("└──── ")
-
-
 def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, own_home):
     costs = prices.costs(planned(ARMS, corpus, "budget.value=10"))
     points = [row["point"] for row in costs.rows]
     assert points[0].endswith("(no row: others start from it)")
-    assert points[1:] == ["└── dropout=0.1", "└── dropout=0"]
+    assert points[1:] == ["dropout=0.1", "dropout=0"]
     assert costs.notes[0].startswith("3 runs.")
     whole, *parts = (float(row["FLOPs"]) for row in costs.rows)
     assert parts == pytest.approx([whole / 6 * 4] * 2, rel=0.05)
