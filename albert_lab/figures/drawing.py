@@ -1,8 +1,7 @@
-"""The style and the files of figures: for print, for colour-blind readers, and reproducible to the byte."""
+"""The style and the files of figures: for print, and for colour-blind readers."""
 
 import io
 import math
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +47,6 @@ RC = {
     "legend.handlelength": 3.2,
     "savefig.dpi": 200,
 }
-HASH_DIGITS = 10  # of matplotlib's identifiers in an SVG
 READ_OFF = "read off the plot"
 Look = tuple[int, int]  # the index of a colour, and that of a line and marker
 
@@ -241,33 +239,16 @@ def legends_under(figure: Figure, panels: Sequence[Axes]) -> None:
 
 
 def write(draw: Callable[[], Figure | None], folder: Path, name: str) -> list[Path]:
-    """The PNG and the SVG of a function's figure, with the same bytes for the same figure; empty if it draws none."""
+    """The PNG and the SVG of a function's figure; empty if it draws none."""
     with matplotlib.style.context(["default", RC]):  # regardless of the user's settings
         figure = draw()
         if figure is None:
             return []
         figure.draw_without_rendering()  # the layout that is saved starts from the ticks of a first one
-        png, svg = io.BytesIO(), io.BytesIO()
-        figure.savefig(png, format="png", metadata={"Software": None})
-        figure.savefig(svg, format="svg", metadata={"Date": None})
-    files = {folder / f"{name}.png": png.getvalue(), folder / f"{name}.svg": _portable(svg.getvalue())}
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, content in files.items():
-        write_atomically(file, content)
-    return list(files)
-
-
-def _portable(svg: bytes) -> bytes:
-    """The SVG with numbers instead of hashes in identifiers, and with coordinates to four decimals instead of six.
-
-    The last bits of coordinates differ from one processor to another: hashes of them do too, and ties of their rounding
-    to six decimals.
-    """
-    names: dict[bytes, bytes] = {}
-
-    def numbered(match: re.Match[bytes]) -> bytes:
-        name = match[2]
-        return match[1] + names.setdefault(name, b"%s%d" % (name[:-HASH_DIGITS], len(names) + 1))
-
-    svg = re.sub(rb'(id="|#)(\w*[0-9a-f]{%d})\b' % HASH_DIGITS, numbered, svg)
-    return re.sub(rb"-?\d+\.\d{5,6}\b", lambda match: b"%.10g" % round(float(match[0]), 4), svg)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
+        for file in files:
+            content = io.BytesIO()
+            figure.savefig(content, format=file.suffix[1:])
+            write_atomically(file, content.getvalue())
+    return files

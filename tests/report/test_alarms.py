@@ -43,13 +43,6 @@ def test_an_alarm_of_a_table_without_axes_names_its_only_row():
     assert section(table) == "- the only row: SOP not above chance in its one run."
 
 
-def test_an_alarm_of_all_rows_is_one_line():
-    assert section(rows([(SOP_ALARM,)] * 3, [(SOP_ALARM,)] * 3)) == "- All 6 runs: SOP not above chance."
-    assert (
-        section(rows([(BAGS_ALARM,)], [(BAGS_ALARM,)])) == "- All 2 runs: SOP above chance, not above bags of tokens."
-    )
-
-
 def test_a_task_is_a_line_unless_every_run_is_above_constant_answers():
     def table(*values: float) -> list[Row]:
         runs = []

@@ -200,11 +200,8 @@ def test_tables_on_the_corpus_of_one_of_them_are_one_section(tmp_path):
     assert sum(entry.folder is not None for entry in result.entries) == 2
 
 
-def test_the_page_is_rebuilt_to_the_byte_and_runs_are_counted_once(tmp_path):
+def test_the_cost_of_a_collection_counts_its_runs_once(tmp_path):
     put(tmp_path, "smoke-sotu")
-    first = overview.write(tmp_path).read_text()
-    (tmp_path / overview.PAGE).unlink()
-    assert overview.write(tmp_path).read_text() == first
     (result,) = collection.read(tmp_path)
     assert result.cost.runs == 6
     assert result.cost.tokens == 36_000

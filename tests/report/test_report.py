@@ -80,44 +80,12 @@ def written(folder: Path, points: Sequence[StudyPoint], name: str = "sop-vs-nsp"
     return (report_of(folder / name, points, toy_runs(points), name) / report.REPORT).read_text()
 
 
-def test_the_provenance_names_recorded_commits_and_gpus():
-    points = toy_points()
-    commit = "0123456789abcdef0123456789abcdef01234567-dirty"
-    other = {"commit": commit, "devices": ("NVIDIA H100",)}
-    origin, before = toy_record().provenance.model_copy(update=other), toy_runs(points)
-    after = toy_runs(points, provenance=origin)
-
-    def rendered(runs: Sequence[ReportedRun]) -> str:
-        return report.render(analyse(Study(experiment.named("sop-vs-nsp"), points, runs)), NONE_DRAWN)
-
-    assert "- Code: albert-lab 0.1.0, results version" in rendered(before)
-    assert "- Code: albert-lab 0.1.0, commit 0123456789ab with uncommitted changes, results" in rendered(after)
-    assert "device NVIDIA H100, precision" in rendered(after)
-    assert "changes (5 of 6 runs have none), results" in rendered([after[0], *before[1:]])
-
-
 def test_runs_that_left_a_study_are_removed_from_its_folder(tmp_path):
     points = toy_points()
     folder = report_of(tmp_path / "sop-vs-nsp", points, toy_runs(points))
     some = [point for point in points if point.seed == 0]
     report_of(folder, some, toy_runs(some))
     assert sorted(file.stem for file in (folder / "runs").iterdir()) == ["none-0", "nsp-0", "sop-0"]
-
-
-def test_what_was_not_run_and_other_measures_stand_below_the_first_table(tmp_path):
-    text = report.rebuild(toy_report(tmp_path / "report", experiment.named("sharing"), 3, full=True)).read_text()
-    opening, _, section = text.partition("## Scores on held-out documents")
-    assert "![sharing-tradeoff]" in opening
-    assert "**Not run**" not in opening
-    assert "By measures that are not" not in opening
-    assert section.index("seeds |") < section.index("**Not run**: claim") < section.index("By measures that are not")
-
-
-def test_a_study_without_a_claim_that_was_run_says_so_at_its_top_and_only_there(tmp_path):
-    text = report.rebuild(toy_report(tmp_path / "report", experiment.named("embedding-size"))).read_text()
-    opening, _, section = text.partition("## Scores on held-out documents")
-    assert opening.count("- **Not run**: claims 1, 2.\n") == 1
-    assert "**Not run**: claim" not in section
 
 
 def test_a_single_seed_shows_the_interval_of_its_answers(tmp_path):
@@ -134,14 +102,6 @@ def test_scores_of_rows_on_different_sets_are_shown_but_not_compared(tmp_path):
     assert "MLM % ‡" in text
     assert "compare a score with the floors of its row" in text
     assert result.agreement.pairs == 0
-
-
-def test_a_value_that_replaces_the_papers_shows_both(tmp_path):
-    values, labels = ({"sharing": "all-shared", "embedding_size": size} for size in ("12", "64"))
-    points = [changed(point, values=values, labels=labels) for point in toy_points(seeds=(0,), losses=("sop",))]
-    run = ReportedRun(record=toy_record(name="sop-0"))
-    text = (report_of(tmp_path, points, [run], "embedding-size") / report.REPORT).read_text()
-    assert "12 (paper: 64)" in text
 
 
 def test_the_paper_is_named_only_for_values_that_it_prints():
@@ -181,17 +141,6 @@ def test_a_label_that_is_a_name_stands_for_its_value_in_sentences():
     assert [names(row.labels) for row in rows] == ["With dropout", "Without dropout"]
 
 
-def test_a_different_share_of_short_chunks_is_noted(tmp_path):
-    points = toy_points(seeds=(0,))
-    assert "a shorter length" not in written(tmp_path, points)
-    record = toy_record()
-    config = record.config.model_copy(update={"short_sequence_probability": 0.5})
-    data = record.data.model_copy(update={"dropped_text_share": 0.25})
-    text = (report_of(tmp_path, points, toy_runs(points, config=config, data=data)) / report.REPORT).read_text()
-    assert "Of the documents, 50.0 % are cut into chunks of a shorter length" in text
-    assert "with 25.0 % of the text" in text
-
-
 def test_a_folder_that_is_no_report_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"study\.json"):
         report.rebuild(tmp_path)
@@ -214,13 +163,6 @@ def test_compared_rows_have_speed_ups_of_training_and_inference(tmp_path):
     assert [cell.strip() for cell in first[-3:]] == ["0.86x", "1.00x", "4.7x"]
     assert [cell.strip() for cell in second[-3:]] == ["1.00x", "1.00x", "1.0"]
     assert "of each run as it was trained." in table
-
-
-def test_sizes_and_speeds_stand_first_where_the_study_is_about_them(tmp_path):
-    for name in ("model-sizes", "same-wall-clock"):
-        folder = toy_report(tmp_path / name, experiment.named(name), seeds=1)
-        text = report.rebuild(folder).read_text()
-        assert (text.index("## Sizes and speeds") < text.index("## Scores on held-out")) == (name == "model-sizes")
 
 
 def test_the_speeds_of_earlier_runs_are_not_called_those_of_the_rows(tmp_path):
