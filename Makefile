@@ -14,7 +14,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## install, then run the first look at Table 5 (no loss, NSP, SOP; three seeds each) at SCALE (laptop)
-	$(BIN)/albert-lab sop-vs-nsp scale=$(SCALE) --looks 1 --jobs 2 --tasks none --retrain-recorded
+	$(BIN)/albert-lab sop-vs-nsp scale=$(SCALE) --jobs 2 --tasks none
 
 paper-smoke: $(INSTALLED) ## install, then run every table and figure at smoke scale, and write the paper on one page
 	$(BIN)/albert-lab paper scale=smoke --jobs 2

@@ -79,12 +79,12 @@ class Analysis:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        return verdicts.decide(self.experiment, self.scores, self.study.plan)
+        return verdicts.decide(self.experiment, self.scores)
 
     @cached_property
     def companions(self) -> list[Verdict]:
         """The verdicts by measures that are not the paper's."""
-        return verdicts.companions(self.experiment, self.scores, self.study.plan)
+        return verdicts.companions(self.experiment, self.scores)
 
     @cached_property
     def comparisons(self) -> dict[Comparison, Agreement]:

@@ -1,12 +1,10 @@
 """The evidence on a claim: its comparisons with their estimates, and what these seeds and more would show."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from albert_lab.analysis import looks
 from albert_lab.analysis.alarms import RowAlarm
 from albert_lab.analysis.papers_numbers import papers_effect
 from albert_lab.analysis.statistics import Estimate, detectable, seeds_needed
@@ -14,7 +12,6 @@ from albert_lab.measures import catalog
 from albert_lab.studies.checks import Claim
 from albert_lab.studies.claim import Comparison
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.seed_plan import SeedPlan
 
 ALPHA = 0.05
 FEWEST_SEEDS = 3
@@ -38,18 +35,6 @@ class Finding:
     def denial(self) -> float:
         bounds = (self.estimate.below(self.comparison.low), self.estimate.above(self.comparison.high))
         return min(1.0, 2 * min(p for p, bound in zip(bounds, self._bounds, strict=True) if math.isfinite(bound)))
-
-    def chance(self, last: int, alpha: float) -> tuple[float, float]:
-        """The chance that it supports the claim after the last number of seeds, and that it denies it."""
-        estimate, distances = self.estimate, []
-        if estimate.error is None or estimate.df is None:
-            return 0.0, 0.0
-        for bound, sign in zip(self._bounds, (1, -1), strict=True):
-            distances += [sign * (estimate.value - bound)] if math.isfinite(bound) else []
-        noise = (estimate.error, estimate.df, estimate.example_error, estimate.n, last, alpha)
-        above = [looks.chance_to_exceed(distance, *noise) for distance in distances]
-        beyond = [looks.chance_to_exceed(-distance, *noise) for distance in distances]
-        return min(above), max(beyond)
 
     @property
     def _bounds(self) -> tuple[float, float]:
@@ -110,42 +95,6 @@ class Evidence:
     @property
     def is_tested(self) -> bool:
         return self.n >= FEWEST_SEEDS and not self.shows_nothing
-
-
-@dataclass(frozen=True)
-class Looks:
-    """The plan of a study with the level of each look, for Holm's p-values of the claims of a family."""
-
-    plan: SeedPlan | None
-    levels: Sequence[float]
-    family: Sequence[Evidence]
-
-    @property
-    def level(self) -> float:
-        """The level of all claims: the lowest of those that their numbers of seeds have.
-
-        Holm's p-values assume that a claim is rejected if one with a greater p-value is, so claims have one level, over
-        rounds too, which are looked at once.
-        """
-        if self.plan is None:
-            return ALPHA
-        of_seeds = {evidence.n for evidence in self.family if evidence.n_of == "seed"}
-        return min((looks.level_at(self.plan.looks, self.levels, n) for n in of_seeds), default=ALPHA)
-
-    @property
-    def level_of_one(self) -> float:
-        """The level of a claim at the first step of Holm's procedure."""
-        return self.level / len(self.family)
-
-    def chance(self, evidence: Evidence) -> float | None:
-        """The chance that the last look decides a claim; None if no look is left."""
-        last = self.plan.looks[-1] if self.plan and evidence.n_of == "seed" else 0
-        if not 1 < evidence.n < last:
-            return None
-        alpha = self.levels[-1] / len(self.family)
-        support = min(finding.chance(last, alpha)[0] for finding in evidence.required)
-        denial = max(finding.chance(last, alpha / len(evidence.findings))[1] for finding in evidence.findings)
-        return min(1.0, support + denial)
 
 
 def straddled(claim: Claim, finding: Finding) -> str:

@@ -7,14 +7,12 @@ from decimal import Decimal
 from enum import StrEnum
 
 from albert_lab import score
-from albert_lab.analysis import looks
 from albert_lab.analysis.alarms import RowAlarm, held_out
 from albert_lab.analysis.evidence import (
     ALPHA,
     FEWEST_SEEDS,
     Evidence,
     Finding,
-    Looks,
     Samples,
     detectable_by,
     seeds_that_decide,
@@ -29,11 +27,9 @@ from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
 from albert_lab.studies.checks import CHANCE, AtChance, Claim
 from albert_lab.studies.claim import Comparison, Labels, Name
 from albert_lab.studies.experiment import AVERAGE, Experiment
-from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.table import Row, RowNames
 from albert_lab.training.layer_numbers import LAYER_NUMBERS
 
-LEAST_CHANCE = 0.1  # of a decision at the last look: below it, a study does not go on for a claim
 # The accuracy that shows whether a row has learnt what a metric without a floor of its own measures.
 _LEARNT_BY = {MLM_LIKELIHOOD: "mlm_accuracy", AVERAGE_LIKELIHOOD: AVERAGE_LEARNT} | dict.fromkeys(
     LAYER_NUMBERS, "mlm_accuracy"
@@ -68,8 +64,6 @@ class Verdict:
         lack: the reason if that number is unknown.
         reason: the reason if the claim is not decided.
         alarms: the alarms of its rows on held-out scores.
-        level: the level of p: of this look, if looks were planned.
-        chance: of a decision at the last look, if it is undecided and looks are left.
         detectable: the smallest distance from its bound, or from both of them alike, that these seeds would show, if it
             is undecided; for a ratio, as a factor.
     """
@@ -88,30 +82,23 @@ class Verdict:
     lack: str = ""
     reason: str = ""
     alarms: tuple[RowAlarm, ...] = ()
-    level: float = ALPHA
-    chance: float | None = None
     detectable: float | None = None
 
-    @property
-    def is_open(self) -> bool:
-        is_early = 0 < self.n < FEWEST_SEEDS
-        return self.decision is Decision.UNDECIDED and (is_early or (self.chance or 0.0) >= LEAST_CHANCE)
 
-
-def decide(experiment: Experiment, scores: TableScores, plan: SeedPlan | None = None) -> list[Verdict]:
+def decide(experiment: Experiment, scores: TableScores) -> list[Verdict]:
     """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
 
-    Supported: the claim's p-value is below the level of the look after the correction; without a plan, below ALPHA.
+    Supported: the claim's p-value is below ALPHA after the correction.
     Not supported: that of the opposite is. Rows at the floor have learnt nothing and are left out of both. Not learnt:
     the other rows say nothing on the claim; or it is about the level of one row, such as chance, and no row of the
     table has learnt the metric. Smaller than the paper's: none of these, but the effect is below that of the paper's
     cells at the same level; such tests are a family of their own. Undecided: none of these, or fewer than FEWEST_SEEDS
     seeds. Not run: a row has no scores.
     """
-    return _decide(experiment.claims, experiment, scores, plan)
+    return _decide(experiment.claims, experiment, scores)
 
 
-def companions(experiment: Experiment, scores: TableScores, plan: SeedPlan | None = None) -> list[Verdict]:
+def companions(experiment: Experiment, scores: TableScores) -> list[Verdict]:
     """Verdicts on the claims about the downstream average by other measures of the same rows, as a separate family.
 
     None of them is the paper's metric: the average without tasks that no row has learnt, if there are any; minus the
@@ -129,20 +116,16 @@ def companions(experiment: Experiment, scores: TableScores, plan: SeedPlan | Non
         for measure in known
         if claim.metric == AVERAGE and (claim.is_of_order or measure == AVERAGE_LEARNT)
     ]
-    return _decide(claims, experiment, scores, plan)
+    return _decide(claims, experiment, scores)
 
 
-def _decide(
-    claims: Sequence[Claim], experiment: Experiment, scores: TableScores, plan: SeedPlan | None
-) -> list[Verdict]:
+def _decide(claims: Sequence[Claim], experiment: Experiment, scores: TableScores) -> list[Verdict]:
     name = RowNames(experiment, scores.table)
     gathered = [_gather(claim, experiment, scores, name) for claim in claims]
     run = [evidence for evidence in gathered if isinstance(evidence, Evidence)]
     tested = [evidence for evidence in run if evidence.is_tested]
     adjusted = dict(zip(map(id, tested), holm([evidence.p for evidence in tested]), strict=True))
-    steps = looks.levels(plan.looks, plan.spending, ALPHA, len(run)) if plan and run else ()
-    planned = Looks(plan, steps, run)
-    open_ones = [finding for finding in tested if adjusted[id(finding)] >= planned.level]
+    open_ones = [finding for finding in tested if adjusted[id(finding)] >= ALPHA]
     below = {id(finding): item for finding in open_ones if (item := smaller_than_paper(finding, experiment))}
     smaller = dict(zip(below, holm([p for _, p in below.values()]), strict=True))
     return [
@@ -153,7 +136,7 @@ def _decide(
             adjusted.get(id(item)),
             (below[id(item)][0], smaller[id(item)]) if id(item) in below else None,
             experiment,
-            planned,
+            ALPHA / len(run),
         )
         for item in gathered
     ]
@@ -243,9 +226,8 @@ def _verdict(
     p: float | None,
     smaller: tuple[Finding, float] | None,
     experiment: Experiment,
-    planned: Looks,
+    level_of_one: float,
 ) -> Verdict:
-    level = planned.level
     finding = evidence.strongest_against if evidence.speaks_against else evidence.weakest
     decision, reason = Decision.UNDECIDED, ""
     if evidence.n < FEWEST_SEEDS:
@@ -254,9 +236,9 @@ def _verdict(
         decision, reason = Decision.NOT_LEARNT, evidence.not_learnt
     else:
         reason = f"without rows {evidence.not_learnt}" if evidence.not_learnt else ""
-    if p is not None and p < level:
+    if p is not None and p < ALPHA:
         decision = Decision.NOT_SUPPORTED if evidence.speaks_against else Decision.SUPPORTED
-    elif smaller is not None and smaller[1] < level:
+    elif smaller is not None and smaller[1] < ALPHA:
         decision, (finding, p) = Decision.SMALLER, smaller
     estimate, is_log = finding.estimate, finding.comparison.is_log
     interval = estimate.interval
@@ -266,7 +248,7 @@ def _verdict(
     is_undecided = decision is Decision.UNDECIDED
     if is_undecided and not reason:
         reason = straddled(evidence.claim, finding)
-    seeds, lack = seeds_that_decide(evidence, experiment, planned.level_of_one) if is_undecided else (None, "")
+    seeds, lack = seeds_that_decide(evidence, experiment, level_of_one) if is_undecided else (None, "")
     return Verdict(
         evidence.claim,
         decision,
@@ -282,7 +264,5 @@ def _verdict(
         lack,
         reason,
         evidence.alarms,
-        level,
-        planned.chance(evidence) if is_undecided else None,
-        detectable_by(finding, planned.level_of_one) if is_undecided else None,
+        detectable_by(finding, level_of_one) if is_undecided else None,
     )

@@ -83,18 +83,6 @@ TaskOverrides = Annotated[
         metavar="[KEY=VALUE]...", help="Settings of the task's file, conf/task/TASK.yaml, as settings.laptop.steps=400."
     ),
 ]
-Looks = Annotated[
-    int | None,
-    typer.Option(
-        "--looks",
-        min=1,
-        metavar="N",
-        help="End after this many of the planned looks (`scale.looks`). By default, a study goes on to its next look,"
-        " with more seeds, while these can decide a claim; with `seed=...` it has a single look at these seeds.",
-        show_default=False,
-        rich_help_panel=_WHERE,
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 Tasks = Annotated[
     str | None,
@@ -170,14 +158,6 @@ RetryFailed = Annotated[
         rich_help_panel=_AGAIN,
     ),
 ]
-RetrainRecorded = Annotated[
-    bool,
-    typer.Option(
-        "--retrain-recorded",
-        help="Train again the runs whose scores are in a report but whose folders are not on this machine.",
-        rich_help_panel=_AGAIN,
-    ),
-]
 On = Annotated[
     str | None,
     typer.Option(
@@ -248,33 +228,24 @@ class TrainingOptions:
         launcher, rest = take(overrides or [], self.slurm, detach=self.detach)
         return Options(self.jobs, self.fail_fast, launcher, self.detach), rest
 
-    def reset(self, plan: "Plan", *, retrain_recorded: bool = False) -> "Plan":
+    def reset(self, plan: "Plan") -> "Plan":
         """The plan after the runs that are to be trained again were reset."""
         from albert_lab.studies.execute import reset
 
-        return reset(plan, fresh=self.fresh, retry_failed=self.retry_failed, retrain_recorded=retrain_recorded)
+        return reset(plan, fresh=self.fresh, retry_failed=self.retry_failed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions(TrainingOptions):
     """The options of every command that trains a study and judges its claims."""
 
-    retrain_recorded: RetrainRecorded = False
     list_folders: ListFolders = False
-    looks: Looks = None
     fail_on: FailOn = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.dry_run and self.list_folders:
             raise ConfigError("--dry-run and --list: give one of them")
-
-    def check_looks(self, plans: "Sequence[Plan]") -> None:
-        """Raise ConfigError if more looks are asked for than any of the plans has."""
-        most = max(len(plan.seed_plan.looks) for plan in plans)
-        if self.looks is not None and self.looks > most:
-            allowed = "1" if most == 1 else f"1 to {most}"
-            raise ConfigError(f"--looks {self.looks}: more than are planned (allowed: {allowed})")
 
 
 def with_options(kind: type[TrainingOptions], **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:

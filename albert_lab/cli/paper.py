@@ -33,28 +33,26 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
     how, rest = options.take_launcher(overrides)
     tasks = task_names(options.tasks)
     plans = whole.plan_paper(rest, tasks)
-    options.check_looks(plans)
     if options.dry_run:
-        costs = whole.costs(plans, options.on, options.looks)
+        costs = whole.costs(plans, options.on)
         print(json.dumps(costs.as_dict(), indent=2) if options.as_json else costs.as_text())
         return
     if options.list_folders:
-        seen = [plan.at_look(plan.seed_plan.last(options.looks)) for plan in plans]
-        studies.print_folders(seen, as_json=options.as_json)
+        studies.print_folders(plans, as_json=options.as_json)
         return
     # Before the first table, so that a run of several tables is trained again only once.
-    plans = [options.reset(plan, retrain_recorded=options.retrain_recorded) for plan in plans]
+    plans = [options.reset(plan) for plan in plans]
     if isinstance(how.launcher, SlurmLauncher):  # submit all runs to the queue, so that no table waits for another
         for plan in plans:
             with suppress(*FIXABLE):  # reported below
-                if (submitted := execute(plan.at_look(1), replace(how, detach=True)).code) in (STOPPED, INTERRUPTED):
+                if (submitted := execute(plan, replace(how, detach=True)).code) in (STOPPED, INTERRUPTED):
                     raise typer.Exit(submitted)
     code = 0
     for number, plan in enumerate(plans, 1):
         name = plan.experiment.name
         to_stderr(f"{number} of {len(plans)}: {name}, {plan.experiment.source}")
         try:
-            ended, _ = train_study(plan.updated(), how, options.looks)
+            ended, _ = train_study(plan.updated(), how)
         except FIXABLE as error:
             to_stderr(f"FAILED {name}: {error}")
             ended = SOME_FAILED

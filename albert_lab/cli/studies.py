@@ -64,16 +64,15 @@ def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, opti
     how, rest = options.take_launcher(overrides)
     experiment, rest = choose(overrides=rest)
     plan = plan_study(experiment, rest, task_names(options.tasks))
-    options.check_looks([plan])
     _note_wide_embeddings(plan)
     if options.dry_run:
         _print_price(plan, options)
         return
     if options.list_folders:
-        print_folders([plan.at_look(plan.seed_plan.last(options.looks))], as_json=options.as_json)
+        print_folders([plan], as_json=options.as_json)
         return
-    plan = options.reset(plan, retrain_recorded=options.retrain_recorded)
-    code, analysis = train_study(plan, how, options.looks)
+    plan = options.reset(plan)
+    code, analysis = train_study(plan, how)
     if analysis:
         from albert_lab.report import closing, report
 
@@ -101,9 +100,7 @@ def _note_wide_embeddings(plan: "Plan") -> None:
 def _print_price(plan: "Plan", options: StudyOptions) -> None:
     from albert_lab.studies import prices
 
-    seen = plan.at_look(plan.seed_plan.last(options.looks))
-    costs, regime = prices.costs(seen, options.on), prices.regime_of(seen)
-    costs.notes.extend(plan.seed_plan.notes(options.looks))
+    costs, regime = prices.costs(plan, options.on), prices.regime_of(plan)
     both = json.dumps(costs.as_dict() | {"regime": regime.as_dict()}, indent=2)
     print(both if options.as_json else f"{prices.by_row(costs).as_text()}\n\n{regime.as_text()}")
 

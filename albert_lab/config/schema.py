@@ -4,7 +4,6 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -48,17 +47,6 @@ class IncludedFile(Section):
     text: str
 
 
-def check_looks(looks: Sequence[int], seeds: int) -> None:
-    """Check that looks are rising numbers of seeds, up to that of all seeds.
-
-    Raises:
-        ValueError: they are not.
-    """
-    if not looks or list(looks) != sorted(set(looks)) or looks[0] < 1 or looks[-1] != seeds:
-        shown = ", ".join(map(str, looks))
-        raise ValueError(f"looks=[{shown}]: rising numbers of seeds are needed, the last one {seeds}, that of `seeds`")
-
-
 class ScaleBudget(Section):
     """The length of a run of the scale, in each unit of budget."""
 
@@ -70,30 +58,14 @@ class ScaleBudget(Section):
 class ScaleConfig(Section):
     """Name of the scale, its default seeds and its budgets. Other keys that the scale sets are in other sections.
 
-    looks are the numbers of seeds at which a study is judged (studies/seed_plan.py), the last one all of them. roles
-    maps, by key, a value of the paper to the value of this scale; experiment files refer to it by
+    roles maps, by key, a value of the paper to the value of this scale; experiment files refer to it by
     `${scale.roles.KEY.VALUE}`.
     """
 
     name: Name
     seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct, Field(min_length=1)]
-    looks: tuple[int, ...]
     budget: ScaleBudget
     roles: dict[str, dict[str, str | int]]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _complete(cls, content: Any) -> Any:
-        """Add the looks to a run that was saved before there were any: a single one, at all its seeds."""
-        if not isinstance(content, dict) or not isinstance(content.get("seeds"), list | tuple):
-            return content
-        complete = {"looks": (len(content["seeds"]),)} | content
-        return {key: tuple(value) if isinstance(value, list) else value for key, value in complete.items()}
-
-    @model_validator(mode="after")
-    def _looks_fit(self) -> "ScaleConfig":
-        check_looks(self.looks, len(self.seeds))
-        return self
 
 
 def _check_stage(stage: LengthStage, length: int, batch_size: int) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.verdicts import Decision
-from albert_lab.report import alarms, looks, report, verdicts
+from albert_lab.report import alarms, report, verdicts
 from albert_lab.report.learnt import sentences
 from albert_lab.report.markdown import scores_table
 from albert_lab.report.templates import fill
@@ -18,7 +18,6 @@ def text(folder: Path, analysis: Analysis) -> str:
         "closing.md.j2",
         is_of_paper=analysis.experiment.is_of_paper,
         claims=_claims(analysis),
-        look=looks.sentence(analysis),
         tables=[scores_table(analysis, some) for some in (analysis.held_out, analysis.tasks) if some],
         learnt=sentences(analysis),
         companions=verdicts.decided_by_companions(analysis),

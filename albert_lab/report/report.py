@@ -9,7 +9,7 @@ from typing import get_args
 from albert_lab.analysis.analysis import Analysis, analyse
 from albert_lab.figures import files as plots
 from albert_lab.figures.drawing import READ_OFF
-from albert_lab.report import alarms, ensembles, finetuning, looks, run_sections, verdicts
+from albert_lab.report import alarms, ensembles, finetuning, run_sections, verdicts
 from albert_lab.report.departures import departures, mixed, own_parts, replaced
 from albert_lab.report.layers import layers_table
 from albert_lab.report.learnt import sentences
@@ -99,8 +99,7 @@ def as_json(name: str, analysis: Analysis) -> str:
     content |= {"verdicts": verdicts.as_data(analysis.verdicts, analysis)}
     content |= {"companions": verdicts.as_data(analysis.companions, analysis)}
     content |= {"agreement": asdict(analysis.agreement)}
-    plan = analysis.study.plan
-    return json.dumps(content | {"plan": plan.model_dump(mode="json") if plan else None}, indent=2)
+    return json.dumps(content, indent=2)
 
 
 def render(analysis: Analysis, drawn: plots.Drawn) -> str:
@@ -118,7 +117,6 @@ def render(analysis: Analysis, drawn: plots.Drawn) -> str:
         study=study,
         commands=commands,
         own_parts=own_parts(records),
-        look=looks.sentence(analysis),
         headlines=verdicts.headlines(analysis),
         asides=verdicts.asides(analysis),
         drawn=drawn,

@@ -58,7 +58,6 @@ class Shown:
     is_enough: str
     seeds: int | None
     lack: str
-    chance: str
     alarms: Sequence[str]
     power: str = f"{100 * POWER:.0f}"
 
@@ -160,7 +159,6 @@ def _shown(verdict: Verdict, analysis: Analysis) -> Shown:
         is_enough=_enough(verdict),
         seeds=verdict.seeds,
         lack=verdict.lack,
-        chance="" if verdict.chance is None else f"{100 * verdict.chance:.0f}",
         # That a pair loss can be learnt from single segments concerns only its own score.
         alarms=[
             sentence(alarm, analysis.names) for alarm in verdict.alarms if alarm.floor == CHANCE or alarm in second
@@ -222,9 +220,7 @@ def as_data(decided: Sequence[Verdict], analysis: Analysis) -> list[dict[str, An
             "p": verdict.p,
             "paper": None if verdict.papers_effect is None else float(verdict.papers_effect),
             "seeds_needed": verdict.seeds,
-            "level": verdict.level,
             "detectable": verdict.detectable,
-            "chance": verdict.chance,
             "reason": "; ".join(filter(None, (verdict.reason, verdict.lack))) or None,
             "alarms": [sentence(alarm, analysis.names) for alarm in verdict.alarms],
         }

@@ -12,11 +12,11 @@ from albert_lab.runs import finetunings, job, results
 from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, RUN_FILE, Run, is_locked, read
 from albert_lab.tasks.task import TaskConfig
 
-State = Literal["done", "recorded", "imported", "failed", "running", "queued", "stopped", "missing"]
+State = Literal["done", "imported", "failed", "running", "queued", "stopped", "missing"]
 # States in which the weights are final.
 PRETRAINED = ("done", "imported")
 # States in which all numbers exist: in the run's folder, or only in reports.
-FINISHED = ("done", "recorded")
+FINISHED = ("done",)
 # States in which a process trains the run, or will train it.
 TAKEN = ("running", "queued")
 

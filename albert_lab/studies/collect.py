@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from albert_lab import paths, registry
+from albert_lab import registry
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings, layers, reported, results
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies import ensembles, side_by_side, study
+from albert_lab.studies import ensembles, side_by_side
 from albert_lab.studies.experiment import LAYERS_FIGURE
 from albert_lab.studies.plan import Plan, PlannedPoint
 from albert_lab.studies.study import Study, StudyPoint
@@ -16,8 +16,7 @@ from albert_lab.studies.study import Study, StudyPoint
 def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> Study:
     """The points of a plan, its finished runs with their fine-tunings, and its ensembles.
 
-    A measurement of throughput in the folder of its report is kept. If the numbers of a run are only in reports, so are
-    the ensembles of that report or of the published one, because their scores are not here.
+    A measurement of throughput in the folder of its report is kept.
 
     Args:
         failures: the reasons of runs that failed, by name.
@@ -27,21 +26,17 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     experiment, folder = plan.experiment, plan.report_folder
     collected = list(runs(plan.points, say, with_layers=LAYERS_FIGURE in experiment.figures))
     averaged = []
-    if experiment.ensemble and any(item.recorded for item in plan.points):
-        published = paths.published() / folder.parent.name / folder.name
-        kept = study.ensembles_of(folder) or study.ensembles_of(published)
-        averaged = [line for line in kept if line.run in plan.family]
-    elif experiment.ensemble:
+    if experiment.ensemble:
         averaged = ensembles.table(plan.points, experiment.ensemble.members, say)
     points = study_points(plan, failures, command)
     named = [Path(file).name for file in experiment.include]
     further = tuple(file for file in registry.file_names() if file not in named)  # by --include
     experiment = experiment.model_copy(update={"include": (*experiment.include, *further)})
-    return Study(experiment, points, collected, averaged, side_by_side.read(folder), plan.seed_plan)
+    return Study(experiment, points, collected, averaged, side_by_side.read(folder))
 
 
 def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:
-    """The finished runs of some points, each once: from their folders, or else from reports."""
+    """The finished runs of some points, each once: from their folders."""
     for item in {item.run.name: item for item in points}.values():
         folder = item.run.folder
         if record := results.read(folder):
@@ -51,15 +46,13 @@ def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False)
                 curve=reported.curve(folder),
                 layers=layers.find_or_measure(folder, say) if with_layers else (),
             )
-        elif item.recorded:
-            yield item.recorded
 
 
 def study_points(plan: Plan, failures: Mapping[str, str], command: str) -> list[StudyPoint]:
     points_of_study = []
     for item in plan.points:
         config = item.point.config
-        state = "done" if item.recorded else item.pretraining
+        state = item.pretraining
         point = StudyPoint(
             values={axis: item.point.value(axis) for axis in item.point.row},
             labels=item.point.row,

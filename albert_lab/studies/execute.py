@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from albert_lab import errors, in_use, paths, registry
@@ -49,13 +49,11 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False, retrain_recorded: bool = False) -> Plan:
+def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Plan:
     """The plan after runs were reset, so that they no longer count as finished or failed.
 
     Fine-tunings that failed for a reason that the user can fix are always reset.
     """
-    if fresh or retrain_recorded:
-        plan = replace(plan, points=tuple(replace(item, records=()) for item in plan.points)).updated()
     for item in plan.family.values():
         folder = item.run.folder
         if not item.point.run:
@@ -111,8 +109,6 @@ def _report_numbers(plan: Plan) -> None:
         f"{len(states_now)} {'run' if len(states_now) == 1 else 'runs'}: {finished} finished before,"
         f" {len(plan.to_train)} to train, {failed} failed before"
     )
-    if recorded := states_now.count("recorded"):
-        to_stderr(f"{recorded} finished runs are only in reports; --retrain-recorded trains them again")
 
 
 def _earlier_failures(plan: Plan) -> dict[str, str]:

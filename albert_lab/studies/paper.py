@@ -51,13 +51,11 @@ def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> 
     return plans
 
 
-def costs(plans: Sequence[Plan], on: str | None = None, looks: int | None = None) -> Listing:
+def costs(plans: Sequence[Plan], on: str | None = None) -> Listing:
     """The cost of each experiment of the paper, and of all of them; writes nothing."""
     known = choose_rates(on, plans[0].config)
     seen: set[str] = set()
-    by_experiment = {
-        plan.experiment.name: cost_of(plan.at_look(plan.seed_plan.last(looks)).points, known, seen) for plan in plans
-    }
+    by_experiment = {plan.experiment.name: cost_of(plan.points, known, seen) for plan in plans}
     by_experiment["all of them"] = sum(by_experiment.values(), Cost())
     rows = [{"experiment": name} | cost.as_row() for name, cost in by_experiment.items()]
     notes = [
@@ -66,6 +64,5 @@ def costs(plans: Sequence[Plan], on: str | None = None, looks: int | None = None
         f"Time: {known.source(item.point.config for plan in plans for item in plan.points)}; one run after another,"
         " fine-tuning at the full length of every example.",
         "Evaluation and the preparation of text are not included; disk is that of checkpoints.",
-        *plans[0].seed_plan.notes(looks),
     ]
     return Listing(rows, notes)

@@ -4,7 +4,7 @@ An experiment has points (points.py), a point has a run, and a run may start fro
 what there is of each run, so it says what is to be trained; execute.py trains that.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,10 @@ from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, to_stderr, with_progress
 from albert_lab.runs import columns, finetunings, states
 from albert_lab.runs import run as runs
-from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.states import State
-from albert_lab.studies import recorded, starts
-from albert_lab.studies.experiment import INTRINSIC, LAYERS_FIGURE, Experiment
+from albert_lab.studies import starts
+from albert_lab.studies.experiment import INTRINSIC, Experiment
 from albert_lab.studies.points import Point, points
-from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.tasks.task import TaskConfig
 
 _ROWS_SHOWN = 3
@@ -37,11 +35,9 @@ class PlannedPoint:
         tasks: the task of each downstream column of the table, by name or file.
         seeds: those of the fine-tunings; None: the seeds of each task.
         ancestors: the points that it starts from, oldest first; they have no tasks.
-        records: the run as read from reports.
         pretraining: the state of its pre-training.
         has_weights: whether others can start from it.
         missing: the fine-tunings that its folder lacks, by task and seed.
-        recorded: the run from reports with all fine-tunings of its table; None if some are missing or the run is done.
         state: that of the run with its fine-tunings.
     """
 
@@ -50,11 +46,9 @@ class PlannedPoint:
     tasks: Mapping[str, str]
     seeds: finetunings.Seeds
     ancestors: tuple["PlannedPoint", ...]
-    records: tuple[ReportedRun, ...]
     pretraining: State
     has_weights: bool
     missing: tuple[tuple[TaskConfig, int], ...]
-    recorded: ReportedRun | None
     state: State
 
     @property
@@ -63,8 +57,8 @@ class PlannedPoint:
 
     @property
     def lacks_pretraining(self) -> bool:
-        """Whether its weights are not final; False if all its numbers are in reports."""
-        return self.recorded is None and self.pretraining not in states.PRETRAINED
+        """Whether its weights are not final."""
+        return self.pretraining not in states.PRETRAINED
 
 
 def look_up(
@@ -73,26 +67,22 @@ def look_up(
     tasks: Mapping[str, str] | None = None,
     seeds: finetunings.Seeds = None,
     ancestors: Sequence[PlannedPoint] = (),
-    records: Sequence[ReportedRun] = (),
 ) -> PlannedPoint:
     """A point as its run is now; reads the run's folder, its lock and its place in Slurm's queue."""
     tasks = tasks or {}
     pretraining = states.state(run.folder)
     missing = finetunings.missing(run, tasks.values(), seeds)
     state = states.with_finetunings(run, pretraining, missing)
-    record = recorded.complete(records, run, tasks, seeds) if records and pretraining != "done" else None
     return PlannedPoint(
         point=point,
         run=run,
         tasks=tasks,
         seeds=seeds,
         ancestors=tuple(ancestors),
-        records=tuple(records),
         pretraining=pretraining,
         has_weights=states.has_weights(run.folder),
         missing=tuple(missing),
-        recorded=record,
-        state="recorded" if record and state not in states.TAKEN else state,
+        state=state,
     )
 
 
@@ -103,7 +93,6 @@ def look_again(item: PlannedPoint) -> PlannedPoint:
         item.tasks,
         item.seeds,
         [look_again(ancestor) for ancestor in item.ancestors],
-        item.records,
     )
 
 
@@ -119,7 +108,7 @@ def lines_to_pretrain(points: Sequence[PlannedPoint]) -> Iterator[list[PlannedPo
     for item in points:
         line: list[PlannedPoint] = []
         for ancestor in (runs[run.name] for run in reversed(item.lineage)):
-            is_finished = ancestor.pretraining in states.PRETRAINED or ancestor.state == "recorded"
+            is_finished = ancestor.pretraining in states.PRETRAINED
             if is_finished and (not line or ancestor.has_weights or line[-1].has_weights):
                 break
             line.append(ancestor)
@@ -132,12 +121,10 @@ class Plan:
 
     Attributes:
         points: its points, in the order of the rows.
-        seed_plan: the looks at its seeds.
     """
 
     experiment: Experiment
     points: tuple[PlannedPoint, ...]
-    seed_plan: SeedPlan
 
     @property
     def config(self) -> RunConfig:
@@ -154,10 +141,6 @@ class Plan:
     @cached_property
     def family(self) -> dict[str, PlannedPoint]:
         return family(self.points)
-
-    def at_look(self, look: int) -> "Plan":
-        seeds = self.seed_plan.seeds_at(look)
-        return replace(self, points=tuple(item for item in self.points if item.point.config.seed in seeds))
 
     def updated(self) -> "Plan":
         from albert_lab.data.fingerprint import fingerprints_taken_once
@@ -232,17 +215,14 @@ def plan_study(
             rows = starts.continued(rows, experiment.continues, overrides)
         config = rows[0].config
         chosen = columns.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
-        reports = [folder / report_place(config) for folder in (paths.reports(), paths.published())]
         asked = with_progress(rows, len(rows), "planned {} of {} runs", to_stderr)
         lines: dict[int, list[tuple[Point, runs.Run]]] = {}
         ancestors: dict[str, PlannedPoint] = {}
-        planned = tuple(
-            _planned(starts.lineage(point, lines), ancestors, experiment, chosen, reports) for point in asked
-        )
+        planned = tuple(_planned(starts.lineage(point, lines), ancestors, experiment, chosen) for point in asked)
     _say_different_sets(planned, say)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
-    return Plan(experiment, planned, _seed_plan(planned, overrides))
+    return Plan(experiment, planned)
 
 
 def _planned(
@@ -250,7 +230,6 @@ def _planned(
     known: dict[str, PlannedPoint],
     experiment: Experiment,
     tasks: Mapping[str, str],
-    reports: Iterable[Path],
 ) -> PlannedPoint:
     """The last point of a line; `known` are the ancestors that were looked up before."""
     *above, (point, run) = line
@@ -258,8 +237,7 @@ def _planned(
         if ancestor[1].name not in known:
             known[ancestor[1].name] = look_up(*ancestor)
     ancestors = [known[ancestor.name] for _, ancestor in above]
-    records = recorded.read(run.name, reports, to_stderr, with_layers=LAYERS_FIGURE in experiment.figures)
-    return look_up(point, run, tasks, experiment.finetuning_seeds, ancestors, records)
+    return look_up(point, run, tasks, experiment.finetuning_seeds, ancestors)
 
 
 def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:
@@ -274,14 +252,6 @@ def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:
             f" give different held-out sets: {'; '.join(shown)}{'; …' * (len(rows) > len(shown))}. Scores after"
             " fine-tuning on the same examples are"
         )
-
-
-def _seed_plan(planned: Sequence[PlannedPoint], overrides: Sequence[str]) -> SeedPlan:
-    """The looks of the scale, or one look at the seeds of the experiment or the overrides."""
-    seeds = tuple(dict.fromkeys(item.point.config.seed for item in planned))
-    scale = planned[0].point.config.scale
-    is_planned = seeds == scale.seeds and "seed" not in axes(overrides)
-    return SeedPlan(seeds=seeds, looks=scale.looks if is_planned else (len(seeds),))
 
 
 def report_place(config: RunConfig) -> str:

@@ -42,7 +42,7 @@ def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, int], float]:
     """FLOPs of each fine-tuning that is to be made, by task and seed, at the full length of every example."""
     flops_of = {}
     flops = counts.count_flops(item.run.config)
-    for task, seed in () if item.recorded else finetunings.with_starts(item.run, item.missing):
+    for task, seed in finetunings.with_starts(item.run, item.missing):
         settings = task.fitted(item.run.config)
         evaluations = math.ceil(settings.steps / settings.checkpoint_steps)
         trained, evaluated = settings.steps * settings.batch_size, evaluations * _dev_examples(task, settings)

@@ -22,7 +22,6 @@ from albert_lab.studies import side_by_side
 from albert_lab.studies.claim import number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
-from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.table import Row, told_apart
 
@@ -94,7 +93,6 @@ class _StudyFile(Record):
         Annotated[StudyPoint, BeforeValidator(_of_columns), PlainSerializer(lambda point: point.as_columns())]
     ] = Field(min_length=1)
     ensembles: list[EnsembleLine]
-    plan: SeedPlan | None = None  # reports from before there were plans have none
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,6 @@ class Study:
         runs: the finished runs.
         ensembles: one line per task whose fine-tunings were averaged.
         throughput: that of its rows, measured side by side; None if it was not measured.
-        plan: the plan of its seeds; None for a report from before there were plans.
     """
 
     experiment: Experiment
@@ -114,7 +111,6 @@ class Study:
     runs: Sequence[ReportedRun]
     ensembles: Sequence[EnsembleLine] = ()
     throughput: SideBySide | None = None
-    plan: SeedPlan | None = None
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -170,51 +166,15 @@ def write(folder: Path, study: Study) -> None:
     if "own_tasks" in content:  # its records have all that a report needs of a task
         content["own_tasks"] = {name: Path(file).name for name, file in study.experiment.own_tasks.items()}
     write_atomically(folder / EXPERIMENT, OmegaConf.to_yaml(OmegaConf.create(content)))
-    _write(folder, study.points, study.ensembles, study.plan)
+    _write(folder, study.points, study.ensembles)
     kept = {reported.file_of(folder, run.name) for run in study.runs}
     for file in (folder / reported.FOLDER).glob("*.json"):
         if file not in kept and file.is_file():
             file.unlink()
 
 
-def announce(folder: Path, points: Sequence[StudyPoint], plan: SeedPlan) -> tuple[SeedPlan, int]:
-    """Write the plan of a study into its report's folder, before its first run.
-
-    Returns the plan with what was before it, and the look at which the earlier report stands; 1 if there is none.
-
-    Args:
-        folder: the folder of its report. The points of an earlier report there stay until it is replaced.
-    """
-    before = _earlier(folder)
-    if before is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        seeds = plan.seeds_at(1)
-        _write(folder, [point for point in points if point.seed in seeds], [], plan)
-        return plan, 1
-    runs = {point.run for point in points}
-    same = [point for point in before.points if point.run in runs]
-    plan, earlier = (
-        plan.after(before.plan, sorted({point.seed for point in same if point.state == "done"})),
-        before.plan,
-    )
-    if plan != earlier:
-        _write(folder, before.points, before.ensembles, plan)
-    is_same = earlier is not None and plan.continues(earlier)
-    return plan, plan.look_of(len({point.seed for point in same})) if is_same else 1
-
-
-def _earlier(folder: Path) -> _StudyFile | None:
-    """The study of an earlier report; None without one, or if a new report replaces a damaged one."""
-    try:
-        return files.read_json(folder / STUDY, _StudyFile, REMEDY) if (folder / STUDY).is_file() else None
-    except DamagedFileError:
-        return None
-
-
-def _write(
-    folder: Path, points: Sequence[StudyPoint], ensembles: Sequence[EnsembleLine], plan: SeedPlan | None
-) -> None:
-    content = _StudyFile.model_construct(points=list(points), ensembles=list(ensembles), plan=plan)
+def _write(folder: Path, points: Sequence[StudyPoint], ensembles: Sequence[EnsembleLine]) -> None:
+    content = _StudyFile.model_construct(points=list(points), ensembles=list(ensembles))
     write_atomically(folder / STUDY, content.model_dump_json(indent=1) + "\n")
 
 
@@ -237,7 +197,7 @@ def read(folder: Path) -> Study:
         if wrong := next((axis for axis in point.labels if not _is_labelled(point, axis, experiment)), None):
             row = f"{wrong}={point.labels[wrong]} is no label of {wrong}={point.values[wrong]} in {EXPERIMENT}"
             raise DamagedFileError(folder / STUDY, f"{point.run}: {row}", REMEDY)
-    return Study(experiment, content.points, runs, content.ensembles, side_by_side.read(folder), content.plan)
+    return Study(experiment, content.points, runs, content.ensembles, side_by_side.read(folder))
 
 
 def _is_labelled(point: StudyPoint, axis: str, experiment: Experiment) -> bool:

@@ -6,14 +6,11 @@ import pytest
 from planted import EMBEDDING_SIZES, claim, companions, decide, experiment, noisy, row, table
 from records import scored, toy_run, with_numbers
 
-from albert_lab.analysis import verdicts
 from albert_lab.analysis.papers_numbers import printed
 from albert_lab.analysis.statistics import power
-from albert_lab.analysis.table_scores import TableScores
 from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.runs.reported import AVERAGED
 from albert_lab.studies import experiment as experiments
-from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.table import Row, RowNames
 
 GREATER = claim("greater", row=row("128"), than=row("64"))
@@ -334,20 +331,6 @@ def test_a_level_whose_interval_contains_the_bound_is_said_to_straddle_it():
     result = decide(experiment(content), learnt(around(55.1, 60, 70, 80)))[0]
     assert result.decision is Decision.UNDECIDED
     assert result.reason == "the interval straddles 55 %"
-
-
-def test_a_verdict_at_an_early_look_needs_more_and_tells_its_chance_at_the_last_one():
-    plan = SeedPlan(seeds=tuple(range(8)), looks=(3, 8))
-    rows = table(around(60, 60.3, 60.1, 60.2))
-    alone, looked = (
-        verdicts.decide(experiment(GREATER), TableScores(rows), look_plan)[0] for look_plan in (None, plan)
-    )
-    assert looked.level < alone.level == 0.05
-    assert looked.p == alone.p
-    assert alone.chance is None
-    assert (alone.decision, looked.decision) == (Decision.SUPPORTED, Decision.UNDECIDED)
-    assert looked.chance is not None
-    assert looked.is_open == (looked.chance >= 0.1)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import errno
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -323,28 +322,6 @@ def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, ow
     swept = here("sweep", *toy_overrides(corpus, "budget.value=2", "seed=0"), "--tasks", "none")
     assert swept.returncode == 0, swept.stderr
     assert "1 run: 1 finished before, 0 to train" in swept.stderr
-
-
-def test_a_published_report_is_a_copy_that_later_studies_only_read(
-    corpus, own_home, runs_here, empty_figures, monkeypatch
-):
-    published = own_home / "published"
-    monkeypatch.setenv("ALBERT_LAB_PUBLISHED", str(published))
-    study = ["sweep", "embedding_size=8,16", *toy_overrides(corpus, "budget.value=1", "seed=0"), "--tasks", "none"]
-    assert here(*study).returncode == 0
-    report = own_home / "reports" / "smoke-files" / "sweep-embedding_size"
-    copy = published / "smoke-files" / "sweep-embedding_size"
-    assert here("publish", str(report)).stdout.split() == [str(copy / "report.md")]
-    for folder in ("runs", "reports"):
-        shutil.rmtree(own_home / folder)
-    before = {file: file.read_bytes() for file in published.rglob("*.*")}
-    again = here(*study)
-    assert "2 finished before, 0 to train" in again.stderr
-    assert (report / "results.csv").read_bytes() == (copy / "results.csv").read_bytes()
-    assert here("plot", "learning-curves").returncode == 0
-    assert {file: file.read_bytes() for file in published.rglob("*.*")} == before
-    again = here(*study, "--retrain-recorded")
-    assert "0 finished before, 2 to train" in again.stderr
 
 
 def test_several_reports_are_published_together_or_not_at_all(tmp_path):

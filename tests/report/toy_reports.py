@@ -16,7 +16,6 @@ from albert_lab.score import wilson
 from albert_lab.studies import side_by_side
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.seed_plan import SeedPlan
 from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.tasks.records import FinetuningRecord
@@ -71,8 +70,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         )
         layers = _layers(row, seed) if "layer-similarity" in asked.figures else ()
         runs.append(ReportedRun(record=record, columns=columns, curve=tuple(curve), layers=layers))
-    plan = SeedPlan(seeds=tuple(range(seeds)), looks=(seeds,))
-    studies.write(folder, Study(asked, points, runs, plan=plan))
+    studies.write(folder, Study(asked, points, runs))
     return folder
 
 

@@ -11,7 +11,6 @@ from command import own_signals
 from safetensors.numpy import load_file
 from toy import states_of, toy_overrides, train, write_corpus
 
-from albert_lab.cost.rates import Rates
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
@@ -180,14 +179,6 @@ def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, o
     assert costs.notes[0].startswith("3 runs.")
     whole, *parts = (float(row["FLOPs"]) for row in costs.rows)
     assert parts == pytest.approx([whole / 6 * 4] * 2, rel=0.05)
-
-
-def test_rows_that_are_in_reports_cost_nothing_though_the_run_they_start_from_is_not_there(corpus, own_home):
-    plan = planned(ARMS, corpus)
-    known = Rates("h100")
-    assert prices.cost_of(plan.points, known).seconds > 0
-    recorded = [replace(item, state="recorded") for item in plan.points]
-    assert prices.cost_of(recorded, known).seconds == 0
 
 
 # Execution
