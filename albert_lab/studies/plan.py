@@ -213,7 +213,6 @@ def plan_study(
         rows = points(experiment, overrides, to_stderr)
         if experiment.continues:
             rows = starts.continued(rows, experiment.continues, overrides)
-        rows[0].config
         chosen = columns.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
         asked = with_progress(rows, len(rows), "planned {} of {} runs", to_stderr)
         lines: dict[int, list[tuple[Point, runs.Run]]] = {}
