@@ -15,12 +15,17 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Quote, QuotedString, Sweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    InterpolationToMissingValueError,
+    OmegaConfBaseException,
+)
 from pydantic import BaseModel, ValidationError
 
 from albert_lab import paths
 from albert_lab.config.data import check_added
-from albert_lab.config.interpolation import REFERRED, hydra
+from albert_lab.config.interpolation import hydra
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import AnySection
 from albert_lab.config.vocabulary import vocabulary_size
@@ -28,7 +33,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import describe, details_of
 from albert_lab.registry import own, until_included
 
-# Limit of a sweep: each run takes a tenth of a second to compose, and has a separate folder.
+# Limit of a sweep: each run takes a hundredth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
 
 
@@ -52,59 +57,81 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         ConfigError: an unknown key or option, a wrong type, or an invalid value; the message has key and value.
     """
-    config = _composed(tuple(overrides))
-    # The size of its vocabulary is that of the file, which may have changed.
-    return config if config.tokenizer.model_file is None else _compose(tuple(overrides))
-
-
-def _compose(overrides: tuple[str, ...]) -> RunConfig:
     content = content_of(overrides)
     del content["launcher"]  # setting of the command, not of the run: config/launcher.py
     return validate(content).with_own_code()
 
 
-_composed = until_included(_compose)  # tables compose the same configurations many times; frozen models can be shared
-
-
-def content_of(overrides: tuple[str, ...]) -> dict[str, Any]:
+def content_of(overrides: Sequence[str]) -> dict[str, Any]:
     """The whole configuration as plain data, with `key=value` overrides.
 
     Raises:
         ConfigError: see load().
     """
     parsed = parse(overrides)
-    for override in parsed:
-        if override.is_sweep_override():
-            raise ConfigError(f"{override.input_line} has several values, but a run allows only one")
+    if swept := next((override for override in parsed if override.is_sweep_override()), None):
+        raise ConfigError(f"{swept.input_line} has several values, but a run allows only one")
+    # If an option is given twice, the last one counts.
+    chosen = {override.key_or_group: str(override.input_line) for override in parsed if _is_group(override)}
     try:
-        content = with_scalars(parsed)
-        content = content or _plain(*(with_values(parsed) or _of_hydra(tuple(map(_literal, parsed)))))
-        if "include" in content:  # what a process executes is a file that somebody named
-            raise ConfigError("include is no key of the configuration; name a file of own code: --include FILE.py")
-        missing = sorted(_missing(content))
-        if missing:
-            raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
-        _take_vocabulary_size(content, overrides)
-        check_added(
-            content["added_corpus"], is_chosen=any(override.key_or_group == "added_corpus" for override in parsed)
-        )
+        content = _with_values(*_of_options(tuple(sorted(chosen.values()))), parsed)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error)) from error
+    if "include" in content:  # what a process executes is a file that somebody named
+        raise ConfigError("include is no key of the configuration; name a file of own code: --include FILE.py")
+    if missing := sorted(_missing(content)):
+        raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
+    _take_vocabulary_size(content, parsed)
+    check_added(content["added_corpus"], is_chosen="added_corpus" in chosen)
     return content
 
 
-def _plain(composed: DictConfig, choices: dict[str, str]) -> dict[str, Any]:
-    """Plain data of a composition, its interpolations resolved unless one refers to a missing value."""
+def _is_group(override: Override) -> bool:
+    return override.key_or_group in groups()
+
+
+@until_included  # Hydra takes 40 ms, and the runs of a table have the same options
+def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
+    """conf/ with options of groups, composed by Hydra, and the option of each group."""
+    with hydra():
+        composed = compose("config", overrides=list(options), return_hydra_config=True)
+    choices = {key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
+    with open_dict(composed):
+        del composed["hydra"]
+    return composed, choices
+
+
+def _with_values(composed: DictConfig, choices: dict[str, str], overrides: Sequence[Override]) -> dict[str, Any]:
+    """Plain data of a composition with its values, and interpolations resolved unless one refers to a missing value.
+
+    Raises:
+        ConfigError: an unknown key.
+    """
+    composed = copy.deepcopy(composed)
+    for override in overrides:
+        if not _is_group(override):
+            try:
+                OmegaConf.update(composed, override.key_or_group, _value(override), merge=True)
+            except (ConfigAttributeError, ConfigKeyError) as error:
+                raise ConfigError(_unknown(override.key_or_group)) from error
     OmegaConf.set_struct(composed, False)
     for group, choice in choices.items():
-        if "name" not in composed[group]:
-            OmegaConf.update(composed, f"{group}.name", choice)
+        composed[group].setdefault("name", choice)
     try:
         content = OmegaConf.to_container(composed, resolve=True)
     except InterpolationToMissingValueError:
         content = OmegaConf.to_container(composed)
     assert isinstance(content, dict)
     return {str(key): value for key, value in content.items()}
+
+
+def _value(override: Override) -> Any:
+    """The value of an override; that of a quoted text refers to no other key."""
+    value = override.value()
+    if not isinstance(override._value, QuotedString):
+        return value
+    # OmegaConf keeps half of the backslashes before ${, and an odd number escapes ${.
+    return re.sub(r"(\\*)\$\{", lambda match: rf"{2 * match[1]}\${{", str(value))
 
 
 def _missing(content: Any, place: str = "") -> Iterator[str]:
@@ -115,90 +142,10 @@ def _missing(content: Any, place: str = "") -> Iterator[str]:
         yield place
 
 
-def with_values(overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, str]] | None:
-    """The result of _of_hydra() in a tenth of its time: its cached composition of the options, with the values set.
-
-    None for overrides that only Hydra can process: `+key=value`, packages, quoted interpolations and errors.
-    """
-    if any(override.is_add() or override.is_force_add() or override.package is not None for override in overrides):
-        return None
-    if any(_literal(override) != override.input_line for override in overrides):
-        return None
-    options, values = _divided(overrides)
-    try:
-        kept, choices = _of_options(options)
-        composed = copy.deepcopy(kept)
-        for override in values:
-            OmegaConf.update(composed, override.key_or_group, override.value(), merge=True)
-    except (HydraException, OmegaConfBaseException):
-        return None
-    return composed, choices
-
-
-def with_scalars(overrides: Sequence[Override]) -> dict[str, Any] | None:
-    """The result of with_values() as plain data, in a tenth of its time: the values are set in cached plain data.
-
-    None for overrides of anything but scalars to which no interpolation refers.
-    """
-    options, values = _divided(overrides)
-    if any(override.is_add() or override.is_force_add() or override.package is not None for override in overrides):
-        return None
-    try:
-        kept, referred = _plain_options(options)
-    except (HydraException, OmegaConfBaseException):
-        return None
-    content = copy.deepcopy(kept)
-    for override in values:
-        *sections, name = override.key_or_group.split(".")
-        value: Any = override.value()
-        section: Any = content
-        for key in sections:
-            section = section.get(key) if isinstance(section, dict) else None
-        is_scalar = value is None or isinstance(value, bool | int | float | str)
-        if not is_scalar or "${" in str(override.input_line) or referred & {*sections, name} or name == "name":
-            return None
-        if not isinstance(section, dict) or name not in section or isinstance(section[name], dict | list):
-            return None
-        section[name] = value
-    return content
-
-
-def _divided(overrides: Sequence[Override]) -> tuple[tuple[str, ...], list[Override]]:
-    """The texts of the options of groups, sorted, and the overrides of values."""
-    known = groups()
-    # If an option is given twice, the last one counts.
-    options = {
-        override.key_or_group: str(override.input_line) for override in overrides if override.key_or_group in known
-    }
-    return tuple(sorted(options.values())), [override for override in overrides if override.key_or_group not in known]
-
-
-@until_included
-def _plain_options(options: tuple[str, ...]) -> tuple[dict[str, Any], frozenset[str]]:
-    """Plain data of the options of groups, and every word in their interpolations."""
-    composed, choices = copy.deepcopy(_of_options(options))
-    texts = re.findall(r'"(?:[^"\\]|\\.)*"', json.dumps(OmegaConf.to_container(composed)))
-    words = re.findall(r"\w+", " ".join(text for text in texts if "${" in text))
-    return _plain(composed, choices), REFERRED.union(words)
-
-
-def _of_hydra(overrides: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
-    """conf/ with overrides, composed by Hydra, and the option of each group."""
-    with hydra():
-        composed = compose("config", overrides=list(overrides), return_hydra_config=True)
-    choices = {key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
-    with open_dict(composed):
-        del composed["hydra"]
-    return composed, choices
-
-
-_of_options = until_included(_of_hydra)
-
-
-def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
+def _take_vocabulary_size(content: Any, overrides: Sequence[Override]) -> None:
     """Set tokenizer.vocab_size to that of an existing model file, unless the user gave one."""
     settings = content["tokenizer"]
-    is_given = any(re.match(r"\+*tokenizer\.vocab_size=", override) for override in overrides)
+    is_given = any(override.key_or_group == "tokenizer.vocab_size" for override in overrides)
     if isinstance(settings.get("model_file"), str):
         size = vocabulary_size(settings["model_file"])
         settings["vocab_size"] = settings["vocab_size"] if size is None or is_given else size
@@ -207,16 +154,6 @@ def _take_vocabulary_size(content: Any, overrides: tuple[str, ...]) -> None:
 def quoted(text: str) -> str:
     """Quotes a text, so that the value of an override is exactly this text."""
     return QuotedString(text=text, quote=Quote.single).with_quotes()
-
-
-def _literal(override: Override) -> str:
-    """The text of an override with escaped ${...} in a quoted value, so that it does not refer to another key."""
-    line, value = str(override.input_line), override._value
-    if not isinstance(value, QuotedString) or "${" not in value.text:
-        return line
-    # OmegaConf keeps half of the backslashes before ${, and an odd number escapes ${.
-    text = re.sub(r"(\\*)\$\{", lambda match: rf"{2 * match[1]}\${{", value.text)
-    return f"{line.split('=', 1)[0]}={quoted(text)}"
 
 
 def validate(content: Any) -> RunConfig:
@@ -229,11 +166,7 @@ def validate(content: Any) -> RunConfig:
         # JSON mode: lists become tuples, and numbers stay strict.
         return RunConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        details = [
-            _unknown(_key(detail)) if detail["type"] == "extra_forbidden" else describe(detail)
-            for detail in details_of(error)
-        ]
-        raise ConfigError("\n".join(details)) from error
+        raise ConfigError("\n".join(map(describe, details_of(error)))) from error
 
 
 def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:
@@ -243,63 +176,34 @@ def load_option(group: str, option: str, section: type[AnySection]) -> AnySectio
     return section.model_validate_json(json.dumps(content | {"name": option}))
 
 
-def _key(detail: Any) -> str:
-    return ".".join(str(part) for part in detail["loc"])
-
-
-def _known_keys() -> list[str]:
-    def walk(section: type[BaseModel], prefix: str) -> Iterator[str]:
-        for name, field in section.model_fields.items():
-            yield prefix + name
-            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-                yield from walk(field.annotation, f"{prefix}{name}.")
-
-    keys = [key for key in walk(RunConfig, "") if not key.endswith(".name") and not key.startswith("scale.")]
-    return [*keys, *_launcher_keys()]
-
-
-def _launcher_keys() -> dict[str, list[str]]:
-    """The keys of the launchers, each with the options that define it."""
-    files_of: dict[str, list[str]] = {}
-    for file in paths.conf_files("launcher/*.yaml"):
-        for key in OmegaConf.load(file):
-            files_of.setdefault(f"launcher.{key}", []).append(file.stem)
-    return files_of
+def _keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        yield prefix + name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _keys(field.annotation, f"{prefix}{name}.")
 
 
 def _unknown(key: str) -> str:
-    if options := _launcher_keys().get(key):
-        return f"{key} needs launcher={' or '.join(options)}"
-    known = [*_known_keys(), *groups()]
-    if key in known:
-        return f"{key} is no key of this option of {key.split('.')[0]}; `albert-lab config show` prints those it has"
-    last = key.rpartition(".")[2]
-    section = key.removesuffix(last)
-    siblings = [k.removeprefix(section) for k in known if section and k.startswith(section)]
-    near = (
-        [k for k in known if k.rpartition(".")[2] == last]
-        or [section + k for k in difflib.get_close_matches(last, siblings, n=1, cutoff=0.25)]
-        or difflib.get_close_matches(key, [] if siblings else known, n=1)
-    )
-    if near:
-        return f"unknown key {key}; did you mean {near[0]}?"
+    section, _, last = key.rpartition(".")
+    siblings = [name.removeprefix(f"{section}.") for name in _keys() if section and name.startswith(f"{section}.")]
+    if siblings:
+        return f"unknown key {key}; {section} has {', '.join(name for name in siblings if name != 'name')}"
+    if section in groups():
+        return (
+            f"unknown key {key}: this option of {section} has no {last}; the options are {', '.join(groups()[section])}"
+        )
+    known = [*_keys(), *groups()]
+    near = [name for name in known if name.rpartition(".")[2] == last] or difflib.get_close_matches(key, known, n=1)
     return f"unknown key {key}; " + (
-        f"{section}* has {', '.join(siblings)}" if siblings else "see `albert-lab config show`"
+        f"did you mean {near[0]}?" if near else "`albert-lab config show` prints every key"
     )
 
 
 def _explain(error: Exception) -> str:
+    """The message of Hydra or OmegaConf in one line, or the allowed options."""
     text = str(error).split("\nSee https://")[0].strip()
-    unknown = re.search(r"Could not override '([^']+)'", text)
-    if unknown:
-        return _unknown(unknown.group(1))
-    option = re.search(r"(?:In '[^']*': )?Could not find '(\w+)/([^']+)'", text)
-    if option:
+    if option := re.search(r"(?:In '[^']*': )?Could not find '(\w+)/([^']+)'", text):
         return _unknown_option(*option.groups())
-    place = re.search(r"\n\s*full_key: (\S+)", text)
-    if place:
-        cause = text[: place.start()].removeprefix("ConfigError raised while resolving interpolation: ")
-        return f"{place.group(1)}: {cause}"
     return re.sub(r"\s*\n\s*", "; ", text)
 
 
