@@ -13,6 +13,7 @@ import sentencepiece
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer
+from albert_lab.data.tokenizer.cleaning import Cleaning
 from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.model import InitialModel
@@ -22,9 +23,11 @@ from albert_lab.tasks.task import TaskConfig, load_task, task_names
 TEXT = "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in 1864 , . ( )"
 WORDS = TEXT.split()
 
+UNCASED = Cleaning(lower_case=True, strip_accents=True)
+
 
 @cache
-def toy_tokenizer() -> Tokenizer:
+def toy_tokenizer(cleaning: Cleaning = UNCASED) -> Tokenizer:
     """A unigram tokenizer of toy sentences and every printable ASCII character."""
     sentences = [" ".join(WORDS[start : start + 7]) for start in range(len(WORDS) - 6)] * 20
     sentences += ["".join(chr(code) for code in range(33, 127))] * 20
@@ -43,7 +46,7 @@ def toy_tokenizer() -> Tokenizer:
         num_threads=1,
         minloglevel=2,
     )
-    return SentencePieceTokenizer(model.getvalue(), "toy")
+    return SentencePieceTokenizer(model.getvalue(), "toy", cleaning)
 
 
 def toy_config(*overrides: str) -> RunConfig:

@@ -4,7 +4,7 @@ import math
 import re
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from albert_lab import registry
 from albert_lab.config.section import BUILT_IN, Section, Share, default
@@ -143,6 +143,11 @@ class CorpusConfig(Section):
     strip_accents: bool
     dev_share: float = Field(gt=0, lt=1)
     datasets: tuple[HubDataset, ...]
+
+    @field_validator("strip_accents", mode="before")
+    @classmethod
+    def _english_alone_loses_accents(cls, value: object, info: ValidationInfo) -> object:
+        return info.data.get("language", "").split("-")[0] == "en" if value is None else value
 
     @model_validator(mode="after")
     def _is_read(self) -> "CorpusConfig":

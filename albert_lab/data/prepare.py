@@ -29,13 +29,14 @@ from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import find_or_train, find_tokenizer, tokenizer_fingerprint
 from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer.cleaning import Cleaning, cleaning_of
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.machine import cores
 from albert_lab.messages import Say
 from albert_lab.units import duration, size
 
 # Increment them with every change that writes other shards from the same text, settings and tokenizer.
-SHARDS_VERSION = 3
+SHARDS_VERSION = 4
 ADDED_VERSION = 1  # of shards with added text
 
 _BATCH_CHARACTERS = 2**19
@@ -144,9 +145,9 @@ class _Encoded(NamedTuple):
 
 def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path, say: Say) -> None:
     corpus, *added = _corpora(config)
-    how = config.tokenizer.digit_commas
-    tokenizer = load_model(model, how)
-    encode = partial(_encode, model=model, digit_commas=how, fingerprint=tokenizer.fingerprint)
+    how = (cleaning_of(corpus), config.tokenizer.digit_commas)
+    tokenizer = load_model(model, *how)
+    encode = partial(_encode, model=model, how=how, fingerprint=tokenizer.fingerprint)
     raw_bytes = _raw_bytes(config)
     workers = config.machine.workers or _default_workers(raw_bytes)
     _announce(corpus, encode, raw_bytes, workers, folder, say)
@@ -238,12 +239,17 @@ def _announce(
     say: Say,
 ) -> None:
     """Prints size and time, estimated from a sample of the text; raises DiskFullError if the disk is too small."""
+    batches = list(islice(_batches(corpus, Counter(), set()), 2))
     start = time.monotonic()
-    sample = [encode(batch) for batch in islice(_batches(corpus, Counter(), set()), 2)]
+    sample = [encode(batch) for batch in batches]
     seconds = (time.monotonic() - start) / workers
     text_bytes = sum(batch.text_bytes for batch in sample)
     if not text_bytes:
         return
+    if changes := cleaning_of(corpus).describe(
+        text for batch in batches for source in batch.sources for text in source
+    ):
+        say(changes)
     tokens = sum(len(batch.tokens) for batch in sample)
     offsets = sum(len(batch.sentence_lengths) + len(batch.document_lengths) for batch in sample)
     disk_bytes = tokens * sample[0].tokens.itemsize + offsets * OFFSET.itemsize
@@ -318,8 +324,8 @@ def _map_in_order(
             yield pending.popleft().result()
 
 
-def _encode(batch: _Batch, *, model: Path, digit_commas: str, fingerprint: str) -> _Encoded:
-    tokenizer = _load(model, digit_commas, fingerprint)
+def _encode(batch: _Batch, *, model: Path, how: tuple[Cleaning, str], fingerprint: str) -> _Encoded:
+    tokenizer = _load(model, how, fingerprint)
     fewest = 2 if batch.corpus.documents == "paragraph" else 1
     counts: Counter[str] = Counter()
     sources: list[list[list[list[int]]]] = []  # token ids by source document, document, sentence
@@ -368,8 +374,8 @@ def _first_sentences(text: str, corpus: CorpusConfig, tokenizer: Tokenizer, most
 
 
 @lru_cache(maxsize=1)
-def _load(model: Path, digit_commas: str, fingerprint: str) -> Tokenizer:
-    tokenizer = load_model(model, digit_commas)
+def _load(model: Path, how: tuple[Cleaning, str], fingerprint: str) -> Tokenizer:
+    tokenizer = load_model(model, *how)
     assert tokenizer.fingerprint == fingerprint, "the model file changed while it was in use"
     return tokenizer
 

@@ -58,7 +58,7 @@ def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name
     check_vocabulary(load_model(tokenizer_file), shape, tokenizer_file)
     config = _configure(model.architecture, folder, tokenizer_file, overrides, _model_name(folder, name))
     fingerprints = {
-        "tokenizer": load_model(tokenizer_file, config.tokenizer.digit_commas).fingerprint,
+        "tokenizer": load_model(tokenizer_file, digit_commas=config.tokenizer.digit_commas).fingerprint,
         "weights": digest_tensors(model.model.state_dict()),
     }
     return Import(model, runs.Run(config, fingerprints), tokenizer_file)

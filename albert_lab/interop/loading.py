@@ -12,6 +12,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer.cleaning import cleaning_of
 from albert_lab.errors import MissingDataError
 from albert_lab.interop import folder as folders
 from albert_lab.interop import importing, tokenizer_files
@@ -70,7 +71,7 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
     else:
         # Without a configuration, since some shapes have none.
         read = folders.read_model(path)
-        tokenizer = load_model(tokenizer_files.find(path))
+        tokenizer = load_model(tokenizer_files.find(path), tokenizer_files.read_flags(path).cleaning)
         importing.check_vocabulary(tokenizer, read.architecture.shape, tokenizer_files.find(path))
         model, missing = read.model, read.missing
     if random := [part for part in missing if part != "pair_head"]:
@@ -92,7 +93,7 @@ def open_folder(text: str) -> Opened:
     return Opened(
         name=planned.run.name,
         model=read.model,
-        tokenizer=load_model(planned.tokenizer_file, config.tokenizer.digit_commas),
+        tokenizer=load_model(planned.tokenizer_file, cleaning_of(config.corpus), config.tokenizer.digit_commas),
         tokenizer_file=planned.tokenizer_file,
         config=config,
         pair_labels=read.architecture.pair_labels,
@@ -142,7 +143,7 @@ def open_run(folder: Path) -> Opened:
     return Opened(
         name=run.name,
         model=model,
-        tokenizer=load_model(file, run.config.tokenizer.digit_commas),
+        tokenizer=load_model(file, cleaning_of(run.config.corpus), run.config.tokenizer.digit_commas),
         tokenizer_file=file,
         config=run.config,
         pair_labels=tuple(label.kind for label in run.config.inter_sentence.labels),

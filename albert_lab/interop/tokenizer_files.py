@@ -2,19 +2,16 @@
 
 import json
 import shutil
-from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sentencepiece import sentencepiece_model_pb2
-
 from albert_lab import files
-from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS
 from albert_lab.data.tokenizer.cache import MODEL_FILE
 from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer.cleaning import Cleaning, cleaning_of
+from albert_lab.data.tokenizer.sentencepiece import as_json
 from albert_lab.errors import ConfigError, MissingDataError
 
 JSON_FILE = "tokenizer.json"
@@ -38,6 +35,10 @@ class TokenizerFlags:
     max_length: int | None
     digit_commas: str | None
 
+    @property
+    def cleaning(self) -> Cleaning:
+        return Cleaning(self.lower_case, self.strip_accents)
+
 
 def write(model: Path, config: RunConfig, folder: Path) -> None:
     """Writes the tokenizer of a run: the model file, and the files that transformers reads.
@@ -51,7 +52,7 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
         shutil.copyfile(model, folder / JSON_FILE)
     else:
         shutil.copyfile(model, folder / MODEL_FILE)
-        _write_json(folder / JSON_FILE, as_json(model.read_bytes(), corpus))
+        _write_json(folder / JSON_FILE, as_json(model.read_bytes(), cleaning_of(corpus)))
     special = {"pad": tokenizer.pad_id, "unk": tokenizer.unk_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
     special["mask"] = tokenizer.mask_id
     content = {
@@ -65,59 +66,6 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
         DIGIT_COMMAS_KEY: config.tokenizer.digit_commas,
     }
     _write_json(folder / CONFIG_FILE, content)
-
-
-def as_json(model: bytes, corpus: CorpusConfig) -> dict[str, Any]:
-    """The content of a tokenizer.json that gives the ids of a SentencePiece model after the cleaning of a corpus.
-
-    Brackets, quotes and other symbols that SentencePiece never joins to others remain ordinary tokens, with their
-    score of 0, the highest. transformers would make them added tokens, which drop the space before them.
-    """
-    proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
-    proto.ParseFromString(model)
-    vocabulary = [(entry.piece, entry.score) for entry in proto.pieces]
-    ids = {token: number for number, (token, _) in enumerate(vocabulary)}
-    special = ["<pad>", "<unk>", *CONTROL_SYMBOLS]
-    normalizers: list[dict[str, Any]] = []
-    if corpus.strip_accents:
-        normalizers += [{"type": "NFKD"}, {"type": "StripAccents"}]
-    if corpus.lower_case:
-        normalizers.append({"type": "Lowercase"})
-    charsmap = proto.normalizer_spec.precompiled_charsmap
-    if charsmap:
-        normalizers.append({"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()})
-    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-    cls, sep = ({"SpecialToken": {"id": token, "type_id": 0}} for token in CONTROL_SYMBOLS[:2])
-    first, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {
-                "id": ids[token],
-                "content": token,
-                "single_word": False,
-                "lstrip": False,
-                "rstrip": False,
-                "normalized": False,
-                "special": True,
-            }
-            for token in special
-        ],
-        "normalizer": {"type": "Sequence", "normalizers": normalizers},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [cls, first, sep],
-            "pair": [cls, first, sep, second, {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
-            "special_tokens": {
-                token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in CONTROL_SYMBOLS[:2]
-            },
-        },
-        "decoder": metaspace,
-        "model": {"type": "Unigram", "unk_id": ids["<unk>"], "vocab": vocabulary, "byte_fallback": False},
-    }
 
 
 def find(folder: Path) -> Path:

@@ -1,12 +1,8 @@
 """Tokens of a text, each with its span of characters in the raw text."""
 
-import re
-import unicodedata
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from albert_lab.config.data import CorpusConfig
-from albert_lab.data.sentences import clean
 from albert_lab.data.tokenizer.base import Tokenizer
 
 
@@ -31,59 +27,33 @@ class AlignedText:
         return (first, last) if first <= last else None
 
 
-def align(text: str, corpus: CorpusConfig, tokenizer: Tokenizer) -> AlignedText:
-    """The tokens of a text, cleaned like the corpus, with the raw characters that they cover."""
-    cleaned = clean(text, corpus)
-    begins, ends = _origins(text, corpus)
-    assert len(begins) == len(cleaned), "cleaning and its map disagree"
-    ids, offsets = tokenizer.encode_with_offsets(cleaned)
+def align(text: str, tokenizer: Tokenizer) -> AlignedText:
+    """The tokens of a text, with the characters that they cover.
+
+    A character that cleaning drops (an accent) belongs to the token before it, or to the next one at the start of a
+    word.
+    """
+    ids, offsets = tokenizer.encode_with_offsets(text)
     aligned = AlignedText(text, ids, [], [])
     reached = 0
-    for first, end in offsets:
-        while first < end and cleaned[first].isspace():
+
+    def is_dropped(place: int) -> bool:
+        return not text[place].isspace() and text[place] != ","
+
+    for first, end in [*offsets, (len(text), len(text))]:
+        while first < end and text[first].isspace():
             first += 1
-        while first < end and cleaned[end - 1].isspace():
+        while first < end and text[end - 1].isspace():
             end -= 1
         # The release splits the comma off a token such as "2006,"; here an answer ends before the comma.
-        if end - first > 1 and cleaned[end - 1] == "," and cleaned[end - 2].isdigit():
+        if end - first > 1 and text[end - 1] == "," and text[end - 2].isdigit():
             end -= 1
-        start = max(reached, begins[first] if first < len(begins) else len(text))
-        reached = max(start, ends[end - 1]) if first < end else start
+        start = max(reached, first)
+        while aligned.ends and reached < start and is_dropped(reached):
+            aligned.ends[-1] = reached = reached + 1
+        while start > reached and is_dropped(start - 1):
+            start -= 1
+        reached = max(start, end)
         aligned.starts.append(start)
         aligned.ends.append(reached)
-    return aligned
-
-
-def _origins(text: str, corpus: CorpusConfig) -> tuple[list[int], list[int]]:
-    """Start and end in the raw text of each character of the cleaned text; see sentences.clean.
-
-    A dropped character (an accent) belongs to the previous character, or to the next one at the start of a word.
-    """
-    begins: list[int] = []
-    ends: list[int] = []
-    for number, word in enumerate(re.finditer(r"\S+", text)):
-        if number:
-            begins.append(ends[-1] if ends else 0)
-            ends.append(word.start())
-        if word.group().isascii():
-            begins.extend(range(*word.span()))
-            ends.extend(range(word.start() + 1, word.end() + 1))
-            continue
-        first_of_word, begin = len(begins), word.start()
-        for place in range(word.start(), word.end()):
-            for _ in range(_cleaned_length(text[place], corpus)):
-                begins.append(begin)
-                ends.append(place + 1)
-            if begins and ends[-1] == place + 1:
-                begin = place + 1
-            elif len(begins) > first_of_word:
-                ends[-1] = begin = place + 1
-    return begins, ends
-
-
-def _cleaned_length(char: str, corpus: CorpusConfig) -> int:
-    if char.isascii():
-        return 1
-    if corpus.strip_accents:
-        char = "".join(part for part in unicodedata.normalize("NFKD", char) if not unicodedata.combining(part))
-    return len(char.lower() if corpus.lower_case else char)
+    return AlignedText(text, ids, aligned.starts[:-1], aligned.ends[:-1])

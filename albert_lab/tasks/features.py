@@ -7,8 +7,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 import torch
 
-from albert_lab.config.data import CorpusConfig
-from albert_lab.data.sentences import clean
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.tasks.alignment import AlignedText, align
 from albert_lab.training.transfer import tensor_on
@@ -18,20 +16,19 @@ POOLED_BATCHES = 50
 
 
 class TextEncoder:
-    """Text to tokens as in pre-training: cleaned like the corpus, then encoded by the run's tokenizer."""
+    """Text to tokens as in pre-training, by the run's tokenizer."""
 
-    def __init__(self, tokenizer: Tokenizer, corpus: CorpusConfig) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._corpus = corpus
         self.pad_id = tokenizer.pad_id
         self.align = lru_cache(maxsize=None)(self._align)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, without special tokens."""
-        return self._tokenizer.encode([clean(text, self._corpus) for text in texts])
+        return self._tokenizer.encode(texts)
 
     def _align(self, text: str) -> AlignedText:
-        return align(text, self._corpus, self._tokenizer)
+        return align(text, self._tokenizer)
 
     def join(self, first: Sequence[int], second: Sequence[int] | None) -> tuple[list[int], int]:
         """`[CLS] first [SEP] second [SEP]` (second is optional), and the number of tokens with token type 0."""

@@ -164,7 +164,7 @@ class _Finetuning:
         self.is_stopped = is_stopped
         self.outputs = output_folder(start.folder, task.name, seed)
         self.kind = load_kind(task, settings)
-        self.encoder = TextEncoder(start.tokenizer, start.config.corpus)
+        self.encoder = TextEncoder(start.tokenizer)
         machine = start.config.machine
         self.device = choose_device(machine.device)
         self.precision = choose_precision(machine.precision, self.device)

@@ -3,7 +3,6 @@ import json
 import lzma
 import os
 import sys
-import unicodedata
 from collections import Counter
 
 import pytest
@@ -16,7 +15,7 @@ from albert_lab.config.data import CorpusConfig, HubDataset
 from albert_lab.data import corpus as texts
 from albert_lab.data import lines
 from albert_lab.data.fingerprint import fingerprint
-from albert_lab.data.sentences import clean, sentences
+from albert_lab.data.sentences import sentences
 from albert_lab.errors import ConfigError, MissingDataError
 
 TWO_DOCUMENTS = "One line.\nAnother, naïve one.\n\nA second document.\n"
@@ -320,32 +319,19 @@ def test_a_text_in_other_white_space_is_the_same_text():
     assert [document.name for document in texts.distinct(documents, Counter())] == ["a"]
 
 
-# ---- cleaning ----
-
-
-def test_cleaning_collapses_spaces_strips_accents_and_lowers():
-    settings = corpus()
-    assert clean(" Ça\u00a0 va,\tNAÏVE ﬁlm½ ", settings) == "ca va, naive film1⁄2"
-    assert clean(" Ça  va ", settings.model_copy(update={"lower_case": False})) == "Ca va"
-    assert clean(" Ça  va ", settings.model_copy(update={"strip_accents": False})) == "ça va"
-
-
-@given(st.text())
-def test_cleaning_is_the_released_rule(text):
-    decomposed = unicodedata.normalize("NFKD", " ".join(text.strip().split()))
-    assert clean(text, corpus()) == "".join(c for c in decomposed if not unicodedata.combining(c)).lower()
+# ---- sentences ----
 
 
 def test_capital_letters_decide_where_a_line_is_split_into_sentences():
     text = "He met Mr. Smith in the U.S. in May. Then he left.\n\n \nA new paragraph"
     assert list(sentences(text, corpus())) == [
-        "he met mr. smith in the u.s. in may.",
-        "then he left.",
-        "a new paragraph",
+        "He met Mr. Smith in the U.S. in May.",
+        "Then he left.",
+        "A new paragraph",
     ]
     assert list(sentences(text, corpus(sentences="line"))) == [
-        "he met mr. smith in the u.s. in may. then he left.",
-        "a new paragraph",
+        "He met Mr. Smith in the U.S. in May. Then he left.",
+        "A new paragraph",
     ]
 
 
@@ -353,7 +339,7 @@ def test_capital_letters_decide_where_a_line_is_split_into_sentences():
 def test_no_sentence_is_empty_and_no_letter_is_lost(text):
     result = list(sentences(text, corpus()))
     assert all(sentence.strip() for sentence in result)
-    assert "".join("".join(result).split()) == "".join(clean(text, corpus()).split())
+    assert "".join("".join(result).split()) == "".join(text.split())
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])

@@ -106,4 +106,4 @@ def test_a_file_without_a_tokenizer_or_a_special_token_is_refused(file, tmp_path
     with pytest.raises(ConfigError, match=r"has no token \[MASK\]"):
         load_model(tmp_path / "lacking.json")
     with pytest.raises(ConfigError, match="digit_commas=split"):
-        load_model(file, "split")
+        load_model(file, digit_commas="split")

@@ -237,7 +237,7 @@ def test_training_needs_text_and_its_settings(run, tmp_path):
 
 def test_a_comma_after_a_digit_is_kept_or_split_off_as_in_the_release(shared_data):
     file = shared_data / "sentencepiece" / "30k-clean.model"
-    keep, split = load_model(file), load_model(file, "split")
+    keep, split = load_model(file), load_model(file, digit_commas="split")
 
     def tokens(tokenizer, text):
         return [tokenizer.tokens()[token] for token in tokenizer.encode([text])[0]]

@@ -1,46 +1,59 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from parity import transformers
-from toy_folders import toy_tokenizer_file
 
 from albert_lab.config.compose import load
-from albert_lab.data.sentences import clean
 from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer.cleaning import cleaning_of
+from albert_lab.data.tokenizer.train import train
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import tokenizer_files
 
 TEXT = 'Fellow-Citizens of the Senate ("House"), 92,000 people: naïve cafés -- on May 2, 2006, for £5.'
+SCRIPTS = (
+    "abcXYZé 0129(),.-\"'£\tﬁ½ ΣςİıẞŞǅ\u0301\u0308\u0323\u0327",
+    "한국어각힣\u1112\u1161\u11ab\u3131 ",
+    "हिन्दीक़फ़\u093c\u094d\u0902 ",
+    "คำว่าน้ำเกี่\u0e33\u0e4d ",
+    "أحمدإلىآمُدَرِّسلا\u0654\u0640ﷺ ",
+    "日本語がぎパパカ゛ｶﾞ\u3099\u309a。 ",
+    "😀❤\ufe0f👩\u200d👧🇩🇪👍🏽#\ufe0f\u20e3 \u200b",
+)
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    """A SentencePiece model, and the folder written from it."""
-    folder = tmp_path_factory.mktemp("written")
-    model = toy_tokenizer_file(tmp_path_factory.mktemp("tokenizer"))
-    tokenizer_files.write(model, load(["scale=smoke"]), folder)
-    return model, folder
+def written(tmp_path_factory):
+    """Tokenizers of one vocabulary, for each cleaning: here, and as transformers reads them."""
+    model = tmp_path_factory.mktemp("tokenizer") / "spiece.model"
+    base = load(["scale=smoke"])
+    train([TEXT, "red cats", *SCRIPTS] * 20, base.tokenizer.model_copy(update={"vocab_size": 148}), model)
+    pairs = []
+    for changed in (
+        [],
+        ["corpus.strip_accents=false"],
+        ["corpus.lower_case=false"],
+        ["corpus=files", "corpus.path=x", "corpus.language=tr"],
+    ):
+        config, folder = load(["scale=smoke", *changed]), tmp_path_factory.mktemp("written")
+        tokenizer_files.write(model, config, folder)
+        ours = load_model(model, cleaning_of(config.corpus))
+        pairs.append((ours, transformers.AutoTokenizer.from_pretrained(folder)))
+    return pairs
 
 
-@pytest.fixture(scope="module")
-def both(toy):
-    model, folder = toy
-    return load(["scale=smoke"]).corpus, load_model(model), load_model(folder / "tokenizer.json")
+@settings(max_examples=300)
+@given(st.text(max_size=40) | st.one_of(*(st.text(script, max_size=40) for script in SCRIPTS)))
+def test_every_text_has_the_same_ids_here_and_in_transformers(written, text):
+    for ours, theirs in written:
+        assert ours.encode([text])[0] == theirs(text, add_special_tokens=False)["input_ids"]
 
 
-@given(st.text(st.sampled_from("abcdé 0129(),.-\"'£\tﬁ½ "), max_size=40))
-def test_the_written_tokenizer_gives_the_ids_of_sentencepiece_after_our_cleaning(both, text):
-    corpus, ours, written = both
-    assert written.encode([text]) == ours.encode([clean(text, corpus)])
-
-
-def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pairs(toy):
-    model, folder = toy
-    ours, theirs = load_model(model), transformers.AutoTokenizer.from_pretrained(folder)
-    cleaned = [clean(text, load(["scale=smoke"]).corpus) for text in (TEXT, "red cats")]
-    first, second = ours.encode(cleaned)
+def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pairs(written):
+    ours, theirs = written[0]
+    first, second = ours.encode([TEXT, "red cats"])
     result = theirs(TEXT, "red cats")
     assert result["input_ids"] == [ours.cls_id, *first, ours.sep_id, *second, ours.sep_id]
     assert result["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
@@ -52,13 +65,9 @@ def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pa
 def test_the_released_model_is_written_with_its_ids(shared_data, tmp_path):
     file, config = shared_data / "sentencepiece" / "30k-clean.model", load(["scale=smoke"])
     tokenizer_files.write(file, config, tmp_path)
-    ours = load_model(file).encode([clean(TEXT, config.corpus)])[0]
+    ours = load_model(file, cleaning_of(config.corpus)).encode([TEXT])[0]
     for cls in (transformers.AutoTokenizer, transformers.AlbertTokenizer):
         assert cls.from_pretrained(tmp_path)(TEXT, add_special_tokens=False)["input_ids"] == ours
-    # A tokenizer.json is needed: from only the model file, transformers gives other ids around "(" and "-".
-    (tmp_path / "tokenizer.json").unlink()
-    alone = transformers.AlbertTokenizer.from_pretrained(tmp_path)
-    assert alone(TEXT, add_special_tokens=False)["input_ids"] != ours
 
 
 def test_the_accents_of_an_albert_folder_are_stripped_with_either_case_as_transformers_does(tmp_path):

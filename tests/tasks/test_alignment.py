@@ -1,14 +1,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_tasks import toy_tokenizer
+from toy_tasks import UNCASED, toy_tokenizer
 
-from albert_lab.config.compose import load
-from albert_lab.data.sentences import clean
+from albert_lab.data.tokenizer.cleaning import Cleaning
 from albert_lab.tasks.alignment import align
 
-CORPUS = load(["corpus=files", "corpus.path=nowhere"]).corpus
-CASED = CORPUS.model_copy(update={"lower_case": False, "strip_accents": False})
+CASED = Cleaning()
 TEXT = st.text(
     alphabet=st.one_of(
         st.characters(codec="utf-8"), st.sampled_from("Σσςİıéé́½ﬁ한국  \t\n\u200b\u3000ẞ,.1864 abcXYZ\u0301\u0300")
@@ -17,8 +15,8 @@ TEXT = st.text(
 )
 
 
-def aligned(text, corpus=CORPUS):
-    return align(text, corpus, toy_tokenizer())
+def aligned(text, cleaning=UNCASED):
+    return align(text, toy_tokenizer(cleaning))
 
 
 def text_of(alignment, first, last):
@@ -28,13 +26,13 @@ def text_of(alignment, first, last):
 
 def is_kept(text):
     """Whether a text yields tokens: it has more than spaces and characters that cleaning and normalization drop."""
-    return any(char.isalnum() for char in clean(text, CORPUS)) and text.isascii()
+    return any(char.isalnum() for char in UNCASED(text)) and text.isascii()
 
 
-@given(TEXT, st.sampled_from([CORPUS, CASED]))
-def test_tokens_are_those_of_pretraining_in_order(text, corpus):
-    result = aligned(text, corpus)
-    assert result.ids == toy_tokenizer().encode([clean(text, corpus)])[0]
+@given(TEXT, st.sampled_from([UNCASED, CASED]))
+def test_tokens_are_those_of_pretraining_in_order(text, cleaning):
+    result = aligned(text, cleaning)
+    assert result.ids == toy_tokenizer(cleaning).encode([text])[0]
     assert len(result.starts) == len(result.ends) == len(result.ids)
     assert result.starts == sorted(result.starts)
     assert result.ends == sorted(result.ends)
@@ -51,8 +49,8 @@ def test_a_span_mapped_to_tokens_and_back_contains_its_text(text, start, length)
     if not is_kept(gold):
         return
     assert tokens is not None
-    kept = clean(gold, CORPUS).strip().rstrip(",")
-    assert kept.strip() in clean(back, CORPUS)
+    kept = UNCASED(gold).strip().rstrip(",")
+    assert kept.strip() in UNCASED(back)
 
 
 @given(TEXT)
@@ -101,7 +99,7 @@ def test_at_least_985_of_1000_gold_answers_of_squad_are_recovered_exactly(shared
 
     from albert_lab.data.tokenizer.cache import load as load_model
 
-    tokenizer = load_model(shared_data / "sentencepiece/30k-clean.model")
+    tokenizer = load_model(shared_data / "sentencepiece/30k-clean.model", UNCASED)
     with tarfile.open(shared_data / "squad.tar.xz") as archive:
         member = next(name for name in archive.getnames() if name.endswith("dev-v1.1.json"))
         stream = archive.extractfile(member)
@@ -116,7 +114,7 @@ def test_at_least_985_of_1000_gold_answers_of_squad_are_recovered_exactly(shared
     chosen = np.random.Generator(np.random.Philox(key=0)).permutation(len(asked))[:2000]
     right = 0
     for context, answer in (asked[index] for index in chosen):
-        result = align(context, CORPUS, tokenizer)
+        result = align(context, tokenizer)
         tokens = result.tokens_of(answer["answer_start"], answer["answer_start"] + len(answer["text"]))
         right += tokens is not None and text_of(result, *tokens) == answer["text"]
     assert right / len(chosen) >= 0.985

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from toy_tasks import toy_config, toy_start, toy_tokenizer
+from toy_tasks import toy_start, toy_tokenizer
 
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import ChoiceExample, Issue
@@ -74,7 +74,7 @@ def test_an_unreadable_form_is_refused(changes, says):
 
 def test_a_question_with_fewer_options_never_gets_a_missing_option(tmp_path):
     task = load_task("race")
-    kind, encoder = Kind(task, task.at("smoke")), TextEncoder(toy_tokenizer(), toy_config().corpus)
+    kind, encoder = Kind(task, task.at("smoke")), TextEncoder(toy_tokenizer())
     few = ChoiceExample("0", "the cat", "it was", ("red", "big"), 1)
     many = ChoiceExample("1", "the cat", "it was", ("red", "green", "blue", "big", "bad"), 4)
     features = kind.make_features([few, many], encoder, training=True)

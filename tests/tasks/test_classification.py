@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from toy_tasks import text_examples, toy_config, toy_start, toy_tokenizer
+from toy_tasks import text_examples, toy_start, toy_tokenizer
 
 from albert_lab.tasks.classification import Kind
 from albert_lab.tasks.examples import TextExample
@@ -11,7 +11,7 @@ from albert_lab.tasks.features import TextEncoder
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.task import load_task
 
-ENCODER = TextEncoder(toy_tokenizer(), toy_config().corpus)
+ENCODER = TextEncoder(toy_tokenizer())
 
 
 def kind_of(name):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_tasks import toy_config, toy_tokenizer
+from toy_tasks import toy_tokenizer
 
 from albert_lab.tasks.features import Features, TextEncoder, cut_pair, evaluation_items, training_items
 
@@ -73,7 +73,7 @@ def test_every_item_is_evaluated_once():
 
 def test_text_is_cleaned_like_the_corpus_before_it_is_encoded():
     tokenizer = toy_tokenizer()
-    encoder = TextEncoder(tokenizer, toy_config().corpus)
+    encoder = TextEncoder(tokenizer)
     assert encoder.encode(["The  CAT\tsat"]) == tokenizer.encode(["the cat sat"])
     ids, first = encoder.join([7, 8], [9])
     assert ids == [tokenizer.cls_id, 7, 8, tokenizer.sep_id, 9, tokenizer.sep_id]

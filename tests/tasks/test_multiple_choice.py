@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from toy_tasks import toy_config, toy_start, toy_tokenizer
+from toy_tasks import toy_start, toy_tokenizer
 
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import TextEncoder
@@ -11,7 +11,7 @@ from albert_lab.tasks.model import build_model
 from albert_lab.tasks.multiple_choice import Kind, fill_in
 from albert_lab.tasks.task import load_task
 
-ENCODER = TextEncoder(toy_tokenizer(), toy_config().corpus)
+ENCODER = TextEncoder(toy_tokenizer())
 TASK = load_task("race")
 KIND = Kind(TASK, TASK.at("smoke"))
 OPTIONS = ("red", "green", "blue", "big")

@@ -17,7 +17,7 @@ from albert_lab.tasks.span import Kind, SpanFeatures, windows
 from albert_lab.tasks.span_heads import NO_SPAN, SpanOrNothingHead
 from albert_lab.tasks.task import load_task
 
-ENCODER = TextEncoder(toy_tokenizer(), toy_config().corpus)
+ENCODER = TextEncoder(toy_tokenizer())
 CPU = torch.device("cpu")
 CONTEXT = "The cat sat on a mat. " * 6 + "The DOG ran to his house. " + "It was red. " * 6
 

@@ -73,7 +73,7 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
     settings = task.fitted(start.config)
     kind = load_kind(task, settings)
     examples, _ = task.read(tmp_path / "data", "train")
-    encoder = TextEncoder(start.tokenizer, start.config.corpus)
+    encoder = TextEncoder(start.tokenizer)
     features = kind.make_features(examples, encoder, training=True)
     model = build_model(start, kind, 0.1, 0).to(META)
     model.train()

@@ -17,7 +17,7 @@ _JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
 class Tokenizer(ABC):
-    """Text to token ids and back. Special tokens are looked up by name and never come from text.
+    """Text, which it cleans, to token ids and back. Special tokens are looked up by name and never come from text.
 
     Attributes:
         fingerprint: short hash of everything that determines the tokens.
@@ -39,7 +39,10 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Token ids of a text and, for each token, its character range [start, end) in the text."""
+        """Token ids of a text and, for each token, its character range [start, end) in the text before cleaning.
+
+        Ranges may overlap: a character that cleaning takes apart may belong to several tokens.
+        """
 
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:

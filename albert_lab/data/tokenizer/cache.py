@@ -11,7 +11,9 @@ from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.build import find_or_build, worker_pool
 from albert_lab.data.fingerprint import fingerprint, source_settings
 from albert_lab.data.tokenizer.base import Tokenizer, digest_model, read_model
+from albert_lab.data.tokenizer.cleaning import AS_IS, Cleaning, cleaning_of
 from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
+from albert_lab.data.tokenizer.tokenizer_json import JsonTokenizer
 from albert_lab.data.tokenizer.train import train_on_corpus, training_seconds
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.messages import Say
@@ -24,19 +26,18 @@ MODEL_FILE = "spiece.model"
 RECORD = "tokenizer.json"
 
 
-def load(file: Path, digit_commas: str = "keep") -> Tokenizer:
-    """The tokenizer of a model file: a tokenizer.json (by its suffix) or a SentencePiece model.
+def load(file: Path, cleaning: Cleaning = AS_IS, digit_commas: str = "keep") -> Tokenizer:
+    """The tokenizer of a model file: a tokenizer.json (by its suffix), which has its own cleaning, or a SentencePiece
+    model, for which text is cleaned as given.
 
     Raises:
-        MissingDataError: the file does not exist, or the package that reads a tokenizer.json is not installed.
+        MissingDataError: the file does not exist.
         ConfigError: the file is not such a model, a special token is missing or could come from text, or
             digit_commas=split for a tokenizer.json.
     """
     model = read_model(file)
     if file.suffix != ".json":
-        return SentencePieceTokenizer(model, str(file), digit_commas)
-    from albert_lab.data.tokenizer.tokenizer_json import JsonTokenizer
-
+        return SentencePieceTokenizer(model, str(file), cleaning, digit_commas)
     if digit_commas != "keep":
         raise ConfigError(f"tokenizer.digit_commas={digit_commas}: {file} allows only keep")
     return JsonTokenizer(model, str(file))
@@ -73,7 +74,7 @@ def load_tokenizer(config: RunConfig) -> Tokenizer:
     Raises:
         MissingDataError, ConfigError: see load().
     """
-    return load(find_tokenizer(config), config.tokenizer.digit_commas)
+    return load(find_tokenizer(config), cleaning_of(config.corpus), config.tokenizer.digit_commas)
 
 
 def find_or_train(config: RunConfig, say: Say) -> Path:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+import tokenizers
 
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer, digest_model
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError
 
 # Names of the special tokens: BERT's, and ALBERT's if a SentencePiece model was converted to a tokenizer.json.
 _PAD, _UNK = ("[PAD]", "<pad>"), ("[UNK]", "<unk>")
@@ -16,20 +17,15 @@ _CONTINUATION = "##"
 class JsonTokenizer(Tokenizer):
     """Text to token ids and back by a tokenizer.json, without its special tokens, truncation and padding.
 
-    Its cleaning (in BERT: lower case, accents, punctuation) is applied after that of the corpus.
+    The file says how text is cleaned (in BERT: lower case, accents, punctuation); the corpus does not.
     """
 
     def __init__(self, model: bytes, origin: str) -> None:
         """Takes the content of a tokenizer.json; origin names it in errors.
 
         Raises:
-            MissingDataError: the package that reads it is not installed.
             ConfigError: not a tokenizer.json, or a special token is missing.
         """
-        try:
-            import tokenizers
-        except ImportError as error:
-            raise MissingDataError(f"{origin} needs a package: pip install 'albert-lab[transformers]'") from error
         try:
             self._model = tokenizers.Tokenizer.from_buffer(model)
         except ValueError as error:

@@ -13,8 +13,9 @@ import sentencepiece
 
 from albert_lab.config.data import MIN_VOCAB_SIZE, CorpusConfig, TokenizerConfig
 from albert_lab.data import corpus as texts
-from albert_lab.data.sentences import clean, raw_sentences
+from albert_lab.data.sentences import raw_sentences
 from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS
+from albert_lab.data.tokenizer.cleaning import cleaning_of
 from albert_lab.errors import ConfigError
 
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -37,7 +38,8 @@ def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path)
     sampled = sample(sentences, settings.training_sentences)
     if not sampled:
         raise texts.empty_split("train", counts["documents"] - counts["duplicates"], corpus)
-    train((clean(sampled.pop(), corpus) for _ in range(len(sampled))), settings, file)
+    clean = cleaning_of(corpus)
+    train((clean(sampled.pop()) for _ in range(len(sampled))), settings, file)
 
 
 def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> None:
