@@ -92,5 +92,5 @@ def trained_model(folder: Path) -> torch.nn.Module:
     from albert_lab.model.heads import PretrainingModel
 
     model = PretrainingModel.from_config(runs.read(folder).config).eval()
-    checkpoint.load_weights(checkpoint.last_weights(folder / "checkpoint"), model)
+    checkpoint.load_weights(checkpoint.last_weights(folder / "checkpoint", folder.name), model)
     return model

@@ -135,7 +135,7 @@ def open_run(folder: Path) -> Opened:
     run = runs.read(folder)
     weights = folder / folders.SAFETENSORS
     if not weights.is_file():
-        weights = checkpoint.last_weights(folder / "checkpoint")
+        weights = checkpoint.last_weights(folder / "checkpoint", run.name)
     model = PretrainingModel.from_config(run.config).eval()
     checkpoint.load_weights(weights, model)
     noted = read_import(folder)

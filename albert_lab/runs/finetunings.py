@@ -125,7 +125,8 @@ def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
     tokenizer = load_tokenizer(config)
     if is_random:
         return InitialModel(f"{run.name}/random", config, tokenizer, None, run.folder / "random")
-    return InitialModel(run.name, config, tokenizer, last_weights(run.folder / "checkpoint"), run.folder)
+    weights = last_weights(run.folder / "checkpoint", run.name)
+    return InitialModel(run.name, config, tokenizer, weights, run.folder)
 
 
 def train_missing(

@@ -52,8 +52,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
     device = choose_device(config.machine.device)
     model = PretrainingModel.from_config(config)
-    checkpoints = folder / "checkpoint"
-    load_weights(last_weights(checkpoints), model)
+    load_weights(last_weights(folder / "checkpoint", run.name), model)
     held_out = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
     batches = hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device)
     number = -(-len(held_out) // config.evaluation.batch_size)

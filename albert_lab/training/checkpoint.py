@@ -94,14 +94,17 @@ def load_last(folder: Path, model: nn.Module, optimizer: Optimizer, run_name: st
     return _load(_last(folder), model, optimizer, run_name)
 
 
-def last_weights(folder: Path) -> Path:
+def last_weights(folder: Path, run_name: str) -> Path:
     """The weights of the last checkpoint of a finished run.
 
     Raises:
         MissingDataError: there is no checkpoint.
         DamagedFileError: the last one is damaged.
+        ConfigError: it belongs to another run.
     """
-    return _last(folder) / MODEL
+    path = _last(folder)
+    _read_state(path, run_name)
+    return path / MODEL
 
 
 def _last(folder: Path) -> Path:
@@ -114,9 +117,9 @@ def _last(folder: Path) -> Path:
     return checkpoints[-1]
 
 
-def read_last_weights(folder: Path) -> dict[str, Tensor]:
+def read_last_weights(folder: Path, run_name: str) -> dict[str, Tensor]:
     """The weights of the last checkpoint by name; errors as in last_weights."""
-    return safetensors.torch.load_file(last_weights(folder))
+    return safetensors.torch.load_file(last_weights(folder, run_name))
 
 
 def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> None:
@@ -157,15 +160,20 @@ def load_weights(path: Path, model: nn.Module) -> None:
 
 
 def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:
-    state = json.loads((path / STATE).read_text(encoding="utf-8"))
-    if state["run_name"] != run_name:
-        raise ConfigError(f"checkpoint {path} belongs to run {state['run_name']}, not to {run_name}")
+    state = _read_state(path, run_name)
     weights = safetensors.torch.load_file(path / MODEL)
     moments = safetensors.torch.load_file(path / OPTIMIZER)
     _check_weights(str(path / MODEL), weights, model)
     _check_moments(path / OPTIMIZER, moments, model)
     _set_weights(weights, model)
     _set_moments(moments, model, optimizer)
+    return state
+
+
+def _read_state(path: Path, run_name: str) -> dict[str, Any]:
+    state = json.loads((path / STATE).read_text(encoding="utf-8"))
+    if state["run_name"] != run_name:
+        raise ConfigError(f"checkpoint {path} belongs to run {state['run_name']}, not to {run_name}: {REMEDY}")
     return state
 
 

@@ -40,7 +40,7 @@ class Inherited:
             log.take_over(self.folder / METRICS, state["log_bytes"])
             say(f"continues where {self.run_name} ended")
             return state
-        tensors = deepen(checkpoint.read_last_weights(checkpoints), self.shape, model.encoder.shape)
+        tensors = deepen(checkpoint.read_last_weights(checkpoints, self.run_name), self.shape, model.encoder.shape)
         checkpoint.set_weights(model, tensors, f"the state of {self.run_name}")
         say(f"starts from the weights of {self.run_name}")
         return None

@@ -290,14 +290,16 @@ def test_weights_are_restored_without_an_optimizer(tmp_path: Path):
 
 def test_the_weights_of_a_finished_run_are_only_those_of_its_last_step(tmp_path: Path):
     with pytest.raises(MissingDataError, match="has no checkpoint"):
-        last_weights(tmp_path)
+        last_weights(tmp_path, RUN)
     model, optimizer = make()
     for step in (1, 2):
         path = save(tmp_path, model, optimizer, {"run_name": RUN, "step": step})
-    assert last_weights(tmp_path) == path / "model.safetensors"
+    assert last_weights(tmp_path, RUN) == path / "model.safetensors"
+    with pytest.raises(ConfigError, match=RUN):
+        last_weights(tmp_path, "other-run")
     truncate(path / "model.safetensors")
     with pytest.raises(DamagedFileError, match="step-00000002: the checkpoint is damaged.*remove the folder"):
-        last_weights(tmp_path)
+        last_weights(tmp_path, RUN)
 
 
 def test_weights_that_cannot_be_used_are_named(tmp_path: Path):
