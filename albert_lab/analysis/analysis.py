@@ -12,8 +12,6 @@ from albert_lab.analysis.learnt import Learnt
 from albert_lab.analysis.statistics import Components, components
 from albert_lab.analysis.table_scores import TableScores
 from albert_lab.analysis.verdicts import Verdict
-from albert_lab.runs import regime
-from albert_lab.runs.regime import Quantity
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
@@ -111,11 +109,6 @@ class Analysis:
     def learnt(self) -> list[Learnt]:
         """What each row learnt of the two sentence tasks."""
         return learnt.learnt(self.held_out, self.scores)
-
-    @cached_property
-    def regime(self) -> list[Quantity]:
-        """The regime of its runs, each quantity as a range over them; empty if no run is finished."""
-        return regime.together([regime.of_record(run.record) for run in self.finished]) if self.finished else []
 
     @cached_property
     def tasks_at_floor(self) -> list[TaskAtFloor]:

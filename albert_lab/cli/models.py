@@ -96,12 +96,11 @@ def _measure_report(folder: Path, number: int, seconds: float) -> None:
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))
 def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
-    """Show the resolved configuration of one run, and how its regime compares with the paper's."""
+    """Show the resolved configuration of one run."""
     from omegaconf import OmegaConf
 
     from albert_lab.config.compose import load
     from albert_lab.config.section import complete
-    from albert_lab.runs import regime
 
     config = load(overrides or [])
     content = complete(config)
@@ -109,8 +108,6 @@ def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
         print(json.dumps(content, indent=2))
         return
     print(OmegaConf.to_yaml(OmegaConf.create(content)), end="")
-    beside = regime.listing(regime.of_config(config)).as_text()
-    print("\n".join(f"# {line}".rstrip() for line in beside.splitlines()))  # the output stays YAML
 
 
 @config_app.command("list", epilog=examples("albert-lab config list", "albert-lab config list --json"))

@@ -100,9 +100,8 @@ def _note_wide_embeddings(plan: "Plan") -> None:
 def _print_price(plan: "Plan", options: StudyOptions) -> None:
     from albert_lab.studies import prices
 
-    costs, regime = prices.costs(plan, options.on), prices.regime_of(plan)
-    both = json.dumps(costs.as_dict() | {"regime": regime.as_dict()}, indent=2)
-    print(both if options.as_json else f"{prices.by_row(costs).as_text()}\n\n{regime.as_text()}")
+    costs = prices.costs(plan, options.on)
+    print(json.dumps(costs.as_dict(), indent=2) if options.as_json else prices.by_row(costs).as_text())
 
 
 def print_folders(plans: "Sequence[Plan]", *, as_json: bool) -> None:

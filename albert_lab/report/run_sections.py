@@ -1,15 +1,12 @@
-"""The sections of a report on its runs: their regime, cost, single scores and provenance."""
+"""The sections of a report on its runs: their cost, single scores and provenance."""
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
-from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.speedups import speedups
 from albert_lab.report.markdown import MISSING, as_table, decimal, distinct, interval, mean_percent, number
 from albert_lab.report.templates import call, fill
-from albert_lab.runs import regime as regimes
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, Data, Provenance, RunRecord
 from albert_lab.studies.experiment import Experiment
@@ -18,26 +15,6 @@ from albert_lab.studies.table import Row, Spread, axis_labels, axis_names, intri
 
 MUCH_TEXT = 0.1
 _LOADED = ("training_seconds", TRAINING_SPEED, INFERENCE_SPEED)
-
-
-def regime(analysis: Analysis) -> str:
-    cells = regimes.cells(analysis.regime)
-    return as_table(list(cells[0]), [list(line.values()) for line in cells])
-
-
-def far(analysis: Analysis) -> str:
-    """One line on numbers of the regime that are far from the paper's; empty if there are none.
-
-    The line has the numbers that matter for the tables in the source of the study; all if it names no table.
-    """
-    tables = set(re.findall(r"\d+", "".join(re.findall(r"Tables?[\d, and]+", analysis.experiment.source))))
-    shown = [
-        quantity
-        for quantity in analysis.regime
-        if quantity.is_far
-        and (not tables or quantity.tables == regimes.ALL_TABLES or tables & set(re.findall(r"\d+", quantity.tables)))
-    ]
-    return call("note.md.j2", "far", shown, regimes.FAR) if shown else ""
 
 
 def dropped(runs: Sequence[RunRecord]) -> str:

@@ -11,7 +11,7 @@ from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, jobs_at_once
 from albert_lab.messages import to_stderr
-from albert_lab.runs import finetunings, job, preparing, regime, results, states
+from albert_lab.runs import finetunings, job, preparing, results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import launchers, prices
 from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
@@ -83,8 +83,6 @@ def execute(plan: Plan, options: Options) -> Outcome:
     _report_numbers(plan)
     outcome = Outcome(failures=_earlier_failures(plan))
     if todo:
-        for warning in regime.too_small(item.run.config for item in todo):
-            to_stderr(warning)
         if options.is_here:
             _check_here(todo)
         if options.prepares_here:

@@ -11,7 +11,7 @@ from albert_lab import paths
 from albert_lab.cost import counts, rates
 from albert_lab.cost.listing import Listing
 from albert_lab.cost.rates import Price, Rates
-from albert_lab.runs import finetunings, regime, results
+from albert_lab.runs import finetunings
 from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
 from albert_lab.tasks.settings import TaskSettings
@@ -207,25 +207,6 @@ def _columns(item: PlannedPoint, known: Rates) -> dict[str, Any]:
         "disk": Bytes(cost.disk_bytes),
         "memory": Bytes(counts.estimate_training_memory(known.there(config)).total),
     }
-
-
-def regime_of(plan: Plan) -> Listing:
-    """The regime of a study next to the paper's: as recorded for finished runs, as configured for others."""
-    from albert_lab.data.prepare import describe
-
-    text: dict[tuple[str, str | None], int | None] = {}
-    cells = []
-    for item in plan.rows:
-        if record := results.read(item.run.folder):
-            cells.append(regime.of_record(record))
-            continue
-        key, config = (item.run.evaluation_set, item.run.fingerprints.get("added_corpus")), item.point.config
-        if key not in text:
-            # Cut documents leave an unknown part of the text out of a pass.
-            text[key] = None if config.corpus.document_tokens else describe(config)["num_tokens"]
-        cells.append(regime.of_config(config, text[key]))
-    listing = regime.listing(regime.together(cells))
-    return replace(listing, notes=[*listing.notes, *regime.too_small(item.point.config for item in plan.points)])
 
 
 def _with_ancestors(plan: Plan) -> Iterator[PlannedPoint]:
