@@ -17,9 +17,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from toy_training import CPU, in_processes, train
+from transformers_step import synthetic_batch
 
 from albert_lab.config.compose import load
-from albert_lab.cost.throughput import synthetic_batch
 from albert_lab.data.prepare import prepare
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training.optimizer import build_optimizer

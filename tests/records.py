@@ -88,6 +88,7 @@ def toy_record(
             device="cpu",
             precision="bf16",
             finished="2026-11-21",
+            jobs=1,
         ),
     )
 

@@ -9,9 +9,9 @@ from albert_lab.studies.table import Row
 def speedups(table: Sequence[Row], reference: Mapping[str, str], column: str = TRAINING_SPEED) -> list[float | None]:
     """Tokens per second of each row over those of the reference row; None if either is missing.
 
-    Means over rounds if the rows were measured side by side, else over seeds.
+    Means over seeds.
     """
-    speeds = [row.compared(column) for row in table]
+    speeds = [row.spread(column) for row in table]
     base = next(
         (speed for row, speed in zip(table, speeds, strict=True) if reference.items() <= row.labels.items()), None
     )

@@ -57,9 +57,7 @@ class TableScores:
         return [row for row in self.table if labels.items() <= row.labels.items()]
 
     def sample(self, row: Row, column: str) -> Sample:
-        """A column by pre-training seed, or by round if it was measured side by side; empty if no run has it."""
-        if column in row.rounds:
-            return dict(enumerate(row.rounds[column]))
+        """A column by pre-training seed; empty if no run has it."""
         values = {run.seed: self._value(run, column) for run in row.runs}
         return {seed: value for seed, value in values.items() if value is not None}
 

@@ -160,9 +160,7 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores, name: Nam
         return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
     if not scores.is_of_one_set(rows, column):
         return Verdict(claim, Decision.UNDECIDED, reason=f"its rows are scored on different sets in {column}")
-    is_over_rounds = all(column in row.rounds for row in rows)
-    is_speed_of_runs = column in (TRAINING_SPEED, INFERENCE_SPEED) and not is_over_rounds
-    if is_speed_of_runs and are_of_different_hardware(rows):
+    if column in (TRAINING_SPEED, INFERENCE_SPEED) and are_of_different_hardware(rows):
         return Verdict(claim, Decision.UNDECIDED, reason="its rows were computed on different devices or machines")
     not_learnt, low = _not_learnt(claim, rows, scores, column, name)
     at_floor = {id(row) for row in low}
@@ -177,8 +175,7 @@ def _gather(claim: Claim, experiment: Experiment, scores: TableScores, name: Nam
             return Verdict(claim, Decision.UNDECIDED, reason=f"{column} is not positive: no ratio")
         estimate = scores.estimate(weights, column, is_log=comparison.is_log)
         findings.append(Finding(comparison, estimate))
-    raised, n_of = tuple(held_out(rows)), "round" if is_over_rounds else "seed"
-    return Evidence(claim, tuple(findings), not_learnt, not among, raised, n_of)
+    return Evidence(claim, tuple(findings), not_learnt, not among, tuple(held_out(rows)), "seed")
 
 
 def _key(labels: Labels) -> frozenset[tuple[str, str]]:

@@ -281,7 +281,7 @@ def _number(row: Row, axis: str) -> float | None:
 
 def speed(data: FigureData) -> Figure | None:
     """Training throughput of each row; next to it the speed-up over the paper's reference if the paper prints it."""
-    measured = [(row, spread) for row in data.rows if (spread := row.compared(TRAINING_SPEED))]
+    measured = [(row, spread) for row in data.rows if (spread := row.spread(TRAINING_SPEED))]
     if not measured:
         return None
     papers = [paper_cells(data.experiment, row).get("speedup") for row, _ in measured]
@@ -289,8 +289,7 @@ def speed(data: FigureData) -> Figure | None:
     figure, (panels,) = drawing.sheet(1, 1 if base is None else 2)
     drawing.draw_rows(panels[0], {"ours": [(spread.mean, spread.sd) for _, spread in measured]})
     drawing.name_rows(figure, panels[0], [f"{data.name(row)} (n = {spread.n})" for row, spread in measured])
-    samples = "rounds" if any(row.rounds for row in data.rows) else "seeds"
-    panels[0].set_xlabel(f"training throughput (tokens per second,\nmean and standard deviation over n {samples})")
+    panels[0].set_xlabel("training throughput (tokens per second,\nmean and standard deviation over n seeds)")
     if base is not None:
         reference = measured[base][1].mean
         ours = [(spread.mean / reference, None) for _, spread in measured]

@@ -46,10 +46,7 @@ SETTINGS: dict[str, Callable[[RunRecord], object]] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A mean over n seeds with its 95 % interval: over seeds, or over the answers of a single seed; null if unknown.
-
-    A throughput that was measured side by side is a mean over n rounds.
-    """
+    """A mean over n seeds with its 95 % interval: over seeds, or over the answers of a single seed; null if unknown."""
 
     value: float
     n: int
@@ -151,16 +148,11 @@ def _line(
     has_other_tasks = column == AVERAGE and both[0].tasks != both[1].tasks
     if a is None or b is None or left is None or right is None or has_other_tasks:
         return ComparedRow(label, column, heading, left, right, None, False)
-    in_rounds = column in a.rounds, column in b.rounds
-    if in_rounds[0] != in_rounds[1]:  # side by side in one report, during the runs in the other
-        return ComparedRow(label, column, heading, left, right, None, False)
     if not TableScores([a, b]).is_of_one_set([a, b], column):
         return ComparedRow(label, column, heading, left, right, None, False)
     sides = [(TableScores([row]), row) for row in (b, a)]
     step = max(scores.resolution(row, column) for scores, row in sides)
     samples = [scores.sample(row, column) for scores, row in sides]
-    if all(in_rounds):  # rounds of two sessions have the same numbers, but are not pairs
-        samples[1] = {-1 - number: value for number, value in samples[1].items()}
     difference = estimate(samples, [1.0, -1.0], step)
     if difference.interval:
         return ComparedRow(

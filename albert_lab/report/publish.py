@@ -4,11 +4,11 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from albert_lab.errors import ConfigError, DamagedFileError
+from albert_lab.errors import ConfigError
 from albert_lab.report import overview, report
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.storage import replacing, writing
-from albert_lab.studies import side_by_side, study
+from albert_lab.studies import study
 
 # What `albert-lab report` makes again from the records, besides the text and its pictures.
 DERIVED = (".csv", ".html", ".svg", ".tex")
@@ -17,8 +17,7 @@ DERIVED = (".csv", ".html", ".svg", ".tex")
 def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     """Copy a report into a folder of published reports, rebuild it there with the summary pages; return its report.md.
 
-    Only its records, report.md and PNG figures are published. A published measurement of throughput is kept if the
-    report has none.
+    Only its records, report.md and PNG figures are published.
 
     Args:
         root: the folder of published reports; the report goes to `<root>/<scale>-<corpus>/<name>`.
@@ -31,13 +30,9 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
     target = root / f"{source.scale}-{source.corpus}" / folder.resolve().name
     if target.resolve() != folder.resolve():
         _refuse_inside(target, folder)
-        is_damaged = replace and _is_damaged(target)
         if target.exists() and not replace:
             _refuse_losses(folder, source.runs, target, study.read(target).runs)
-        throughput = None if is_damaged or side_by_side.read(folder) else side_by_side.read(target)
         _copy(folder, target)
-        if throughput:
-            side_by_side.write(target, throughput)
     written = report.rebuild(target)
     for file in target.iterdir():
         if file.suffix in DERIVED:
@@ -67,15 +62,6 @@ def _copy(folder: Path, target: Path) -> None:
     _refuse_links(folder)
     with writing(target), replacing(target) as partial:
         shutil.copytree(folder, partial)
-
-
-def _is_damaged(folder: Path) -> bool:
-    try:
-        if folder.exists():
-            study.read(folder)
-    except DamagedFileError:
-        return True
-    return False
 
 
 def _refuse_links(folder: Path) -> None:

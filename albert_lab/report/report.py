@@ -135,7 +135,7 @@ def render(analysis: Analysis, drawn: plots.Drawn) -> str:
         alarms=alarms.section(analysis),
         missing=missing,
         losses=losses_table(analysis),
-        costs=run_sections.costs(experiment, axes, table, study.throughput),
+        costs=run_sections.costs(experiment, axes, table),
         every_run=run_sections.every_run(experiment, finished),
         downstream=finetuning.tasks_table(finished),
         tunings=finetuning.tunings_table(finished),

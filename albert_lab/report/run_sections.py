@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from albert_lab.analysis.speedups import speedups
 from albert_lab.report.markdown import MISSING, as_table, decimal, distinct, interval, mean_percent, number
 from albert_lab.report.templates import call, fill
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, Data, Provenance, RunRecord
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.table import Row, Spread, axis_labels, axis_names, intrinsic_columns, paper_cells
 
 MUCH_TEXT = 0.1
@@ -43,11 +40,11 @@ def sizes_and_speeds(experiment: Experiment, axes: Sequence[str], table: Sequenc
         lines.append(line | {"paper speed-up": paper.get("speedup", MISSING)})
     header = [name for name in lines[0] if any(line[name] != MISSING for line in lines)]
     cells = as_table(header, [[line[name] for name in header] for line in lines])
-    return fill("speeds.md.j2", table=cells, side_by_side=any(row.rounds for row in table))
+    return fill("speeds.md.j2", table=cells)
 
 
-def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], measured: SideBySide | None) -> str:
-    """The cost of the runs of each row, as means over seeds; and throughput side by side, if it was measured."""
+def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
+    """The cost of the runs of each row, as means over seeds."""
     header = axis_names(axes)
     header += ["parameters", "training FLOPs per token", "steps", "tokens", "training seconds", "tokens/s"]
     header += ["inference tokens/s", "peak MiB"]
@@ -60,36 +57,7 @@ def costs(experiment: Experiment, axes: Sequence[str], table: Sequence[Row], mea
         memory = row.spread("peak_memory_bytes")
         line.append(MISSING if memory is None else number(memory.mean / 2**20))
         body.append(line)
-    throughput = fill(
-        "throughput.md.j2",
-        table=_side_by_side(experiment, axes, table),
-        conditions=measured and measured.conditions,
-        rounds=measured and measured.num_rounds,
-    )
-    return f"{as_table(header, body)}\n\n{throughput}"
-
-
-def _side_by_side(experiment: Experiment, axes: Sequence[str], table: Sequence[Row]) -> str:
-    """The throughput of rows in the same rounds: medians with quartiles, and ratios to the first row within rounds."""
-    speeds = {"training": TRAINING_SPEED, "inference": INFERENCE_SPEED}
-    shown = [row for row in table if row.rounds]
-    header = axis_names(axes)
-    for what in speeds:
-        header += [f"{what} tokens/s", "over the first row"]
-    body = []
-    for row in shown:
-        line = axis_labels(experiment, row, axes)
-        for column in speeds.values():
-            values, first = row.rounds[column], shown[0].rounds[column]
-            line += [_quartiles(values, ",.0f")]
-            line += [_quartiles([own / other for own, other in zip(values, first, strict=True)], ".3f")]
-        body.append(line)
-    return as_table(header, body) if body else ""
-
-
-def _quartiles(values: Sequence[float], form: str) -> str:
-    low, median, high = (format(float(value), form) for value in np.quantile(values, (0.25, 0.5, 0.75)))
-    return f"{median} [{low}, {high}]"
+    return as_table(header, body)
 
 
 def _cost(spread: Spread | None, *, has_spread: bool) -> str:

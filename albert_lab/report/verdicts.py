@@ -15,7 +15,7 @@ from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence
 from albert_lab.report.markdown import percent_interval
 from albert_lab.report.templates import call, fill, fill_lines
-from albert_lab.runs.results import INFERENCE_SPEED, NUMBERS, TRAINING_SPEED
+from albert_lab.runs.results import NUMBERS
 from albert_lab.score import CHANCE, loss_name
 from albert_lab.studies.checks import Greater, Ratio, Within
 from albert_lab.studies.claim import Name
@@ -182,16 +182,13 @@ def _is_of_second_floor(alarm: RowAlarm, verdict: Verdict) -> bool:
 
 
 def _notes(analysis: Analysis) -> dict[str, object]:
-    """What notes on several verdicts say: tasks at their floor, the paper's noise, speeds."""
-    measured = analysis.study.throughput  # rounds are of its rows if it is not of earlier runs
+    """What notes on several verdicts say: tasks at their floor, the paper's noise."""
     scored = {verdict.claim.metric for verdict in analysis.verdicts if verdict.effect is not None}
     metrics = {claim.metric for claim in analysis.experiment.claims}
     return {
         "has_smaller": any(verdict.decision is Decision.SMALLER for verdict in analysis.verdicts),
         "floors": tasks_at_floor(analysis) if AVERAGE in metrics else "",
         "has_task": analysis.experiment.is_of_paper and bool(scored & {*analysis.experiment.tasks, AVERAGE}),
-        "has_speed": bool(metrics & {TRAINING_SPEED, INFERENCE_SPEED}),
-        "side_by_side": measured.conditions if measured and any(row.rounds for row in analysis.rows) else "",
     }
 
 

@@ -1,5 +1,6 @@
 """The record of a finished pre-training: scores, cost, training data, software and hardware."""
 
+import os
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -117,4 +118,5 @@ def provenance(
         nodes=len({host for host, _ in places}),
         processes_from_step=dict(trained.processes),
         micro_batch_size=trained.micro_batch_size,
+        jobs=int(jobs) if (jobs := os.environ.get("ALBERT_LAB_JOBS")) else None,
     )

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from albert_lab import files
 from albert_lab.errors import DamagedFileError
 from albert_lab.runs import results
-from albert_lab.runs.results import RunRecord
+from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, RunRecord
 from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, summarize
@@ -164,6 +164,8 @@ class ReportedRun:
             numbers[AVERAGE] = fmean(values[column] for column in AVERAGED)
         numbers |= {"parameters": record.parameters["total"], "encoder_parameters": record.parameters["encoder"]}
         numbers |= {"train_flops_per_token": record.train_flops_per_token, **record.training.model_dump()}
+        if record.provenance.jobs != 1:  # other runs slowed it, or its record does not say
+            numbers |= {TRAINING_SPEED: None, INFERENCE_SPEED: None}
         numbers |= layer_numbers(self.layers, record.config.model.hidden_size)
         return {name: float(value) for name, value in numbers.items() if value is not None}
 

@@ -63,8 +63,8 @@ _SEED = re.compile(r"_seed(\d+)(?:_|$)")  # in the name of a run
 class Training(Record):
     """The cost of training. training_seconds excludes evaluation, checkpoints and compilation.
 
-    Tokens per second exclude padding. inference_tokens_per_second is that of uncompiled forward passes through encoder
-    and heads over the held-out set for masked language modelling in the final evaluation; None in older records.
+    Tokens per second exclude padding. inference_tokens_per_second is that of two seconds of forward passes of encoder
+    and heads, not compiled, on the held-out set for masked language modelling at the end; None in older records.
     final_loss is the mean training loss of the last steps (nats; see training/intervals.py).
     """
 
@@ -138,8 +138,9 @@ class Provenance(Record):
 
     threads are those of one process; devices has the device name of each process; nodes is the number of machines.
     processes_from_step maps each step at which the number of processes changed to the new number; micro_batch_size is
-    the number of sequences of a forward pass. commit is that of the checkout from which the code was imported, as
-    runs/commit.py returns it; None without a checkout. Newer fields are empty or None in older records.
+    the number of sequences of a forward pass; jobs is how many runs trained at a time. commit is that of the checkout
+    from which the code was imported, as runs/commit.py returns it; None without a checkout. Newer fields are empty or
+    None in older records.
     """
 
     albert_lab: str
@@ -158,6 +159,7 @@ class Provenance(Record):
     nodes: int = 1
     processes_from_step: dict[int, int] = Field(default={})
     micro_batch_size: int | None = None
+    jobs: int | None = None
 
     @property
     def machine(self) -> str:

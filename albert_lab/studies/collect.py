@@ -7,7 +7,7 @@ from albert_lab import registry
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings, layers, reported, results
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies import ensembles, side_by_side
+from albert_lab.studies import ensembles
 from albert_lab.studies.experiment import LAYERS_FIGURE
 from albert_lab.studies.plan import Plan, PlannedPoint
 from albert_lab.studies.study import Study, StudyPoint
@@ -16,14 +16,12 @@ from albert_lab.studies.study import Study, StudyPoint
 def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> Study:
     """The points of a plan, its finished runs with their fine-tunings, and its ensembles.
 
-    A measurement of throughput in the folder of its report is kept.
-
     Args:
         failures: the reasons of runs that failed, by name.
 
     Raises: see runs.layers.find_or_measure() and ensembles.table().
     """
-    experiment, folder = plan.experiment, plan.report_folder
+    experiment = plan.experiment
     collected = list(runs(plan.points, say, with_layers=LAYERS_FIGURE in experiment.figures))
     averaged = []
     if experiment.ensemble:
@@ -32,7 +30,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     named = [Path(file).name for file in experiment.include]
     further = tuple(file for file in registry.file_names() if file not in named)  # by --include
     experiment = experiment.model_copy(update={"include": (*experiment.include, *further)})
-    return Study(experiment, points, collected, averaged, side_by_side.read(folder))
+    return Study(experiment, points, collected, averaged)
 
 
 def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:

@@ -71,9 +71,8 @@ FIGURES = {
     ),
     "speed": Figure(
         "Training throughput of the rows of any report, with the paper's speed-ups.",
-        "Training throughput of each row: over rounds if the rows were measured side by side, or else over seeds, as it"
-        " was measured during the runs; runs that shared the machine with others were slowed by them.",
-        "a finished run",
+        "Training throughput of each row over seeds, of runs that had the machine to themselves.",
+        "a run that had the machine to itself (`--jobs 1`)",
         is_of_any=True,
     ),
 }

@@ -164,7 +164,7 @@ class _Points:
             if is_shared and any(point.config.budget.unit != "seconds" for point in points):
                 raise ConfigError(
                     f"{axis}={','.join(labels)}: machine settings are no part of a run whose budget is not in seconds,"
-                    " so these rows would be the same runs; `albert-lab speed` measures their throughput"
+                    " so these rows would be the same runs"
                 )
 
     def _overrides(self, axis: str, label: str) -> tuple[str, ...]:

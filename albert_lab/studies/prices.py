@@ -11,7 +11,7 @@ from albert_lab import paths
 from albert_lab.cost import counts, rates
 from albert_lab.cost.listing import Listing
 from albert_lab.cost.rates import Price, Rates
-from albert_lab.runs import finetunings
+from albert_lab.runs import finetunings, results
 from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
 from albert_lab.tasks.settings import TaskSettings
@@ -148,6 +148,8 @@ def costs(plan: Plan, on: str | None = None) -> Listing:
     """
     from albert_lab.data.prepare import describe
 
+    for item in plan.family.values():
+        results.check(item.run.folder)
     known = choose_rates(on, plan.config)
     rows: list[dict[str, Any]] = []
     shown: dict[str, str] = {}

@@ -16,13 +16,10 @@ from albert_lab.naming import Name
 from albert_lab.record import Record
 from albert_lab.runs import reported
 from albert_lab.runs.reported import REMEDY, ReportedRun
-from albert_lab.runs.results import RunRecord
 from albert_lab.storage import write_atomically
-from albert_lab.studies import side_by_side
 from albert_lab.studies.claim import number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
-from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.table import Row, told_apart
 
 EXPERIMENT, STUDY = "experiment.yaml", "study.json"
@@ -103,14 +100,12 @@ class Study:
         points: the points that were asked for.
         runs: the finished runs.
         ensembles: one line per task whose fine-tunings were averaged.
-        throughput: that of its rows, measured side by side; None if it was not measured.
     """
 
     experiment: Experiment
     points: Sequence[StudyPoint]
     runs: Sequence[ReportedRun]
     ensembles: Sequence[EnsembleLine] = ()
-    throughput: SideBySide | None = None
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -124,13 +119,7 @@ class Study:
                 row.runs.append(run)
             else:
                 row.missing[point.run] = point.reason or "its record is not in this report"
-        rows = told_apart(self.experiment, list(by_labels.values()))
-        return side_by_side.attached(rows, self.throughput) if self.throughput else rows
-
-    @property
-    def examples(self) -> list[RunRecord]:
-        """The record of the first run of each row that has runs; rows of the same runs have one together."""
-        return list({row.runs[0].name: row.runs[0].record for row in self.rows if row.runs}.values())
+        return told_apart(self.experiment, list(by_labels.values()))
 
     @property
     def finished(self) -> list[ReportedRun]:
@@ -158,7 +147,7 @@ class Study:
 def write(folder: Path, study: Study) -> None:
     """Write a study into a report's folder: experiment.yaml, study.json, and one file per run in runs/.
 
-    Files of other runs, from a previous report, are removed. A measurement of throughput stays in the folder.
+    Files of other runs, from a previous report, are removed.
     """
     for run in study.runs:
         reported.write(folder, run)
@@ -197,7 +186,7 @@ def read(folder: Path) -> Study:
         if wrong := next((axis for axis in point.labels if not _is_labelled(point, axis, experiment)), None):
             row = f"{wrong}={point.labels[wrong]} is no label of {wrong}={point.values[wrong]} in {EXPERIMENT}"
             raise DamagedFileError(folder / STUDY, f"{point.run}: {row}", REMEDY)
-    return Study(experiment, content.points, runs, content.ensembles, side_by_side.read(folder))
+    return Study(experiment, content.points, runs, content.ensembles)
 
 
 def _is_labelled(point: StudyPoint, axis: str, experiment: Experiment) -> bool:

@@ -28,7 +28,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Spread:
-    """A quantity of one row over n seeds of pre-training, or n rounds: mean and standard deviation (None for n = 1)."""
+    """A quantity of one row over n seeds of pre-training: mean and standard deviation (None for n = 1)."""
 
     mean: float
     sd: float | None
@@ -39,15 +39,13 @@ class Spread:
 class Row:
     """One row of a table: labels by axis as in the paper, values by axis as run here, and its runs.
 
-    missing maps each missing run to its reason. rounds has columns that were measured side by side with all other rows
-    of the table, with their values by round; such a measurement replaces the values of the runs in comparisons.
+    missing maps each missing run to its reason.
     """
 
     labels: dict[str, str]
     values: dict[str, str]
     runs: list[ReportedRun]
     missing: dict[str, str]
-    rounds: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def having(self, column: str) -> list[ReportedRun]:
         return [run for run in self.runs if column in run.numbers]
@@ -55,10 +53,6 @@ class Row:
     def spread(self, column: str) -> Spread | None:
         """Mean and spread of a column over the row's runs; None when no run has it."""
         return _spread([run.numbers[column] for run in self.having(column)])
-
-    def compared(self, column: str) -> Spread | None:
-        """Mean and spread of a column for comparisons with other rows: over rounds if measured so, else over runs."""
-        return _spread(self.rounds[column]) if column in self.rounds else self.spread(column)
 
 
 def _spread(values: Sequence[float]) -> Spread | None:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import cycle
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -26,14 +27,6 @@ if TYPE_CHECKING:  # it takes a second to import, and only probes need it
 
 CONSECUTIVE = "consecutive"
 HEAD = "head"
-
-
-@dataclass
-class ForwardPasses:
-    """Number of tokens (without padding) passed through encoder and heads, and seconds of these forward passes."""
-
-    tokens: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,8 +66,6 @@ class Evaluator:
         batch_size: examples per forward pass.
         autocast: returns the context of a forward pass.
         is_stopped: called before every forward pass; if true, StoppedError ends the evaluation.
-        forwarded: tokens and seconds of the passes through the MLM head, that is on the set for masked language
-            modelling only.
     """
 
     sets: EvaluationSets
@@ -83,7 +74,6 @@ class Evaluator:
     device: torch.device
     autocast: Callable[[], AbstractContextManager[object]]
     is_stopped: Callable[[], bool]
-    forwarded: ForwardPasses = field(default_factory=ForwardPasses)
 
     def along_the_way(self, model: PretrainingModel, num_pairs: int) -> dict[str, Score]:
         """The scores for learning curves, on the first num_pairs pairs: those of the model's own heads.
@@ -147,6 +137,22 @@ class Evaluator:
         return Evaluation(
             scores | {difference.name: _difference(difference, pairs, floors) for difference in differences}, answers
         )
+
+    def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:
+        """Tokens (without padding) per second of forward passes of encoder and heads, measured for so many seconds."""
+        batch = self.sets.batch(catalog.of_kind(TokenMeasure)[0])
+        tokens, spent = 0, 0.0
+        with _evaluating(model), torch.inference_mode(), self.autocast():
+            for part in cycle(micro_batches(batch, self.batch_size)):
+                inputs = inputs_of(part, self.device)
+                synchronize(self.device)
+                start = perf_counter()
+                model(**inputs)
+                synchronize(self.device)
+                tokens, spent = tokens + part.num_tokens, spent + perf_counter() - start
+                if spent >= seconds:
+                    break
+        return tokens / spent
 
     def _with_set(self, answers: Answers, measure: PairMeasure) -> Answers:
         """The answers, with what the set of a measure has besides them."""
@@ -219,16 +225,7 @@ class Evaluator:
             if not mlm:
                 inputs["masked_positions"] = tensor_on(part.masked_positions[:0], self.device)
             with torch.inference_mode(), self.autocast():
-                if not mlm:
-                    yield part, model(**inputs)
-                    continue
-                synchronize(self.device)
-                start = perf_counter()
-                output = model(**inputs)
-                synchronize(self.device)
-                self.forwarded.seconds += perf_counter() - start
-                self.forwarded.tokens += part.num_tokens
-                yield part, output
+                yield part, model(**inputs)
 
 
 def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:

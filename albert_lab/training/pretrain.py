@@ -18,7 +18,7 @@ from albert_lab.score import Alarm, Score, alarm
 from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.device import choose_precision, loss_scaler
-from albert_lab.training.evaluate import Evaluation, Evaluator, ForwardPasses, StoppedError
+from albert_lab.training.evaluate import Evaluation, Evaluator, StoppedError
 from albert_lab.training.fitting import fit
 from albert_lab.training.graphs import TakesSteps, with_graphs
 from albert_lab.training.intervals import DataCounts, Interval, LastLosses, LearningCurve, Position, SaveTimer
@@ -30,12 +30,14 @@ from albert_lab.training.schedule import Budget, learning_rate_factor
 from albert_lab.training.start import Inherited
 from albert_lab.training.step import Forward, Step
 
+INFERENCE_SECONDS = 2.0  # that a run measures inference for, at its end
+
 
 @dataclass(frozen=True)
 class Pretraining:
     """A finished pre-training: the model, its final evaluation, and its cost.
 
-    inference_tokens_per_second is measured in the final evaluation on the set for masked language modelling.
+    inference_tokens_per_second is measured for INFERENCE_SECONDS at the end, or for as long as the training took.
     peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the
     training seconds in which the loop waited for a batch. final_loss is the mean training loss of the last FINAL_STEPS
     steps. stages has the training data of each stage of the length schedule. processes has the number of processes by
@@ -123,8 +125,7 @@ class Pretrainer:
         try:
             self._train()
             self._save()
-            final = replace(self.evaluator, forwarded=ForwardPasses())
-            evaluation = final.evaluate(self.model)
+            evaluation = self.evaluator.evaluate(self.model)
         except StoppedError:
             self._save()
             return None
@@ -135,7 +136,7 @@ class Pretrainer:
             tokens=position.tokens,
             training_seconds=seconds,
             total_seconds=self.clock.total_seconds,
-            inference_tokens_per_second=final.forwarded.tokens / final.forwarded.seconds,
+            inference_tokens_per_second=self.evaluator.tokens_per_second(self.model, min(seconds, INFERENCE_SECONDS)),
             data_wait_share=position.wait_seconds / max(seconds, 1e-9),
             peak_memory_bytes=self._peak_memory(),
             final_loss=statistics.fmean(self.losses.values),

@@ -2,6 +2,7 @@ import pytest
 from records import toy_record, toy_run
 
 from albert_lab.analysis.speedups import are_of_different_hardware, speedups
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.results import INFERENCE_SPEED
 from albert_lab.studies.table import Row
 
@@ -14,6 +15,14 @@ def row(model: str, *speeds: float) -> Row:
 def test_a_speed_up_is_the_ratio_of_mean_throughputs():
     table = [row("BERT-large", 100.0, 300.0), row("ALBERT-large", 340.0), row("ALBERT-xxlarge")]
     assert speedups(table, {"model": "BERT-large"}) == [1.0, 1.7, None]
+
+
+def test_a_run_that_did_not_have_the_machine_to_itself_has_no_speeds():
+    record = toy_record()
+    for jobs in (1, 2, None):
+        provenance = record.provenance.model_copy(update={"jobs": jobs})
+        numbers = ReportedRun(record.model_copy(update={"provenance": provenance})).numbers
+        assert ({"tokens_per_second", "inference_tokens_per_second"} <= numbers.keys()) == (jobs == 1)
 
 
 def test_without_the_reference_row_there_is_no_speed_up():

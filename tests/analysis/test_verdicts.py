@@ -1,5 +1,4 @@
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -82,18 +81,6 @@ def test_a_ratio_is_decided_and_shown_as_a_factor(bounds, decision):
     assert result.effect == pytest.approx(1.703, abs=0.001)
     assert result.interval is not None
     assert result.interval[0] < 1.703 < result.interval[1]
-
-
-def test_a_claim_on_throughput_is_decided_over_rounds_side_by_side_if_all_its_rows_have_them():
-    content = claim("ratio", row=row("128"), to=row("64"), low=1) | {"metric": "tokens_per_second"}
-    runs = table({"64": [1000, 1010, 990], "128": [1000, 1720, 600]}, "tokens_per_second")
-    sides = {"64": (100.0, 101.0, 99.0, 100.0), "128": (110.0, 110.5, 109.0, 109.5)}
-    measured = [replace(run, rounds={"tokens_per_second": sides[run.labels["embedding_size"]]}) for run in runs]
-    result = decide(experiment(content), measured)[0]
-    assert (result.decision, result.n, result.n_of) == (Decision.SUPPORTED, 4, "round")
-    assert result.effect == pytest.approx(1.0975, abs=0.001)
-    of_runs = decide(experiment(content), runs)[0]
-    assert (of_runs.decision, of_runs.n, of_runs.n_of) == (Decision.UNDECIDED, 3, "seed")
 
 
 @pytest.mark.parametrize(("best", "decision"), [(51, "not learnt"), (55.2, "not learnt"), (57, "supported")])

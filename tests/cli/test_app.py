@@ -12,12 +12,11 @@ from toy import toy_overrides
 from toy_reports import toy_report
 
 from albert_lab import __version__, paths
-from albert_lab.cost import rounds
 from albert_lab.runs import results
 from albert_lab.studies import experiment
 from albert_lab.studies.plan import plan_study
 
-COMMANDS = ["sweep", "run", "params", "speed", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
+COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "tokenizer train", "config show"]
 COMMANDS += ["export", "import", "evaluate", "lint", "paper", "pretrain", "continue", "publish"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
@@ -63,9 +62,7 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "batch_size=many"], "batch_size=many"),
         (["sop-vs-nsp", "batch_size"], "KEY=VALUE"),
         (["pretrain", "seed=0,1"], "seed=0,1: pretrain trains one model"),
-        (["speed", "scale=smoke", "--report", "."], "--report takes neither settings nor"),
         (["params", "--paper", "model=large"], "--paper takes no settings"),
-        (["speed", "--report", "."], "is no report"),
         (["sweep", "-m", "seed=1,2"], "here a sweep is a command"),
         (["run", "nowhere.yaml"], "nowhere.yaml is not there"),
         (["run", "."], ". is a folder"),
@@ -114,7 +111,6 @@ def test_every_command_shows_two_examples(command):
         (["config", "show", "masking.max_predictions=100000000000000000000"], "masking.max_predictions=1000"),
         (["sop-vs-nsp", "corpus=files", "corpus.path='~nobody-here/x'"], "there is no user 'nobody-here'"),
         (["evaluate", "~nobody-here/x"], "there is no user 'nobody-here'"),
-        (["speed", "--seconds", "inf"], "--seconds"),
     ],
 )
 def test_a_mistake_is_one_line_with_exit_code_2_and_nothing_is_written(arguments, said, own_home):
@@ -228,39 +224,6 @@ def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_hom
     beside = here("compare", folder, folder)
     assert beside.returncode == 0, beside.stderr
     assert "| all-shared" in beside.stdout
-
-
-def test_speed_prints_tables_or_json_and_exits_with_3_if_some_are_not_measured(own_home, monkeypatch):
-    measurements = (rounds.Measurement(training=100.0, inference=300.0, matrix_products=1e9),) * 2
-    measured = [
-        rounds.Measured("cpu", "cpu", "fp32", 1, peak_memory_bytes=5 << 20, measurements=measurements),
-        rounds.Measured(failure="no memory"),
-    ]
-    monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **arguments: measured)
-    shown = here("speed", "scale=smoke", "sharing=all-shared,not-shared")
-    assert shown.returncode == 3
-    assert "sharing=not-shared was not measured: no memory" in shown.stdout
-    assert "100 [100, 100]" in shown.stdout
-    result = here("speed", "scale=smoke", "sharing=all-shared,not-shared", "--json")
-    shared, own = json.loads(result.stdout)["rows"]
-    assert shared["parameters"] < own["parameters"]
-    assert shared["inference_flops_per_token"] == own["inference_flops_per_token"]
-    assert list(own_home.iterdir()) == []
-
-
-def test_speed_measures_the_rows_of_a_report_and_rebuilds_it(tmp_path, monkeypatch, empty_figures):
-    report = toy_report(tmp_path / "sharing", experiment.named("sharing"), seeds=1)
-    measurements = tuple(
-        rounds.Measurement(training=100.0 + index, inference=300.0, matrix_products=1e9) for index in range(3)
-    )
-    one = rounds.Measured("cpu", "cpu", "fp32", 1, measurements=measurements)
-    monkeypatch.setattr(rounds, "measure_speeds", lambda configs, **_: [one] * len(configs))
-    done = here("speed", "--report", str(report))
-    assert (done.returncode, done.stdout) == (0, f"{report / 'report.md'}\n"), done.stderr
-    text = (report / "report.md").read_text()
-    assert "3 rounds, in each of which every row was measured once" in text
-    assert "101 [100, 102]" in text
-    assert "1 [1, 1] times, 3 rounds paired" in text
 
 
 def test_every_count_of_the_paper_is_printed_next_to_ours():

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from panels import drawn, heights, places
 from records import toy_layer
-from toy_reports import toy_report, with_rounds
+from toy_reports import toy_report
 
 from albert_lab import paths
 from albert_lab.analysis.analysis import analyse
@@ -277,14 +277,6 @@ def test_arms_are_drawn_next_to_the_papers_and_separate_at_the_end_of_the_trunk(
 def test_rows_that_never_coincide_or_never_separate_have_no_such_point(tmp_path, trunk_points):
     ours, _ = drawn(figures.arms(arms_of(tmp_path, trunk_points=trunk_points))).axes
     assert "one curve up to here" not in [line.get_label() for line in ours.lines]
-
-
-def test_a_measurement_side_by_side_is_drawn_in_place_of_the_speed_of_the_runs(tmp_path):
-    folder = toy_report(tmp_path / "report", experiment.named("sop-vs-nsp"), seeds=2)
-    with_rounds(folder, 7.0, 7.0, 7.0, 7.0)
-    (panel,) = drawn(figures.speed(figure_data(report.read(folder)))).axes
-    assert "over n rounds" in panel.get_xlabel()
-    assert {x for line in panel.lines for x in places(line)} == {7.0}
 
 
 def test_speed_is_drawn_for_any_report_next_to_the_papers_speedup(tmp_path):

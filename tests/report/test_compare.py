@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from records import toy_record
 from test_report import changed, report_of, toy_points, toy_runs
-from toy_reports import toy_report, with_rounds
+from toy_reports import toy_report
 
 from albert_lab.errors import ConfigError
 from albert_lab.report import compare
@@ -54,20 +54,6 @@ def test_a_difference_in_points_is_not_called_percent(before):
         Column("sop_accuracy", "SOP", "sop_accuracy"),
     ]
     assert compare.headings(columns) == {"coherence": "coherence points", "sop_accuracy": "SOP %"}
-
-
-def test_rounds_of_two_sessions_are_not_paired_and_never_compared_with_runs(before, tmp_path):
-    points = toy_points(seeds=(0, 1, 2))
-    after = folder(tmp_path / "after", points, toy_runs(points))
-    with_rounds(before, 100.0, 110.0, 120.0, 130.0)
-    of_runs = line(compare.compare(before, after), "sop", compare.SPEED)
-    assert of_runs.difference is None
-    assert (of_runs.a.n, of_runs.b.n) == (4, 3)
-    with_rounds(after, 200.0, 210.0, 220.0, 230.0)
-    of_rounds = line(compare.compare(before, after), "sop", compare.SPEED)
-    assert of_rounds.difference.value == pytest.approx(100.0)
-    assert not of_rounds.is_paired
-    assert of_rounds.difference.low < of_rounds.difference.high
 
 
 def test_fine_tuned_tasks_are_compared_under_their_names(before):

@@ -9,7 +9,7 @@ from toy_reports import toy_report
 from albert_lab.errors import ConfigError, DamagedFileError, WriteError
 from albert_lab.report.publish import publish
 from albert_lab.runs import reported
-from albert_lab.studies import experiment, side_by_side
+from albert_lab.studies import experiment
 
 pytestmark = pytest.mark.usefixtures("empty_figures")
 
@@ -82,17 +82,6 @@ def test_a_damaged_published_report_is_replaced_only_on_request(folder, tmp_path
         publish(folder, tmp_path / "public")
     publish(folder, tmp_path / "public", replace=True)
     assert (target / "study.json").read_text() == (folder / "study.json").read_text()
-
-
-def test_a_published_measurement_of_throughput_is_kept_if_the_report_has_none(folder, tmp_path):
-    row = {"run": "any", "training": [1.0], "inference": [1.0]}
-    machine = {"processor": "any", "cores": 1, "device": "cpu", "precision": "fp32", "threads": 1}
-    measured = side_by_side.SideBySide.model_validate({**machine, "finished": "2026-01-01", "rows": [row]})
-    target = publish(folder, tmp_path / "public").parent
-    side_by_side.write(target, measured)
-    publish(folder, tmp_path / "public")
-    assert side_by_side.read(target) == measured
-    assert side_by_side.read(folder) is None
 
 
 @pytest.mark.parametrize("make", [lambda file: file.symlink_to("/etc/hostname"), os.mkfifo])

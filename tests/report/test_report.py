@@ -1,11 +1,10 @@
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from records import SOP_ALARM, toy_column, toy_curve_point, toy_finetuning, toy_record, toy_run
-from toy_reports import toy_report, with_rounds
+from toy_reports import toy_report
 
 from albert_lab.analysis.analysis import analyse
 from albert_lab.errors import ConfigError
@@ -162,16 +161,3 @@ def test_compared_rows_have_speed_ups_of_training_and_inference(tmp_path):
     # 3,000 tokens/s in training over 3,500 of BERT-large; all infer 9,000.
     assert [cell.strip() for cell in first[-3:]] == ["0.86x", "1.00x", "4.7x"]
     assert [cell.strip() for cell in second[-3:]] == ["1.00x", "1.00x", "1.0"]
-    assert "of each run as it was trained." in table
-
-
-def test_the_speeds_of_earlier_runs_are_not_called_those_of_the_rows(tmp_path):
-    folder = toy_report(tmp_path / "sharing", experiment.named("sharing"))
-    with_rounds(folder, 7.0, 7.5, 8.0)
-    assert (
-        "side by side, each row once per round, not while the runs were trained (" in report.rebuild(folder).read_text()
-    )
-    file = folder / "throughput.json"
-    file.write_text(re.sub('"run": "', '"run": "earlier-', file.read_text()))
-    assert "Throughputs are of runs trained at different times" in report.rebuild(folder).read_text()
-    assert "side by side, each row" not in report.rebuild(folder).read_text()

@@ -13,10 +13,8 @@ from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import wilson
-from albert_lab.studies import side_by_side
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.side_by_side import SideBySide
 from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.tasks.records import FinetuningRecord
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
@@ -72,13 +70,6 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         runs.append(ReportedRun(record=record, columns=columns, curve=tuple(curve), layers=layers))
     studies.write(folder, Study(asked, points, runs))
     return folder
-
-
-def with_rounds(folder: Path, *speeds: float) -> None:
-    """Give every row of a report the same throughput, measured side by side: a speed per round."""
-    rows = [{"run": record.name, "training": speeds, "inference": speeds} for record in studies.read(folder).examples]
-    machine = {"processor": "any", "cores": 1, "device": "cpu", "precision": "fp32", "threads": 1}
-    side_by_side.write(folder, SideBySide.model_validate({**machine, "finished": "2026-01-01", "rows": rows}))
 
 
 def compose_figure(draw: Callable[[], Figure | None], folder: Path, name: str) -> list[Path]:

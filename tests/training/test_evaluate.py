@@ -7,6 +7,7 @@ import torch.nn.functional as F  # noqa: N812
 from toy import toy_config, write_corpus
 
 from albert_lab.answers import unpack
+from albert_lab.data.batches import micro_batches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
@@ -189,16 +190,15 @@ def test_an_evaluation_does_not_change_the_model(corpus):
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-@pytest.mark.parametrize("kinds", [["consecutive", "swapped"], []])
-def test_forward_passes_are_timed_only_on_the_set_of_masked_language_modelling(corpus, kinds, monkeypatch):
-    objective = "sop" if kinds else "none"
-    config = toy_config(corpus, f"inter_sentence={objective}", "evaluation.num_pairs=40")
+def test_inference_is_timed_pass_by_pass_until_its_seconds_are_over(corpus, monkeypatch):
+    config = toy_config(corpus, "inter_sentence=none", "evaluation.num_pairs=40")
     ticks = iter(range(10_000))
     monkeypatch.setattr(evaluate, "perf_counter", lambda: next(ticks))
-    result = evaluator(config, kinds)
-    result.evaluate(PretrainingModel.from_config(config))
-    assert result.forwarded.tokens == result.sets.batch(mlm.MEASURE).num_tokens
-    assert result.forwarded.seconds == 3, "40 pairs, 16 a pass, each between two ticks"
+    result = evaluator(config, [])
+    batch = result.sets.batch(mlm.MEASURE)
+    speed = result.tokens_per_second(PretrainingModel.from_config(config), 4.0)
+    first = next(micro_batches(batch, 16)).num_tokens
+    assert speed == (batch.num_tokens + first) / 4, "40 pairs are three passes of a tick each, and the first once more"
 
 
 def test_a_probe_finds_information_in_the_pooled_output(corpus):

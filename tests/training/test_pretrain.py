@@ -6,7 +6,6 @@ import torch
 from toy import toy_config
 from toy_training import pretrainer, weights
 
-from albert_lab.measures import mlm
 from albert_lab.measures.catalog import labels
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import intervals
@@ -88,14 +87,6 @@ def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluati
         assert done.final_loss == statistics.fmean(losses[-5:])
         results.append(done.final_loss)
     assert results[0] == results[1]
-
-
-def test_inference_is_timed_only_in_the_final_evaluation(corpus, tmp_path):
-    config = toy_config(corpus, "budget.value=2", "evaluation.num_curve_points=2", "evaluation.num_curve_pairs=5")
-    trainer = pretrainer(config, tmp_path)
-    assert trainer.run() is not None
-    along_the_way = trainer.evaluator.sets.batch(mlm.MEASURE, 5).num_tokens
-    assert trainer.evaluator.forwarded.tokens == 2 * along_the_way
 
 
 def test_a_stop_before_the_first_step_leaves_nothing_to_resume(corpus, tmp_path):

@@ -35,6 +35,7 @@ def launch(
     environment = {key: value for key, value in os.environ.items() if key not in rank.VARIABLES}  # of another program
     environment |= allocator.environment()
     environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // jobs)), signals.PARENT: str(os.getpid())}
+    environment["ALBERT_LAB_JOBS"] = str(jobs)
     if jobs > 1:
         environment["ALBERT_LAB_PLAIN_PROGRESS"] = "1"
     stopped = 0
