@@ -20,7 +20,7 @@ from albert_lab.cli import (
     reports,
     studies,
 )
-from albert_lab.cli.options import PANELS
+from albert_lab.cli.options import PANELS, TABLES
 from albert_lab.errors import ConfigError
 
 EXIT_CODES = (
@@ -54,7 +54,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for _part in (studies, paper, reports, plot, models, downstream, data, interop, housekeeping):
+studies.add(
+    "paper",
+    paper.run_paper,
+    "Run or resume all tables and figures, and summarise them with all claims on one page.",
+    "albert-lab paper --dry-run",
+    "albert-lab paper scale=smoke --jobs 2",
+    panel=TABLES,
+)
+for _part in (studies, reports, plot, models, downstream, data, interop, housekeeping):
     app.add_typer(_part.app)
 own_code.add_to(app)
 

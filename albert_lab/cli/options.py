@@ -1,8 +1,6 @@
 """Options and output that several commands share."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from inspect import Parameter, Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -37,9 +35,16 @@ _WHERE, _AGAIN, _BEFORE = "How runs are trained", "Runs that were trained before
 _ALL_KEYS = "`albert-lab config show` prints every key, `albert-lab config list` the options of each group."
 
 
-def settings(text: str) -> Any:
+_OF_RUN = f"Settings, such as scale=smoke or sharing=not-shared; the others keep their defaults. {_ALL_KEYS}"
+_OF_STUDY = (
+    "Settings in place of the study's own, such as scale=smoke or corpus=files corpus.path=my-texts. Several values"
+    f" of one, with commas between them, make a row each; several seeds are averaged in a row. {_ALL_KEYS}"
+)
+
+
+def settings(metavar: str = "[KEY=VALUE]...", text: str = _OF_STUDY) -> Any:
     """The argument of a command that takes KEY=VALUE, with a help text for them."""
-    return typer.Argument(metavar="[KEY=VALUE]...", help=text, autocompletion=_complete_override)
+    return typer.Argument(metavar=metavar, help=text, autocompletion=_complete_override)
 
 
 def figure_folder(text: str) -> Any:
@@ -55,28 +60,7 @@ def figure_folder(text: str) -> Any:
     return typer.Option("--out", help=text, show_default=False, callback=check)
 
 
-Overrides = Annotated[
-    list[str] | None,
-    settings(
-        "Settings of the configuration, such as scale=smoke, sharing=not-shared or optimizer.learning_rate=0.01; the"
-        f" others keep their defaults. {_ALL_KEYS}"
-    ),
-]
-StudyOverrides = Annotated[
-    list[str] | None,
-    settings(
-        "Settings in place of the study's own, such as scale=smoke, seed=0,1,2 or corpus=files corpus.path=my-texts."
-        f" Several values, with commas between them, make several rows or seeds. {_ALL_KEYS}"
-    ),
-]
-SweepOverrides = Annotated[
-    list[str] | None,
-    settings(
-        "Settings of all runs, such as scale=smoke. A setting with several values makes a row of each combination:"
-        " sharing=all-shared,not-shared embedding_size=64,128. Several seeds, as in seed=0,1,2, are averaged in a row."
-        f" {_ALL_KEYS}"
-    ),
-]
+Overrides = Annotated[list[str] | None, settings(text=_OF_RUN)]
 TaskOverrides = Annotated[
     list[str] | None,
     typer.Argument(
@@ -201,24 +185,28 @@ def task_names(named: str | None) -> list[str] | None:
     return names
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """The options of every command that trains a study."""
+@dataclass(frozen=True)
+class StudyOptions:
+    """How the runs of a study are trained, and what is printed of them."""
 
-    tasks: Tasks = None
-    jobs: Jobs = 1
-    slurm: Slurm = None
-    detach: Detach = False
-    fail_fast: FailFast = False
-    fresh: Fresh = False
-    retry_failed: RetryFailed = False
-    dry_run: DryRun = False
-    on: On = None
-    as_json: Json = False
+    tasks: str | None
+    jobs: int
+    slurm: str | None
+    detach: bool
+    fail_fast: bool
+    fresh: bool
+    retry_failed: bool
+    dry_run: bool
+    list_folders: bool
+    on: str | None
+    fail_on: str | None
+    as_json: bool
 
     def __post_init__(self) -> None:
         if self.on is not None and not self.dry_run:
             raise ConfigError(f"--on {self.on}: give it with --dry-run; machine.device sets where runs are trained")
+        if self.dry_run and self.list_folders:
+            raise ConfigError("--dry-run and --list: give one of them")
 
     def take_launcher(self, overrides: list[str] | None) -> "tuple[Options, list[str]]":
         """How runs are trained, and the overrides without those of the launcher."""
@@ -233,53 +221,6 @@ class TrainingOptions:
         from albert_lab.studies.execute import reset
 
         return reset(plan, fresh=self.fresh, retry_failed=self.retry_failed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyOptions(TrainingOptions):
-    """The options of every command that trains a study and judges its claims."""
-
-    list_folders: ListFolders = False
-    fail_on: FailOn = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.dry_run and self.list_folders:
-            raise ConfigError("--dry-run and --list: give one of them")
-
-
-def with_options(kind: type[TrainingOptions], **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator: the fields of `kind` become options of the command, which receives them together as `options`.
-
-    defaults replace some of theirs.
-    """
-    shared = [
-        Parameter(
-            item.name, Parameter.KEYWORD_ONLY, default=defaults.get(item.name, item.default), annotation=item.type
-        )
-        for item in fields(kind)
-    ]
-
-    def decorated(command: Callable[..., None]) -> Callable[..., None]:
-        own = [item for item in signature(command).parameters.values() if item.name != "options"]
-
-        def parsed(*arguments: Any, **keywords: Any) -> None:
-            values = {item.name: keywords.pop(item.name, item.default) for item in shared}
-            command(*arguments, **keywords, options=kind(**values))
-
-        return with_parameters(parsed, [*own, *shared], command)
-
-    return decorated
-
-
-def with_parameters(
-    function: Callable[..., None], parameters: Sequence[Parameter], command: Callable[..., None]
-) -> Callable[..., None]:
-    """A function with the name and help of a command and these parameters, from which Typer reads its options."""
-    function.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
-    function.__annotations__ = {item.name: item.annotation for item in parameters}
-    function.__name__, function.__doc__ = command.__name__, command.__doc__
-    return function
 
 
 def examples(*lines: str) -> str:

@@ -1,14 +1,13 @@
 """The options --include and --conf, which every command has: own code, and own options of the configuration."""
 
 from collections.abc import Callable
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from albert_lab import paths, registry
-from albert_lab.cli.options import with_parameters
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
 
@@ -68,7 +67,10 @@ def _with_own_code(command: Callable[..., None]) -> Callable[..., None]:
         Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=option)
         for name, option in (("include", _Include), ("conf", _Conf))
     ]
-    return with_parameters(run, [*(item.replace(kind=Parameter.KEYWORD_ONLY) for item in own), *shared], command)
+    run.__signature__ = Signature([*(item.replace(kind=Parameter.KEYWORD_ONLY) for item in own), *shared])  # pyright: ignore
+    run.__annotations__ = {item.name: item.annotation for item in (*own, *shared)}
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    return run
 
 
 def _path(file: Path) -> Path:

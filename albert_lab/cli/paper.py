@@ -7,22 +7,13 @@ from dataclasses import replace
 import typer
 
 from albert_lab import paths
-from albert_lab.cli import studies
-from albert_lab.cli.options import TABLES, StudyOptions, StudyOverrides, examples, task_names, with_options
+from albert_lab.cli.options import StudyOptions, task_names
+from albert_lab.cli.studies import exit_on, print_folders
 from albert_lab.messages import to_stderr
 
-app = typer.Typer()
 
-
-@app.command(
-    rich_help_panel=TABLES, epilog=examples("albert-lab paper --dry-run", "albert-lab paper scale=smoke --jobs 2")
-)
-@with_options(StudyOptions)
-def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
-    """Run or resume all tables and figures, and summarise them with all claims on one page.
-
-    With --dry-run: the cost of each experiment, and of all of them.
-    """
+def run_paper(overrides: list[str], options: StudyOptions) -> None:
+    """Run or resume all tables and figures; with --dry-run, print the cost of each, and of all of them."""
     from albert_lab.cli.train import train_study
     from albert_lab.config.launcher import SlurmLauncher
     from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
@@ -38,7 +29,7 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
         print(json.dumps(costs.as_dict(), indent=2) if options.as_json else costs.as_text())
         return
     if options.list_folders:
-        studies.print_folders(plans, as_json=options.as_json)
+        print_folders(plans, as_json=options.as_json)
         return
     # Before the first table, so that a run of several tables is trained again only once.
     plans = [options.reset(plan) for plan in plans]
@@ -69,5 +60,5 @@ def paper(overrides: StudyOverrides = None, *, options: StudyOptions) -> None:
         raise typer.Exit(code)
     to_stderr(f"page: {overview.write(paths.reports())}")
     print(json.dumps(collected.as_dict(), indent=2) if options.as_json else overview.contents(collected))
-    studies.exit_on(options.fail_on, collected.decisions, code)
+    exit_on(options.fail_on, collected.decisions, code)
     raise typer.Exit(code)

@@ -4,9 +4,8 @@ import json
 import re
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,14 +13,24 @@ from albert_lab.cli.options import (
     START,
     STUDIES,
     TABLES,
-    Overrides,
+    Detach,
+    DryRun,
+    FailFast,
+    FailOn,
+    Fresh,
+    Jobs,
+    Json,
+    ListFolders,
+    On,
+    RetryFailed,
+    Slurm,
     StudyOptions,
-    StudyOverrides,
-    SweepOverrides,
+    Tasks,
     examples,
+    settings,
     task_names,
-    with_options,
 )
+from albert_lab.errors import ConfigError
 from albert_lab.messages import to_stderr
 from albert_lab.studies import shipped
 
@@ -29,41 +38,33 @@ if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.experiment import Experiment
     from albert_lab.studies.plan import Plan
 
-    Choice = tuple[Experiment, Sequence[str]]
+    Choose = Callable[[list[str]], tuple[Experiment, list[str]]]
 
 NOT_SUPPORTED = 5
 # Shown below the first line of each study's help.
 _WRITES = (
-    "Trains the runs that are not there yet, below lab/runs/, and writes their report, as Markdown and as a page with"
-    " figures, to lab/reports/SCALE-CORPUS/NAME/. The same command, given again, resumes what was interrupted and"
-    " trains nothing twice. `albert-lab -h` lists the exit codes."
+    "Trains the runs that are not there yet, below lab/runs/, and writes their report with figures to"
+    " lab/reports/SCALE-CORPUS/NAME/. The same command, given again, resumes what was interrupted and trains nothing"
+    " twice. `albert-lab -h` lists the exit codes."
 )
 
 app = typer.Typer()
 
 
-def _study(choose: "Callable[..., Choice]") -> Callable[..., None]:
-    """A command with the parameters of `choose`, which returns the experiment and its overrides, and all options."""
-
-    def command(*, options: StudyOptions, overrides: list[str] | None = None, **own: Any) -> None:
-        run_study(partial(choose, **own), overrides, options)
-
-    command.__signature__ = signature(choose)  # pyright: ignore[reportFunctionMemberAccess]
-    command.__doc__ = choose.__doc__
-    return with_options(StudyOptions)(command)
-
-
-def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, options: StudyOptions) -> None:
+def run_study(choose: "Choose", overrides: list[str], options: StudyOptions) -> None:
     """Plan an experiment, train the runs that are missing, write its report and print the results; exit with its code.
 
-    choose receives the overrides except the launcher's, and returns the experiment and the overrides of its runs.
+    choose receives the overrides except those of the launcher and start_from, and returns the experiment and the
+    overrides of its runs.
     """
     from albert_lab.cli.train import train_study
     from albert_lab.studies.plan import plan_study
+    from albert_lab.studies.starts import take_start
 
     how, rest = options.take_launcher(overrides)
-    experiment, rest = choose(overrides=rest)
-    plan = plan_study(experiment, rest, task_names(options.tasks))
+    start, rest = take_start(rest)
+    experiment, rest = choose(rest)
+    plan = plan_study(experiment.started_from(start), rest, task_names(options.tasks))
     _note_wide_embeddings(plan)
     if options.dry_run:
         _print_price(plan, options)
@@ -71,8 +72,7 @@ def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, opti
     if options.list_folders:
         print_folders([plan], as_json=options.as_json)
         return
-    plan = options.reset(plan)
-    code, analysis = train_study(plan, how)
+    code, analysis = train_study(options.reset(plan), how)
     if analysis:
         from albert_lab.report import closing, report
 
@@ -85,13 +85,14 @@ def run_study(choose: "Callable[..., Choice]", overrides: list[str] | None, opti
 def _note_wide_embeddings(plan: "Plan") -> None:
     """Say so before anything else where E is above H, as with the paper's sizes at a small scale."""
     configs = [item.point.config for item in plan.points]
-    wide = {(config.embedding_size, config.model.hidden_size): config.scale.name for config in configs}
-    if too_wide := {pair: scale for pair, scale in wide.items() if pair[0] > pair[1]}:
-        of_width: dict[int, list[str]] = {}
-        for e, h in sorted(too_wide):
-            of_width.setdefault(h, []).append(str(e))
+    wide = {(config.model.hidden_size, config.embedding_size): config.scale.name for config in configs}
+    of_width: dict[int, list[str]] = {}
+    for hidden_size, embedding_size in sorted(wide):
+        if embedding_size > hidden_size:
+            of_width.setdefault(hidden_size, []).append(str(embedding_size))
+    if of_width:
         sizes = "; ".join(f"embedding_size={','.join(es)} above model.hidden_size={h}" for h, es in of_width.items())
-        scale = next(iter(too_wide.values()))
+        scale = configs[0].scale.name
         to_stderr(
             f"{sizes}. The paper's table of E, at the sizes of this scale: albert-lab embedding-size scale={scale}"
         )
@@ -107,7 +108,7 @@ def _print_price(plan: "Plan", options: StudyOptions) -> None:
 def print_folders(plans: "Sequence[Plan]", *, as_json: bool) -> None:
     """Print the folder and the state of each run, after those of the runs that others start from.
 
-    As JSON with the row of each point as in points.csv; is_row is false for a run that is not in the table.
+    As JSON with the row of each point; is_row is false for a run that is not in the table.
     """
     from albert_lab.runs import job, states
     from albert_lab.studies.plan import family
@@ -138,107 +139,136 @@ def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
         raise typer.Exit(NOT_SUPPORTED)
 
 
-def _pretrain(overrides: Overrides = None) -> "Choice":
-    """Pre-train one model and score it on held-out text."""
+def _one_model(overrides: list[str]) -> "tuple[Experiment, list[str]]":
     from albert_lab.studies.plan import one_model
 
-    return one_model(overrides or [])
+    return one_model(overrides)
 
 
-def _sweep(overrides: SweepOverrides = None) -> "Choice":
-    """Train a model for each combination of the given values and report all of them in one table."""
+def _sweep(overrides: list[str]) -> "tuple[Experiment, list[str]]":
     from albert_lab.studies.experiment import from_overrides
 
-    return from_overrides(overrides or [])
+    return from_overrides(overrides)
 
 
-def _run(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A YAML file like those in experiments/; docs/your-own-study.md lists its keys."
-        ),
-    ],
-    overrides: StudyOverrides = None,
-) -> "Choice":
-    """Run the study of an experiment file of your own."""
-    from albert_lab.studies.experiment import include_and_read
-
-    return include_and_read(file), overrides or []
-
-
-def _continue(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A finished or imported run, by name or folder.")],
-    overrides: SweepOverrides = None,
-) -> "Choice":
-    """Continue the pre-training of a run or an imported model, with a fresh optimizer state, at its scale."""
-    from albert_lab.studies.starts import continue_run
-
-    return continue_run(run, overrides or []), overrides or []
-
-
-def _named(name: str) -> "Callable[..., Choice]":
-    def choose(overrides: StudyOverrides = None) -> "Choice":
+def _named(name: str) -> "Choose":
+    def choose(overrides: list[str]) -> "tuple[Experiment, list[str]]":
         from albert_lab.studies.experiment import named
 
-        return named(name), overrides or []
+        return named(name), overrides
 
     return choose
 
 
-def _helps(file: Path) -> tuple[str, str]:
-    places = re.search(r"(Table|Figure).*", shipped.line(file, "source"))
-    title = shipped.line(file, "title") or file.stem
-    if places is None:
-        return f"{title}.", f"Run the study “{title}”."
-    return f"{places.group()}: {title}.", f"Reproduce {places.group()} of the paper: “{title}”."
+def _of_file(arguments: list[str]) -> "tuple[Experiment, list[str]]":
+    """The study of the file that is the first argument; docs/your-own-study.md lists its keys."""
+    from albert_lab.studies.experiment import include_and_read
+
+    if not arguments or "=" in arguments[0]:
+        raise ConfigError("name an experiment file: albert-lab run my-study.yaml [KEY=VALUE]...")
+    return include_and_read(Path(arguments[0])), arguments[1:]
 
 
-def _add(
+def add(
     name: str,
-    choose: "Callable[..., Choice]",
+    act: Callable[[list[str], StudyOptions], None],
+    help: str,
     *lines: str,
-    panel: str = STUDIES,
+    panel: str = START,
     listed: str | None = None,
-    first: str | None = None,
+    metavar: str = "[KEY=VALUE]...",
+    hidden: Sequence[str] = (),
 ) -> None:
-    """Add the command of a study, with examples, its line in the list of commands, and the first line of its help."""
-    first = first or choose.__doc__
-    help = f"{first}\n\n{_WRITES}"
-    app.command(name, rich_help_panel=panel, epilog=examples(*lines), help=help, short_help=listed or first)(
-        _study(choose)
-    )
+    """Add the command of a study, with its help, examples, its line in the list of commands, and other names of it."""
+
+    def command(
+        overrides: Annotated[list[str] | None, settings(metavar)] = None,
+        *,
+        tasks: Tasks = None,
+        jobs: Jobs = 1,
+        slurm: Slurm = None,
+        detach: Detach = False,
+        fail_fast: FailFast = False,
+        fresh: Fresh = False,
+        retry_failed: RetryFailed = False,
+        dry_run: DryRun = False,
+        list_folders: ListFolders = False,
+        on: On = None,
+        fail_on: FailOn = None,
+        as_json: Json = False,
+    ) -> None:
+        given = (
+            tasks,
+            jobs,
+            slurm,
+            detach,
+            fail_fast,
+            fresh,
+            retry_failed,
+            dry_run,
+            list_folders,
+            on,
+            fail_on,
+            as_json,
+        )
+        act(overrides or [], StudyOptions(*given))
+
+    text = f"{help}\n\n{_WRITES}"
+    for known_as in (name, *hidden):
+        shown = {"short_help": listed or help, "hidden": known_as != name}
+        app.command(known_as, rich_help_panel=panel, epilog=examples(*lines), help=text, **shown)(command)
 
 
-_add(
+add(
     "pretrain",
-    _pretrain,
+    partial(run_study, _one_model),
+    "Pre-train one model and score it on held-out text.",
     "albert-lab pretrain",
     "albert-lab pretrain sharing=not-shared corpus=files corpus.path=my-texts --tasks sst2",
-    panel=START,
+    "albert-lab pretrain start_from=RUN corpus=files corpus.path=my-texts budget.value=1000",
 )
-_add(
+add(
     "sweep",
-    _sweep,
+    partial(run_study, _sweep),
+    "Train a model for each combination of the given values and report all of them in one table.",
     "albert-lab sweep embedding_size=64,128,256,768",
     "albert-lab sweep sharing=all-shared,not-shared seed=0,1,2 --jobs 2",
-    panel=START,
 )
-_add("run", _run, "albert-lab run my-study.yaml", "albert-lab run my-study.yaml scale=smoke --dry-run")
-_add(
-    "continue",
-    _continue,
-    "albert-lab continue RUN corpus=files corpus.path=my-texts budget.value=1000",
-    "albert-lab continue RUN optimizer.learning_rate=1e-4,1e-3 seed=0,1,2",
+
+
+add(
+    "run",
+    partial(run_study, _of_file),
+    "Run the study of an experiment file of your own.",
+    "albert-lab run my-study.yaml",
+    "albert-lab run my-study.yaml scale=smoke --dry-run",
+    panel=STUDIES,
+    metavar="FILE [KEY=VALUE]...",
 )
-for _file in shipped.in_order():
-    _listed, _first = _helps(_file)
-    _add(
-        _file.stem,
-        _named(_file.stem),
-        f"albert-lab {_file.stem}",
-        f"albert-lab {_file.stem} scale=smoke seed=0,1,2 --jobs 2",
-        panel=START if _file.stem == "sop-vs-nsp" else TABLES,
-        listed=_listed,
-        first=_first,
-    )
+
+
+def _numbers(places: str) -> list[str]:
+    """The names of a table by the numbers of the paper, as table5; a figure that a table has too is the table's."""
+    table, figure = re.match(r"Tables? ([\d and,]+)", places), re.match(r"Figures? (\d+)", places)
+    found = [f"table{number}" for number in re.findall(r"\d+", table[1])] if table else []
+    return found + ([f"figure{figure[1]}"] if figure else [])
+
+
+def _add_tables() -> None:
+    """Add a command for each experiment file that comes with the package."""
+    for file in shipped.in_order():
+        name, title = file.stem, shipped.line(file, "title") or file.stem
+        places = re.search(r"(Table|Figure).*", shipped.line(file, "source"))
+        add(
+            name,
+            partial(run_study, _named(name)),
+            f"Reproduce {places.group()} of the paper: “{title}”." if places else f"Run the study “{title}”.",
+            f"albert-lab {name}",
+            f"albert-lab {name} scale=smoke seed=0,1,2 --jobs 2",
+            panel=START if name == "sop-vs-nsp" else TABLES,
+            listed=f"{places.group()}: {title}." if places else f"{title}.",
+            hidden=_numbers(places.group()) if places else (),
+        )
+
+
+_add_tables()

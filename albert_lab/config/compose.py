@@ -186,6 +186,8 @@ def _keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[st
 def _unknown(key: str) -> str:
     section, _, last = key.rpartition(".")
     siblings = [name.removeprefix(f"{section}.") for name in _keys() if section and name.startswith(f"{section}.")]
+    if last in siblings:
+        return f"{key} is no key of this option of {section}; `albert-lab config show` prints those it has"
     if siblings:
         return f"unknown key {key}; {section} has {', '.join(name for name in siblings if name != 'name')}"
     if section in groups():

@@ -107,7 +107,8 @@ class Experiment(Record):
 
     An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of
     several keys; if value and override are the same, the axis is a plain list. finetuning_seeds replace those that each
-    task has for the scale. continues names an existing run from whose weights every row starts. include has files of
+    task has for the scale. start_from has links between rows, or names an existing run from whose weights every row
+    starts. include has files of
     own code, by their paths from the folder of the experiment file; own_tasks the files of own tasks, by their names in
     columns and claims.
     """
@@ -118,8 +119,7 @@ class Experiment(Record):
     fixed: tuple[str, ...] = ()
     grid: dict[str, dict[str, Choice]]
     beyond_paper: dict[str, BeyondPaper] = Field(default={})
-    start_from: tuple[Link, ...] = ()
-    continues: str | None = None
+    start_from: str | tuple[Link, ...] = ()
     speed_relative_to: dict[str, str] | None = None
     columns: Annotated[tuple[str, ...], Distinct] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
@@ -174,9 +174,9 @@ class Experiment(Record):
     @model_validator(mode="after")
     def _rows_are_known(self) -> "Experiment":
         places = [(f"beyond_paper.{axis}", {axis: ""}) for axis in self.beyond_paper]
-        places += [("start_from.row", link.row) for link in self.start_from]
+        places += [("start_from.row", link.row) for link in self.links]
         places += [("speed_relative_to", self.speed_relative_to or {})]
-        for one, other in itertools.combinations((link.row for link in self.start_from), 2):
+        for one, other in itertools.combinations((link.row for link in self.links), 2):
             if all(one[axis] == other[axis] for axis in one.keys() & other.keys()):
                 raise ValueError(f"start_from: {one} and {other} are the same row, which can start from one run only")
         for place, row in places:
@@ -223,11 +223,14 @@ class Experiment(Record):
                 raise ValueError(f"claim {number} ({claim.check}): {error}") from error
         return self
 
-    @model_validator(mode="after")
-    def _has_one_origin(self) -> "Experiment":
-        if self.continues and self.start_from:
-            raise ValueError("start_from and continues: a row starts from one run")
-        return self
+    def started_from(self, run: str | None) -> "Experiment":
+        """The experiment, each row of which starts from an existing run; itself for None."""
+        return self.model_copy(update={"start_from": run}) if run else self
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The rows that start from other runs of the study."""
+        return () if isinstance(self.start_from, str) else self.start_from
 
     @property
     def recorded_columns(self) -> tuple[str, ...]:

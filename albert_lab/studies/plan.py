@@ -23,6 +23,7 @@ from albert_lab.studies.points import Point, points
 from albert_lab.tasks.task import TaskConfig
 
 _ROWS_SHOWN = 3
+ONE_MODEL = "pretrain"
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,13 @@ class Plan:
         return self.points[0].point.config
 
     @property
+    def name(self) -> str:
+        """That of the experiment, or of the run of `albert-lab pretrain`."""
+        return self.points[0].run.name if self.experiment.name == ONE_MODEL else self.experiment.name
+
+    @property
     def report_folder(self) -> Path:
-        return paths.reports() / report_place(self.config) / self.experiment.name
+        return paths.reports() / report_place(self.config) / self.name
 
     @property
     def rows(self) -> list[PlannedPoint]:
@@ -211,8 +217,8 @@ def plan_study(
 
     with fingerprints_taken_once():
         rows = points(experiment, overrides, to_stderr)
-        if experiment.continues:
-            rows = starts.continued(rows, experiment.continues, overrides)
+        if isinstance(experiment.start_from, str):
+            rows = starts.continued(rows, experiment.start_from, overrides)
         chosen = columns.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
         asked = with_progress(rows, len(rows), "planned {} of {} runs", to_stderr)
         lines: dict[int, list[tuple[Point, runs.Run]]] = {}
@@ -259,20 +265,16 @@ def report_place(config: RunConfig) -> str:
 
 
 def one_model(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
-    """The experiment of one run, named after it and scored only on held-out text, and the overrides of the run.
+    """The experiment of one run, scored only on held-out text, and the overrides of the run.
 
     The seed is that of conf/config.yaml unless given, not those of the scale.
 
     Raises:
-        ConfigError: a key with several values, or a configuration that does not fit.
-        MissingDataError: text is missing.
+        ConfigError: a key with several values.
     """
-    for key, values in axes(overrides).items():
+    given = axes(overrides)
+    for key, values in given.items():
         if len(values) > 1:
             raise ConfigError(f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains several")
-    chosen = [*overrides, f"seed={load(overrides).seed}"]
-    content = {"name": "pretrain", "title": "One model", "source": "own model", "grid": {}}
-    experiment = Experiment.model_validate(content | {"columns": INTRINSIC})
-    (point,) = points(experiment, chosen)
-    *_, (_, run) = starts.lineage(point)
-    return experiment.model_copy(update={"name": run.name}), chosen
+    content = {"name": ONE_MODEL, "title": "One model", "source": "own model", "grid": {}, "columns": INTRINSIC}
+    return Experiment.model_validate(content), [*overrides, *([] if "seed" in given else [f"seed={load().seed}"])]

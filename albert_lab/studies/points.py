@@ -71,7 +71,7 @@ class _Points:
 
     def __init__(self, experiment: Experiment, overridden: dict[str, list[str]], say: Say) -> None:
         self._say = say
-        self._links = experiment.start_from
+        self._links = experiment.links
         self._composed: dict[tuple[tuple[str, str], ...], Point] = {}  # a parent of several points is composed once
         self._open: list[tuple[tuple[str, str], ...]] = []  # a row, its parent, its grandparent
         axes(experiment.fixed)  # only a check: its result has the braces of interpolations escaped

@@ -13,7 +13,6 @@ from albert_lab.model.deepen import check_deepening
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
 from albert_lab.runs.single_run import find_run
-from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, Start
 
 # Keys that continued training must keep: they set the shape, the token ids, the labels, the schedule, the curve.
@@ -95,30 +94,25 @@ def _check_weights(run: runs.Run, parent: runs.Run) -> None:
     check_deepening(*(EncoderShape.from_config(config.config) for config in (parent, run)))
 
 
-def continue_run(name: str, overrides: Sequence[str]) -> Experiment:
-    """The study that continues a run, at its scale unless another is given: a row for each value that is swept, or one.
-
-    Args:
-        overrides: `key=value` texts for keys that the weights leave open: corpus, budget, optimizer, batches, masking.
+def take_start(overrides: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The run of `start_from=RUN` among overrides, and the others, at the scale of that run unless they give one.
 
     Raises:
-        ConfigError: an unknown or unfinished run, or an override of a key that its weights determine.
+        ConfigError: an unknown or unfinished run.
     """
-    run = find_run(name)
-    overridden = axes(overrides)
-    _refuse_determined(run, overridden)
-    swept = {key: values for key, values in overridden.items() if len(values) > 1 and key != "seed"}
-    loss = overridden.get("inter_sentence", [run.config.inter_sentence.name])
-    return Experiment.model_validate(
-        {
-            "name": f"continue-{run.name}",
-            "title": f"Pre-training continued from {run.name}",
-            "source": "own model",
-            "fixed": [] if "scale" in overridden else [f"scale={run.config.scale.name}"],
-            "grid": {"inter_sentence": loss} | swept,
-            "continues": run.name,
-        }
-    )
+    named = [text.partition("=")[2] for text in overrides if text.startswith("start_from=")]
+    rest = [text for text in overrides if not text.startswith("start_from=")]
+    if not named:
+        return None, rest
+    is_scaled = any(text.startswith("scale=") for text in rest)
+    return named[-1], rest if is_scaled else [f"scale={_parent(named[-1]).config.scale.name}", *rest]
+
+
+def _parent(name: str) -> runs.Run:
+    try:
+        return find_run(name)
+    except ConfigError as error:
+        raise ConfigError(f"start_from={name}: {error}") from error
 
 
 def continued(points: Sequence[Point], name: str, overrides: Sequence[str]) -> list[Point]:
@@ -127,10 +121,7 @@ def continued(points: Sequence[Point], name: str, overrides: Sequence[str]) -> l
     Raises:
         ConfigError: an unknown or unfinished run, or a configuration that does not fit its weights.
     """
-    try:
-        parent = find_run(name)
-    except ConfigError as error:
-        raise ConfigError(f"continues={name}: {error}") from error
+    parent = _parent(name)
     overridden = {key for text in overrides for key in axes([text])} | {key for point in points for key in point.row}
     _refuse_determined(parent, overridden)
     start = Start(Point({"run": parent.name}, parent.config, run=parent), "weights")

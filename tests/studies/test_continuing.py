@@ -9,7 +9,7 @@ from albert_lab.runs import run as runs
 from albert_lab.studies import execute, prices
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import Plan, plan_study
-from albert_lab.studies.starts import continue_run
+from albert_lab.studies.starts import take_start
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,13 @@ def imported(run: runs.Run) -> runs.Run:
 
 def planned(run, corpus, *overrides) -> Plan:
     settings = [text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")]
-    return plan_study(continue_run(run.name, settings), settings, [])
+    return continued(run, settings)
+
+
+def continued(run, settings) -> Plan:
+    start, rest = take_start([f"start_from={run.name}", *settings])
+    toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {}})
+    return plan_study(toy.started_from(start), rest, [])
 
 
 def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):
@@ -78,18 +84,17 @@ def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home):
         for override in toy_overrides(corpus, "budget.value=2")
         if not override.startswith(("corpus.dev", "tokenizer"))
     ]
-    experiment = continue_run(run.name, text)
-    assert plan_study(experiment, text, []).points[0].run.config.corpus.dev_share == 0.15
+    assert continued(run, text).points[0].run.config.corpus.dev_share == 0.15
     elsewhere = [f"{override}/." if override.startswith("corpus.path=") else override for override in text]
-    assert plan_study(experiment, elsewhere, []).points[0].run.config.corpus.dev_share == 0.15
+    assert continued(run, elsewhere).points[0].run.config.corpus.dev_share == 0.15
     imported(run)
-    assert plan_study(experiment, text, []).points[0].run.config.corpus.dev_share != 0.15
+    assert continued(run, text).points[0].run.config.corpus.dev_share != 0.15
 
 
 def test_a_run_is_continued_at_its_scale_unless_another_is_given(finished, corpus):
     for asked, scale in (([], "smoke"), (["scale=laptop"], "laptop")):
         overrides = [*asked, "corpus=files", f"corpus.path={corpus}"]
-        plan = plan_study(continue_run(finished.name, overrides), [*overrides, "seed=0"], [])
+        plan = continued(finished, [*overrides, "seed=0"])
         assert [planned_point.point.config.scale.name for planned_point in plan.points] == [scale]
 
 
@@ -103,30 +108,23 @@ def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
     assert worker.main(item.run.folder) == 0
 
 
-@pytest.mark.parametrize("override", ["embedding_size=8", "model.num_layers=4", "tokenizer.vocab_size=64"])
+@pytest.mark.parametrize("override", ["embedding_size=8", "model.num_layers=4", "sharing=not-shared"])
 def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, override):
     with pytest.raises(ConfigError, match=rf"{override.split('=')[0]} cannot be set: the weights of {finished.name}"):
-        continue_run(finished.name, [override])
+        planned(finished, corpus, override)
 
 
 def test_a_run_that_has_no_weights_yet_cannot_be_continued(corpus, own_home):
-    with pytest.raises(ConfigError, match="is neither a folder nor a run"):
-        continue_run("nothing", [])
+    with pytest.raises(ConfigError, match="start_from=nothing: nothing is neither a folder nor a run"):
+        take_start(["start_from=nothing"])
 
 
 def test_an_unknown_run_that_an_experiment_continues_is_named_with_its_key(own_home):
     file = own_home / "own.yaml"
-    file.write_text("{title: Own, source: none, grid: {dropout: [0]}, continues: nosuch}")
+    file.write_text("{title: Own, source: none, grid: {dropout: [0]}, start_from: nosuch}")
     done = here("run", str(file), "scale=smoke")
     assert done.returncode == 2
-    assert "continues=nosuch: nosuch is neither a folder nor a run in" in done.stderr
-
-
-def test_a_row_starts_from_one_run():
-    content = {"name": "two", "title": "Two", "source": "none", "grid": {"dropout": ["0"]}, "continues": "a"}
-    link = {"row": {}, "parent": {"budget.stop_at": "0.5"}, "keep": "training"}
-    with pytest.raises(ValueError, match="starts from one run"):
-        Experiment.model_validate(content | {"start_from": [link]})
+    assert "start_from=nosuch: nosuch is neither a folder nor a run in" in done.stderr
 
 
 def test_a_fresh_start_trains_the_new_run_again_but_not_the_one_it_continues(corpus, finished, monkeypatch):

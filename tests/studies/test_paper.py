@@ -1,10 +1,9 @@
 import re
 
 import pytest
-import typer
+from command import here
 from toy import toy_overrides
 
-from albert_lab.cli.paper import paper as command
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
@@ -31,7 +30,7 @@ def test_experiments_come_in_the_papers_order_and_figures_last():
     numbers = [re.search(r"Tables? (\d+)", experiment.source) for experiment in paper.experiments()]
     tables = [int(number.group(1)) for number in numbers if number]
     assert tables == sorted(tables)
-    assert names[-2:] == ["layer-similarity", "layer-similarity-sharing"]
+    assert names[-1] == "layer-similarity"
 
 
 def test_an_override_that_a_table_refuses_is_reported_with_its_name_before_any_run(own_home):
@@ -50,16 +49,15 @@ def test_the_cost_of_the_paper_counts_shared_runs_once(corpus, own_home, monkeyp
 
 
 def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
-    corpus, own_home, runs_here, monkeypatch, capsys
+    corpus, own_home, runs_here, monkeypatch
 ):
     broken = {"name": "broken", "source": "Table 9", "grid": {"optimizer.learning_rate": ["1e30"]}}
     broken["fixed"] = ["optimizer.warmup=0", "machine.log_every_steps=1"]
     monkeypatch.setattr(paper, "experiments", lambda: tables(broken))
     overrides = toy_overrides(corpus, "budget.value=2", "embedding_size=8")
-    with pytest.raises(typer.Exit) as ended:
-        command(overrides, tasks="none")
-    assert ended.value.exit_code == 3
-    out, err = capsys.readouterr()
+    done = here("paper", *overrides, "--tasks", "none")
+    assert done.returncode == 3
+    out, err = done.stdout, done.stderr
     assert "1 run: 1 finished before, 0 to train" in err, "the second table's run is the first's"
     assert "broken" in out
     reports = own_home / "reports"
@@ -75,7 +73,5 @@ def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
         if (folder / results.RECORD).exists()
     }
     assert len(records) == 1
-    with pytest.raises(typer.Exit) as ended:
-        command(overrides, tasks="none")
-    assert ended.value.exit_code == 3
+    assert here("paper", *overrides, "--tasks", "none").returncode == 3
     assert records == {folder: (folder / results.RECORD).stat().st_mtime_ns for folder in records}, "nothing repeated"
