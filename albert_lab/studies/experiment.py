@@ -24,6 +24,7 @@ from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.checks import Claim
+from albert_lab.studies.claim import number_in
 from albert_lab.studies.figure import FIGURES
 from albert_lab.tasks.task import load_task, task_names
 from albert_lab.training.layer_numbers import LAYER_CURVES, LAYER_NUMBERS
@@ -348,13 +349,18 @@ def named(name: str) -> Experiment:
 def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
     """The experiment of a bare sweep, and the overrides that stay fixed; one row if no key is swept.
 
+    It is scored on held-out text; if numbers are swept, a figure has the scores along them.
+
     Raises:
         ConfigError: an invalid override.
     """
     grid = {key: values for key, values in axes(overrides).items() if len(values) > 1 and key != "seed"}
     name = "-".join(["sweep", *grid])
     title = "Sweep over " + " and ".join(grid) if grid else "One configuration"
+    is_numeric = len(grid) == 1 and all(number_in(value) is not None for values in grid.values() for value in values)
+    figures = ["scores-by-setting"] * is_numeric + ["learning-curves"]
     content = {"name": name, "title": title, "source": "own sweep", "grid": grid}
+    content |= {"columns": INTRINSIC, "figures": figures}
     return Experiment.model_validate(content), [
         text for text in overrides if text.split("=")[0].lstrip("+") not in grid
     ]
