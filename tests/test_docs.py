@@ -17,16 +17,13 @@ from albert_lab.config.compose import axes, load
 from albert_lab.studies import experiment
 from albert_lab.studies.figure import FIGURES
 from albert_lab.studies.points import points
-from albert_lab.tasks.formats.choices import ChoicesFormat
-from albert_lab.tasks.formats.glue import GlueFormat
-from albert_lab.tasks.formats.race import RaceFormat
-from albert_lab.tasks.formats.squad import SquadFormat
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 
 CHECKOUT = paths.PACKAGE.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 EXPERIMENTS = [file.stem for file in experiment.files()]
 # Commands whose settings are those of a run or of a task's file, which a page does not have.
-GRAMMAR_ALONE = ["run", "finetune", "data fetch", "score", "ensemble", "plot layer-similarity"]
+GRAMMAR_ALONE = ["run", "finetune", "data fetch", "ensemble", "plot layer-similarity"]
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:

@@ -4,9 +4,12 @@
 """
 
 import io
+import json
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
@@ -16,6 +19,7 @@ from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer
 from albert_lab.data.tokenizer.cleaning import Cleaning
 from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
+from albert_lab.tasks.formats import GlueFormat, SquadFormat
 from albert_lab.tasks.model import InitialModel
 from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
@@ -65,12 +69,38 @@ def toy_start(folder: Path, *overrides: str, weights: Path | None = None, name: 
 def toy_task(name: str, data: Path, *overrides: str) -> TaskConfig:
     """A task of the project with a few toy examples instead of its data, written below `data`."""
     task = load_task(name, [*_settings(*overrides)])
-    examples = {"glue": text_examples, "squad": span_examples, "race": choice_examples}[task.format.name](task)
     for split in ("train", "dev"):
-        file = task.file(data, split)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        task.format.write(examples, file)
+        write_examples(task, task.file(data, split))
     return task
+
+
+def write_examples(task: TaskConfig, file: Path, examples: Sequence[Any] | None = None) -> None:
+    """Examples in the official form of a task; a few toy ones if none are given."""
+    make: Any = {"glue": text_examples, "squad": span_examples, "race": choice_examples}[task.format.name]
+    examples = make(task) if examples is None else examples
+    file.parent.mkdir(parents=True, exist_ok=True)
+    match task.format:
+        case GlueFormat() as form:
+            is_labelled = any(e.label is not None for e in examples)
+            columns = form.columns if is_labelled else ["index", *filter(None, (form.text_a, form.text_b))]
+            lines = [columns] if form.header or not is_labelled else []
+            rows = [{form.text_a: e.text_a, form.text_b: e.text_b, form.label: e.label} for e in examples]
+            lines += [[str(row.get(name, "")) for name in columns] for row in rows]
+            file.write_text("".join("\t".join(line) + "\n" for line in lines))
+        case SquadFormat():
+            paragraphs = []
+            for e in examples:
+                answers = [{"text": answer.text, "answer_start": answer.start} for answer in e.answers]
+                marks = {"is_impossible": e.is_impossible} if task.format.unanswerable else {}
+                question = {"id": e.id, "question": e.question, "answers": answers, **marks}
+                paragraphs.append({"context": e.context, "qas": [question]})
+            file.write_text(json.dumps({"data": [{"title": "", "paragraphs": paragraphs}]}))
+        case _:
+            for e in examples:
+                content = {"article": e.passage, "questions": [e.question], "options": [e.options]}
+                place = file / e.id.removesuffix("/0")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(json.dumps(content | {"answers": ["ABCD"[e.label]]}))
 
 
 def _settings(*overrides: str) -> list[str]:

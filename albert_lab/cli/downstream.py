@@ -58,47 +58,6 @@ def finetune(
 @app.command(
     rich_help_panel=DOWNSTREAM,
     epilog=examples(
-        "albert-lab score squad1 predictions.json",
-        "albert-lab score squad2 predictions.json --na-probs na_prob.json --threshold 0.5",
-    ),
-)
-def score(
-    task: TaskName,
-    predictions: Annotated[Path, typer.Argument(help="A prediction file in the official form of the task.")],
-    overrides: TaskOverrides = None,
-    split: Annotated[str, typer.Option("--split", help="The split that was predicted.")] = "dev",
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of the tasks' data; by default that of `data status`.")
-    ] = None,
-    na_probs: Annotated[
-        Path | None, typer.Option("--na-probs", help="SQuAD 2.0: file of the probability of no answer, by question id.")
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option("--threshold", help="SQuAD 2.0: above this probability, the answer is empty.")
-    ] = 1.0,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Accept predictions for a part of the split, and score that.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Print the official scores of any prediction file, in percent.
-
-    For a task that is made from a corpus, KEY=VALUE settings name the corpus.
-    """
-    from albert_lab import paths
-    from albert_lab.tasks.score import score as score_file
-    from albert_lab.tasks.task import load_task
-
-    loaded = load_task(task)
-    folder = data or paths.tasks_data()
-    options = {"split": split, "na_probs": na_probs, "threshold": threshold, "partial": partial}
-    scores = score_file(loaded, predictions, folder, to_stderr, **options)
-    print(json.dumps(scores, indent=2) if as_json else "\n".join(f"{name}: {value}" for name, value in scores.items()))
-
-
-@app.command(
-    rich_help_panel=DOWNSTREAM,
-    epilog=examples(
         "albert-lab ensemble mnli RUN RUN --best 3",
         "albert-lab ensemble squad2 RUN --which last --output predictions.json",
     ),

@@ -203,7 +203,7 @@ def filled_column(column: str, task: TaskConfig, records: Iterable[FinetuningRec
         title=task.title,
         metrics=task.main,
         official_examples=task.official_examples,
-        note=task.note or "",
+        note="",
         finetunings=tuple(records),
     )
 

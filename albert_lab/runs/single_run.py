@@ -1,5 +1,6 @@
 """Fine-tunings of a single run: with other seeds, settings and splits, from random weights, as ensembles."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -215,7 +216,7 @@ def ensemble_runs(
     ensembled = ensemble(task, files, paths.tasks_data(), say, scale=config.scale.name, split=split, best=best)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
-        task.format.write_predictions(ensembled.outcome.answers, output)  # pyright: ignore[reportArgumentType]
+        output.write_text(json.dumps(dict(ensembled.outcome.answers), ensure_ascii=False), encoding="utf-8")
     members = {f"{file.parents[2].name}, {file.parent.name}": score for file, score in ensembled.members.items()}
     chosen_on_dev = ["members"] * (best is not None)
     chosen_on_dev += ["no-answer threshold"] * (ensembled.outcome.threshold is not None)

@@ -12,7 +12,7 @@ from torch import nn
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, cut_pair
-from albert_lab.tasks.formats.glue import GlueFormat
+from albert_lab.tasks.formats import GlueFormat
 from albert_lab.tasks.kind import UNLABELLED, OfProbabilities, Predictions, Scores, log_of_right
 from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import TaskConfig

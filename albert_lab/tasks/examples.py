@@ -52,6 +52,17 @@ class Issue(NamedTuple):
     reason: str
 
 
+def text_of(example: TextExample | SpanExample | ChoiceExample) -> str:
+    """The text by which examples belong together: questions on one passage have the same."""
+    match example:
+        case TextExample():
+            return example.text_a
+        case SpanExample():
+            return example.context
+        case ChoiceExample():
+            return example.passage or example.question
+
+
 def cannot_be_learnt(examples: Sequence[TextExample | SpanExample | ChoiceExample]) -> str | None:
     """Why nothing can be learnt from examples or told by them: no text, or one label for all texts; else None."""
     if len(examples) < 2:

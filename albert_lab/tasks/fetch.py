@@ -1,48 +1,41 @@
-"""Official task data: fetched from the Hugging Face Hub into the official file formats, and its status."""
+"""Official task data: fetched from the Hugging Face Hub into files that the tasks read, and its status."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from albert_lab import paths
-from albert_lab.config import compose as config
-from albert_lab.data import corpus
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.storage import replacing
-from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample, describe
-from albert_lab.tasks.formats.choices import ChoicesFormat
-from albert_lab.tasks.formats.glue import GlueFormat
-from albert_lab.tasks.formats.race import LETTERS, RaceFormat
-from albert_lab.tasks.formats.squad import SquadFormat
-from albert_lab.tasks.task import HubSource, TaskConfig, load_task, task_names
+from albert_lab.tasks.examples import describe
+from albert_lab.tasks.formats import GlueFormat, RaceFormat, SquadFormat
+from albert_lab.tasks.rows import JSON_LINES
+from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
 
 def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> list[Path]:
     """Fetches a family of tasks (glue, squad, race) or one task, except existing files; returns the files written.
 
-    For a corpus of the Hub (wikipedia-books), only access is tested and nothing is written: its text is streamed.
-
     Args:
-        name: The family, the task or the corpus.
+        name: The family, or a task by name or file.
         overrides: Settings of every task, such as hub.path=FOLDER for a local copy of its data set.
 
     Raises:
         ConfigError: unknown name, or a data set of another form.
         MissingDataError: the data set cannot be reached, or `datasets` is not installed.
     """
-    if name in _hub_corpora():
-        return _try_corpus(name, say, overrides)
-    tasks = [task for task in map(load_task, task_names()) if task.hub and name in (task.name, task.family)]
-    if not tasks:
-        families = sorted({task.family for task in map(load_task, task_names()) if task.hub})
-        known = ", ".join([*families, *_hub_corpora()])
-        raise ConfigError(f"{name} cannot be fetched (allowed: {known}, or the name of a single task)")
-    return [file for task in tasks for file in _fetch_task(load_task(task.name, overrides), folder, say)]
+    known = [load_task(name) for name in ([name] if name.endswith(".yaml") else task_names())]
+    names = [task.name for task in known if task.hub and name in (task.name, task.family)]
+    if name.endswith(".yaml") and known[0].hub:
+        names = [name]
+    if not names:
+        families = dict.fromkeys(task.family for task in map(load_task, task_names()))
+        raise ConfigError(f"{name} cannot be fetched (allowed: {', '.join(families)}, or a task that has hub)")
+    return [file for of in names for file in _fetch_task(load_task(of, overrides), folder, say)]
 
 
 def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -61,7 +54,7 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
         examples: dict[str, int] = {}
         missing: dict[str, str] = {}
         problems: dict[str, str] = {}
-        for split in task.data:
+        for split in task.splits:
             try:
                 read, issues = task.read(folder, split)
                 examples[split] = len(read)
@@ -79,36 +72,14 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
 
 def status_text(rows: list[dict[str, Any]], folder: Path) -> str:
     """The rows as a table."""
-
-    def counts(row: dict[str, Any]) -> str:
-        return ", ".join(f"{split} {count:,}" for split, count in row["examples"].items())
-
-    def lacks(row: dict[str, Any]) -> str:
-        missing = [f"{split}: {_below(Path(file), folder)}" for split, file in row["missing"].items()]
-        return "; ".join([*missing, *(f"{split}: {problem}" for split, problem in row["problems"].items())])
-
-    body = [[row["title"], counts(row), lacks(row)] for row in rows]
+    body = []
+    for row in rows:
+        counts = ", ".join(f"{split} {count:,}" for split, count in row["examples"].items())
+        lacks = [f"{split}: {file.removeprefix(f'{folder}/')}" for split, file in row["missing"].items()]
+        lacks += [f"{split}: {problem}" for split, problem in row["problems"].items()]
+        body.append([row["title"], counts, "; ".join(lacks)])
     table = tabulate(body, headers=["task", "examples", "missing or wrong"], tablefmt="simple", disable_numparse=True)
     return f"{table}\n\nlooked for in {folder} ($ALBERT_LAB_TASKS); `albert-lab data fetch` downloads what is missing"
-
-
-def _below(file: Path, folder: Path) -> Path:
-    return file.relative_to(folder) if file.is_relative_to(folder) else file
-
-
-def _hub_corpora() -> list[str]:
-    files = sorted(paths.CONF.glob("corpus/*.yaml"))
-    return [file.stem for file in files if OmegaConf.select(OmegaConf.load(file), "source") == "hub"]
-
-
-def _try_corpus(name: str, say: Say, overrides: Sequence[str]) -> list[Path]:
-    resolved = config.load([f"corpus={name}", *overrides]).corpus
-    for dataset in resolved.datasets:
-        if next(corpus.iterate(resolved.model_copy(update={"datasets": (dataset,)})), None) is None:
-            raise MissingDataError(f"{dataset.path} has no document")
-        say(f"{dataset.path} can be reached")
-    say(f"{name} is not stored: its text is streamed where it is used, as in `albert-lab data prepare corpus={name}`")
-    return []
 
 
 def _fetch_task(task: TaskConfig, folder: Path, say: Say) -> list[Path]:
@@ -119,103 +90,100 @@ def _fetch_task(task: TaskConfig, folder: Path, say: Say) -> list[Path]:
         if file.exists():
             say(f"{task.name}: {file} is there already")
             continue
-        rows, label_names = _load(task, task.hub, theirs, file)
+        place = f"{task.hub.path} ({task.hub.name}, {theirs})"
+        rows, labels = _load(task, theirs, file)
         try:
-            examples = _examples(task, rows, label_names)
+            texts = _passages(rows) if isinstance(task.format, RaceFormat) else {"": _text(task, rows, labels, file)}
         except (KeyError, TypeError, ValueError) as error:
-            place = f"{task.hub.path} ({task.hub.name}, {theirs})"
             raise ConfigError(f"{place} is not of the form of {task.name}: {error!r}") from error
         with replacing(file) as partial:
-            task.format.write(examples, partial)
-        say(f"{task.name}: {len(examples)} examples in {file}")
+            for inside, text in texts.items():
+                (partial / inside).parent.mkdir(parents=True, exist_ok=True)
+                (partial / inside).write_text(text, encoding="utf-8", newline="")
+        say(f"{task.name}: {len(rows)} rows of {place} in {file}")
         written.append(file)
     return written
 
 
-def _load(task: TaskConfig, hub: HubSource, split: str, file: Path) -> tuple[list[dict[str, Any]], list[str] | None]:
+def _load(task: TaskConfig, split: str, file: Path) -> tuple[list[dict[str, Any]], list[str] | None]:
     """The rows of a split, and the names of the numeric labels."""
+    assert task.hub is not None
+    path = task.hub.path
     try:
         from datasets import config as datasets_config
         from datasets import load_dataset
     except ImportError as error:
-        raise MissingDataError(f"{hub.path} needs the package datasets: pip install 'albert-lab[hub]'") from error
+        raise MissingDataError(f"{path} needs the package datasets: pip install 'albert-lab[hub]'") from error
     # Otherwise `datasets` imports torch if it is installed, and makes a stream a data set of torch.
     datasets_config.TORCH_AVAILABLE = False
     try:
-        # Streamed, so that the rows are stored only once, in the official form.
-        stream = load_dataset(hub.path, hub.name, split=split, streaming=True)
+        stream = load_dataset(path, task.hub.name, split=split, streaming=True)  # the rows are stored only once
         rows = list(stream)
     except OSError as error:
         raise MissingDataError(
-            f"{task.name}: the data set {hub.path} cannot be reached: {error}. Without a network, put the official"
+            f"{task.name}: the data set {path} cannot be reached: {error}. Without a network, put the official"
             f" file at {file}, or give a local copy of the data set: hub.path=FOLDER"
         ) from error
     except ValueError as error:
-        raise ConfigError(f"{hub.path} ({hub.name}, {split}): {error}") from error
+        raise ConfigError(f"{path} ({task.hub.name}, {split}): {error}") from error
     if not rows:
-        raise ConfigError(f"{hub.path} ({hub.name}, {split}) is empty")
+        raise ConfigError(f"{path} ({task.hub.name}, {split}) is empty")
     return rows, getattr((stream.features or {}).get("label"), "names", None)
 
 
-def _examples(task: TaskConfig, rows: list[dict[str, Any]], label_names: list[str] | None) -> Sequence[Any]:
-    match task.format:
-        case GlueFormat():
-            return _text_examples(task.format, rows, label_names)
-        case SquadFormat():
-            return [
-                SpanExample(
-                    id=row["id"],
-                    question=row["question"],
-                    context=row["context"],
-                    answers=tuple(map(Answer, row["answers"]["text"], row["answers"]["answer_start"])),
-                    is_impossible=task.format.unanswerable and not row["answers"]["text"],
-                    title=row["title"],
-                )
-                for row in rows
-            ]
-        case RaceFormat():
-            return _choice_examples(rows)
-        case ChoicesFormat():
-            raise ValueError("no data set of the Hub can be converted to the format choices")
+def _text(task: TaskConfig, rows: list[dict[str, Any]], labels: Sequence[str] | None, file: Path) -> str:
+    """The rows as GLUE's official table, else as JSON in the form that they have."""
+    if isinstance(task.format, GlueFormat) and file.suffix == ".tsv":
+        return "".join(
+            "\t".join(re.sub(r"[\t\r\n]+", " ", cell) for cell in row) + "\n"
+            for row in _table(task.format, rows, labels)
+        )
+    if isinstance(task.format, SquadFormat):
+        rows = [{key: row[key] for key in ("id", "title", "context", "question", "answers")} for row in rows]
+    if labels:  # -1: none
+        rows = [row | {"label": labels[row["label"]] if row["label"] >= 0 else None} for row in rows]
+    if file.suffix in JSON_LINES:
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return json.dumps({"data": rows}, ensure_ascii=False)
 
 
-def _text_examples(form: GlueFormat, rows: list[dict[str, Any]], label_names: list[str] | None) -> list[TextExample]:
-    """Examples whose texts are the text columns, in order; a label of -1 means no label."""
+def _table(form: GlueFormat, rows: list[dict[str, Any]], labels: Sequence[str] | None) -> Iterator[list[str]]:
+    """GLUE's columns, of which those that the Hub lacks are empty; test files have index and texts."""
 
-    def as_label(value: Any) -> str | float | None:
-        if value is None or value == -1:
-            return None
+    def label(value: Any) -> str:
         if form.labels is None:
-            return float(f"{value:.7g}")  # stored in 32 bits: 3.8 is read as 3.799999952316284
-        name = label_names[value] if label_names else None
-        label = name if name in form.labels else str(value)
-        if label not in form.labels:
+            return f"{value:.7g}"  # stored in 32 bits: 3.8 is read as 3.799999952316284
+        name = labels[value] if labels else None
+        known = name if name in form.labels else str(value)
+        if known not in form.labels:
             raise ValueError(f"the label {name or value} is none of {', '.join(form.labels)}")
-        return label
+        return known
 
     texts = [key for key, value in rows[0].items() if isinstance(value, str)]
-    if len(texts) != 1 + (form.text_b is not None):
+    columns = [column for column in (form.text_a, form.text_b) if column]
+    if len(texts) != len(columns):
         raise ValueError(f"columns of text: {', '.join(texts)}")
-    return [
-        TextExample(str(number), row[texts[0]], row[texts[1]] if form.text_b else None, as_label(row["label"]))
-        for number, row in enumerate(rows)
-    ]
+    is_labelled = any(row["label"] not in (None, -1) for row in rows)
+    names = list(form.columns) if is_labelled else ["index", *columns]
+    if form.header or not is_labelled:
+        yield names
+    for number, row in enumerate(rows):
+        cells = {"index": str(number), "id": str(number)} | {
+            ours: row[theirs] for ours, theirs in zip(columns, texts, strict=True)
+        }
+        cells |= {form.label: label(row["label"])} if is_labelled else {}
+        yield [cells.get(name, "") for name in names]
 
 
-def _choice_examples(rows: list[dict[str, Any]]) -> list[ChoiceExample]:
-    """One question per row; its passage is named like the official file in its level's folder: high10024.txt."""
-    by_passage: dict[str, list[dict[str, Any]]] = {}
+def _passages(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """RACE's files, one per passage, by their names: like the official ones in the folder of their level."""
+    passages: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        path = re.sub(r"^(\D+)", r"\1/", row["example_id"])
-        by_passage.setdefault(path, []).append(row)
-    return [
-        ChoiceExample(
-            id=f"{path}/{number}",
-            passage=row["article"],
-            question=row["question"],
-            options=tuple(row["options"]),
-            label=LETTERS.index(row["answer"]),
+        passages.setdefault(re.sub(r"^(\D+)", r"\1/", row["example_id"]), []).append(row)
+    keys = {"answers": "answer", "options": "options", "questions": "question"}
+    return {
+        name: json.dumps(
+            {ours: [row[theirs] for row in asked] for ours, theirs in keys.items()} | {"article": asked[0]["article"]}
         )
-        for path, of_passage in by_passage.items()
-        for number, row in enumerate(of_passage)
-    ]
+        for name, asked in passages.items()
+    }

@@ -329,7 +329,7 @@ class _Finetuning:
         best = max(evaluations, key=lambda evaluation: evaluation.main.value)
         judged = {name: self._judge(dev, load_scores(self.outputs / f"{name}.npz"), self.floors) for name in SAVED}
         for name, evaluated in judged.items():
-            save_predictions(self.task, evaluated.outcome, self.outputs, name)
+            save_predictions(evaluated.outcome, self.outputs, name)
         seconds = self.clock.training_seconds
         return FinetuningRecord(
             task=self.task.name,
@@ -367,9 +367,9 @@ class _Finetuning:
         save_scores(scores, self.outputs / f"{name}.npz")
         if not has_gold(split.examples):
             outcome = decide(self.kind.predict(split.examples, scores), best.threshold)
-            save_predictions(self.task, outcome, self.outputs, name)
+            save_predictions(outcome, self.outputs, name)
             return None
         floors = floors_of(self.task, self.kind, train.examples, split.examples, self.say)
         evaluated = self._judge(split, scores, floors, best.threshold)
-        save_predictions(self.task, evaluated.outcome, self.outputs, name)
+        save_predictions(evaluated.outcome, self.outputs, name)
         return evaluated.evaluation.model_copy(update={"step": best.step})

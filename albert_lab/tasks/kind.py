@@ -12,12 +12,11 @@ from albert_lab import registry
 from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.registry import own
-from albert_lab.tasks.defaults import is_kind, kind_module, kinds
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.score import evaluate
 from albert_lab.tasks.settings import TaskSettings
-from albert_lab.tasks.task import TaskConfig
+from albert_lab.tasks.task import TaskConfig, is_kind, kind_module, kinds
 
 Scores = dict[str, np.ndarray]
 UNLABELLED = -1

@@ -12,7 +12,7 @@ from torch import nn
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
-from albert_lab.tasks.formats.race import BLANK
+from albert_lab.tasks.formats import BLANK
 from albert_lab.tasks.kind import UNLABELLED, OfProbabilities, Predictions, Scores, log_of_right
 from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS, TaskSettings
 from albert_lab.tasks.task import TaskConfig

@@ -1,6 +1,7 @@
-"""Files of scores, in the form that ensembles average (npz), and of predictions, in the official form."""
+"""Files of scores, in the form that ensembles average (npz), and of predictions."""
 
 import io
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,7 @@ import numpy as np
 from albert_lab import files
 from albert_lab.errors import DamagedFileError, MissingDataError
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.formats import write_json
 from albert_lab.tasks.kind import Answers, Scores
-from albert_lab.tasks.task import TaskConfig
 
 
 def save_scores(scores: Scores, file: Path) -> None:
@@ -36,15 +35,8 @@ def load_scores(file: Path) -> Scores:
     return scores
 
 
-def predictions_file(task: TaskConfig, folder: Path, name: str) -> Path:
-    """The file of the predictions with this name."""
-    return folder / f"{name}.{'tsv' if task.format.name == 'glue' else 'json'}"
-
-
-def save_predictions(task: TaskConfig, outcome: Answers, folder: Path, name: str) -> Path:
-    """Writes the answers in the task's official form, and no-answer probabilities, if any; returns the first file."""
-    file = predictions_file(task, folder, name)
-    task.format.write_predictions(outcome.answers, file)  # pyright: ignore[reportArgumentType]
+def save_predictions(outcome: Answers, folder: Path, name: str) -> None:
+    """Writes the answers as JSON of id -> answer, and no-answer probabilities, if any."""
+    write_atomically(folder / f"{name}.json", json.dumps(dict(outcome.answers), ensure_ascii=False))
     if outcome.na_probs is not None:
-        write_json(dict(outcome.na_probs), folder / f"{name}.na-probs.json")
-    return file
+        write_atomically(folder / f"{name}.na-probs.json", json.dumps(dict(outcome.na_probs)))

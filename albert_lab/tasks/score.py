@@ -1,54 +1,13 @@
-"""Official scores of predictions, from memory or from any prediction file."""
+"""Official scores of predictions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from albert_lab.errors import ConfigError
 from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import SpanExample, describe, enumerate_few
-from albert_lab.tasks.formats import read_json
-from albert_lab.tasks.formats.glue import GlueFormat
-from albert_lab.tasks.formats.race import level
-from albert_lab.tasks.formats.squad import SquadFormat
+from albert_lab.tasks.examples import SpanExample, enumerate_few
+from albert_lab.tasks.formats import GlueFormat, SquadFormat, level
 from albert_lab.tasks.task import TaskConfig
-
-
-def score(
-    task: TaskConfig,
-    predictions: Path,
-    folder: Path,
-    say: Callable[[str], None],
-    *,
-    split: str = "dev",
-    na_probs: Path | None = None,
-    threshold: float = 1.0,
-    partial: bool = False,
-) -> dict[str, float]:
-    """Scores by name, in percent, of a prediction file in the official form, including the task's main scores.
-
-    Args:
-        predictions: `index<TAB>prediction` (GLUE), JSON of id -> text (SQuAD), JSON of id -> letter (RACE).
-        na_probs: Only for SQuAD 2.0: JSON of id -> no-answer probability.
-        threshold: Only for SQuAD 2.0: a question above it counts as unanswered.
-        partial: Whether the file may cover only a part of the split, which is then scored.
-
-    Raises:
-        MissingDataError: the data or the prediction file does not exist.
-        ConfigError: a file of another form, the split has no labels, or the predictions do not match its examples.
-    """
-    examples, issues = task.read(folder, split)
-    if issues:
-        say(f"{task.file(folder, split)}: {describe(issues)}")
-    predicted = task.format.read_predictions(predictions)
-    if partial and (covered := [example for example in examples if example.id in predicted]):
-        examples = covered  # if there are none, the error names ids of both
-        say(f"scoring the {len(examples)} examples of {split} that are predicted")
-    probabilities = read_json(na_probs, dict[str, float]) if na_probs else None
-    try:
-        return evaluate(task, examples, predicted, say, na_probs=probabilities, threshold=threshold)
-    except ConfigError as error:
-        raise ConfigError(f"{predictions}: {error}") from error
 
 
 def evaluate(

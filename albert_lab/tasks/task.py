@@ -3,42 +3,57 @@
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from albert_lab import paths
 from albert_lab.config.compose import groups, parse
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.config.section import PositiveInt, Section
+from albert_lab.data.corpus import split_of
 from albert_lab.data.fingerprint import digest_path
 from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.naming import Name
-from albert_lab.registry import until_included
-from albert_lab.tasks.defaults import filled, is_kind, kinds, like
-from albert_lab.tasks.examples import Issue, cannot_be_learnt
-from albert_lab.tasks.formats.choices import ChoicesFormat
-from albert_lab.tasks.formats.glue import GlueFormat
-from albert_lab.tasks.formats.race import RaceFormat
-from albert_lab.tasks.formats.squad import SquadFormat
+from albert_lab.registry import own, until_included
+from albert_lab.tasks.examples import Issue, cannot_be_learnt, text_of
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
+from albert_lab.tasks.rows import check_file
 from albert_lab.tasks.settings import TaskSettings
 
 Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")]
 
 # Measured at H = 96 and 384; at 768 it gives what published fine-tunings of BERT-base use (see DECISIONS.md).
 RATE_EXPONENT = 1.5
-# Keys that cannot be checked if the kind is unknown.
-KIND_DECIDES = ("format", "metrics", "main", "settings")
 # The formats that a kind of task reads.
 FORMATS = {"classification": ("glue",), "multiple_choice": ("race", "choices"), "span": ("squad",)}
 # Prefix for a user's file that is named like a task of the project, so that their records are separate.
 OWN = "own-"
+FULL_SCALE = "paper"  # whose settings are complete; other scales list only the differences
+# Columns of tables beside those of measures and settings: no task can have their names.
+COLUMNS = (
+    "average",
+    "run",
+    "row",
+    "seed",
+    "metric",
+    "value",
+    "n",
+    "floor",
+    "loss",
+    "low",
+    "high",
+    "step",
+    "task",
+    "title",
+)
 
 
 class HubSource(Section):
@@ -53,9 +68,10 @@ class TaskConfig(Section):
     """One task: the content of its file in conf/task/ or of a user's file.
 
     kind is the module of this package that fine-tunes on it. data has a file or folder per split, below the tasks
-    folder. main names the scores whose mean is the task's column. start_from is a task to fine-tune on first.
-    note is a footnote of the tables with its column. official_examples has the numbers of examples in the official
-    files by split, if any. version is incremented with every change of the file that changes results.
+    folder; split is the share of the texts of its train file that are dev, if there is no dev file. main names the
+    scores whose mean is the task's column. start_from is a task to fine-tune on first. official_examples has the
+    numbers of examples in the official files by split, if any. version is incremented with every change of the file
+    that changes results.
     """
 
     name: Name
@@ -64,81 +80,61 @@ class TaskConfig(Section):
     source: str
     version: int = PositiveInt
     data: dict[str, str]
+    split: float | None = Field(default=None, gt=0, lt=1, exclude_if=lambda share: share is None)
     hub: HubSource | None
     format: Format
     metrics: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
     main: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
     start_from: str | None
-    note: str | None
     official_examples: dict[str, int]
     settings: dict[str, TaskSettings]
     _folder: Path | None = PrivateAttr(default=None)  # folder of a user's file, which may contain the data
 
-    # Each validator reads only earlier fields, so that all problems of a file are reported at once.
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "TaskConfig":
+        if wrong := [*self._wrong_data(), *self._wrong_format(), *self._wrong_settings()]:
+            raise ValueError("; ".join(wrong))
+        return self
 
-    @field_validator("kind")
-    @classmethod
-    def _is_there(cls, kind: str) -> str:
-        if not is_kind(kind):
-            raise ValueError(f"kind={kind} is unknown (allowed: {', '.join(kinds())})")
-        return kind
+    def _wrong_data(self) -> Iterator[str]:
+        needed = ("train", "dev") if self.split is None else ("train",)
+        if missing := [f"data.{split}" for split in needed if split not in self.data]:
+            yield f"{' and '.join(missing)} must be given"
+        elif self.split is not None and "dev" in self.data:
+            yield "data.dev and split: leave one of them out"
+        elif self.data["train"] == self.data.get("dev"):
+            yield f"data.train and data.dev are both {self.data['dev']}: name two files, or instead of dev `split: 0.2`"
 
-    @field_validator("data")
-    @classmethod
-    def _has_both(cls, data: dict[str, str]) -> dict[str, str]:
-        if missing := [f"data.{split}" for split in ("train", "dev") if split not in data]:
-            raise ValueError(f"{' and '.join(missing)} must be given")
-        return data
-
-    @field_validator("format")
-    @classmethod
-    def _is_read_by_the_kind(cls, form: Format, info: ValidationInfo) -> Format:
-        known = FORMATS.get(like(info.data.get("kind", "")), (form.name,))
+    def _wrong_format(self) -> Iterator[str]:
+        form, known = self.format, FORMATS[like(self.kind)]
         if form.name not in known:
-            raise ValueError(f"format.name={form.name}: kind={info.data['kind']} reads {' or '.join(known)}")
-        return form
+            yield f"format.name={form.name}: kind={self.kind} reads {' or '.join(known)}"
+        for key, names, allowed in (("metrics", self.metrics, form.scores), ("main", self.main, self.metrics)):
+            if unknown := [name for name in names if name not in allowed]:
+                yield f"{key}={unknown[0]} is unknown (allowed: {', '.join(allowed)})"
 
-    @field_validator("metrics", "main")
-    @classmethod
-    def _are_known(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        form: Format | None = info.data.get("format")
-        known = info.data.get("metrics") if info.field_name == "main" else form and form.scores
-        if known and (unknown := [name for name in names if name not in known]):
-            raise ValueError(f"{info.field_name}={unknown[0]} is unknown (allowed: {', '.join(known)})")
-        return names
-
-    @field_validator("settings")
-    @classmethod
-    def _are_of_known_scales(cls, settings: dict[str, TaskSettings]) -> dict[str, TaskSettings]:
-        known = groups()["scale"]
-        if unknown := [scale for scale in settings if scale not in known]:
-            raise ValueError(f"settings.{unknown[0]}: scale={unknown[0]} is unknown (allowed: {', '.join(known)})")
-        return settings
-
-    @field_validator("settings")
-    @classmethod
-    def _have_what_the_format_needs(
-        cls, settings: dict[str, TaskSettings], info: ValidationInfo
-    ) -> dict[str, TaskSettings]:
-        form: Format | None = info.data.get("format")
-        missing = [
-            f"settings.{scale}.{key}"
-            for scale, of_scale in settings.items()
-            for key in (form.needs if form else ())
-            if getattr(of_scale, key) is None
-        ]
-        if form and missing:
-            raise ValueError(f"{', '.join(missing)} must be given if format.name is {form.name}")
-        kind = info.data.get("kind", "")
-        unread = [f"settings.{scale}.{key}" for scale, of_scale in settings.items() for key in of_scale.unread(kind)]
-        if unread:
-            raise ValueError(f"{', '.join(unread)} would change nothing: a task of kind {kind} does not read it")
-        return settings
+    def _wrong_settings(self) -> Iterator[str]:
+        for scale, settings in self.settings.items():
+            if scale not in groups()["scale"]:
+                yield f"settings.{scale}: scale={scale} is unknown (allowed: {', '.join(groups()['scale'])})"
+            if missing := [key for key in self.format.needs if getattr(settings, key) is None]:
+                yield f"settings.{scale}.{missing[0]} must be given if format.name is {self.format.name}"
+            if unread := settings.unread(self.kind):
+                yield f"settings.{scale}.{unread[0]} would change nothing: a task of kind {self.kind} does not read it"
 
     @property
     def family(self) -> str:
         """The family of the task, a sub-folder of the tasks folder: glue, squad, race."""
         return self.data["train"].split("/")[0]
+
+    @property
+    def splits(self) -> list[str]:
+        """The names of its splits."""
+        return (
+            list(self.data)
+            if self.split is None
+            else ["train", "dev", *(name for name in self.data if name != "train")]
+        )
 
     @property
     def folder(self) -> Path | None:
@@ -150,9 +146,6 @@ class TaskConfig(Section):
         task = self.model_copy()
         task._folder = folder
         return task
-
-    def _lies_beside(self, split: str) -> bool:
-        return self._folder is not None and (self._folder / self.data[split]).exists()
 
     def at(self, scale: str) -> TaskSettings:
         """The settings of a scale.
@@ -199,9 +192,13 @@ class TaskConfig(Section):
         Raises:
             ConfigError: the task has no such split.
         """
-        if split not in self.data:
-            raise ConfigError(f"{self.name} has no split {split} (it has: {', '.join(self.data)})")
-        return (self._folder if self._folder and self._lies_beside(split) else folder) / self.data[split]
+        if split not in self.splits:
+            raise ConfigError(f"{self.name} has no split {split} (it has: {', '.join(self.splits)})")
+        name = self.data["train" if self._is_cut_from_train(split) else split]
+        return (self._folder if self._folder and (self._folder / name).exists() else folder) / name
+
+    def _is_cut_from_train(self, split: str) -> bool:
+        return self.split is not None and split in ("train", "dev")
 
     def digest_own_data(self) -> str:
         """Short hash of what a user's file trains on and is scored on, and its start_from; empty without such data."""
@@ -209,7 +206,9 @@ class TaskConfig(Section):
             return ""
         files = [self.file(paths.tasks_data(), split) for split in ("train", "dev")]
         before = load_start(self)
-        own = [digest_path(file) for file in files if file.exists()] + ([before.digest_own_data()] if before else [])
+        own = [digest_path(file) for file in files if file.is_dir() or file.is_file()] + (
+            [before.digest_own_data()] if before else []
+        )
         return digest(own) if any(own) else ""
 
     def check_data(self, folder: Path, splits: Sequence[str]) -> None:
@@ -233,7 +232,13 @@ class TaskConfig(Section):
             own = f" (nor in {self._folder})" if self._folder else ""
             put = "put the official files there" if self.hub else "put it there"
             raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: {put}{fetch}")
+        if not file.is_dir():
+            check_file(file)
+        elif self.format.name != "race":
+            raise ConfigError(f"{file} is a folder, but a file is expected")
         examples, issues = self.format.read(file, labelled=split == "train")
+        if self._is_cut_from_train(split):
+            examples = [example for example in examples if split_of(text_of(example), self.split or 0) == split]
         if split != "test" and (reason := cannot_be_learnt(examples)):
             raise ConfigError(f"{file}: {reason}")
         return examples, issues
@@ -311,19 +316,26 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
                 raise ConfigError(f"{override.input_line} has several values, but a task allows only one")
             OmegaConf.update(content, override.key_or_group, override.value(), force_add=True)
         # JSON mode: lists are allowed for tuples, and numbers stay strict.
-        plain: Any = OmegaConf.to_container(content, resolve=True)
-        content = filled({"name": file.stem} | plain)
-        is_named = file == paths.conf_file(f"task/{file.name}")
-        if not is_named and content["name"] in task_names():
-            content["name"] = OWN + content["name"]
+        plain: Any = {"name": file.stem} | OmegaConf.to_container(content, resolve=True)  # pyright: ignore[reportOperatorIssue]
+        if not is_kind(str(plain.get("kind"))):
+            raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(kinds())})")
+        content = _filled(plain)
+        if file != paths.conf_file(f"task/{file.name}"):
+            content["name"] = _own_name(file, content["name"])
         return TaskConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        details = details_of(error)
-        if any(detail["loc"] == ("kind",) for detail in details):  # the other keys depend on it
-            details = [detail for detail in details if detail["loc"][0] not in KIND_DECIDES]
-        raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in details)) from error
+        raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in details_of(error))) from error
     except OmegaConfBaseException as error:
         raise ConfigError(f"{file} cannot be used: {error}") from error
+
+
+def _own_name(file: Path, name: str) -> str:
+    """The name of a user's task, which must not be that of another column of a table."""
+    from albert_lab.measures.catalog import labels
+
+    if name in (*COLUMNS, *RunConfig.model_fields, *labels()) or name.endswith(("_loss", "_accuracy", "_probe")):
+        raise ConfigError(f"{file}: {name} is the name of a score, a setting or a column: name the task otherwise")
+    return OWN + name if name in task_names() else name
 
 
 def _describe(detail: Any) -> str:
@@ -331,3 +343,70 @@ def _describe(detail: Any) -> str:
     return describe(
         detail, re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
     )
+
+
+# ---- defaults ----
+
+
+def kinds() -> list[str]:
+    """The kinds of task that have defaults, and those of own code."""
+    return [*FORMATS, *own("task_kind")]
+
+
+def kind_module(kind: str) -> str:
+    """The module of a kind of task."""
+    return f"albert_lab.tasks.{kind}"
+
+
+def is_kind(kind: str) -> bool:
+    """Whether there is such a kind of task."""
+    return kind in kinds()
+
+
+def like(kind: str) -> str:
+    """The kind whose formats and defaults a kind has: itself, unless it is own code."""
+    registered = own("task_kind").get(kind)
+    return registered.like if registered else kind
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    return OmegaConf.to_container(OmegaConf.load(paths.CONF / "task_defaults.yaml"))  # pyright: ignore[reportReturnType]
+
+
+def _filled(content: dict[str, Any]) -> dict[str, Any]:
+    """A task's content completed by defaults: the task's value, else the kind's, else that of all kinds.
+
+    The default title is the name. Default metrics depend on the format; the main metric is the first, for SQuAD both.
+    The settings of a scale are the task's, else the kind's, else those of the full scale.
+    """
+    default = _defaults()[like(content["kind"])]
+    task = {"title": content["name"]} | _defaults()["every_kind"] | content
+    form = content.get("format", {})
+    if isinstance(form, dict):
+        if form.get("name", default["format"]["name"]) == default["format"]["name"]:
+            form = default["format"] | form
+            form = {"header": not form["columns"]} | form if "columns" in form else form
+        task = {"metrics": _metrics(form)} | task | {"format": form}
+        task.setdefault("main", task["metrics"][: len(task["metrics"]) if form.get("name") == "squad" else 1])
+    own = content.get("settings", {})
+    if not isinstance(own, dict) or not all(isinstance(settings, dict) for settings in own.values()):
+        return task
+    full = default["settings"][FULL_SCALE] | own.get(FULL_SCALE, {})
+    settings = {}
+    for scale in dict.fromkeys([*default["settings"], *own]):
+        of_scale = own.get(scale, {})
+        settings[scale] = full | default["settings"].get(scale, {}) | of_scale
+        if "learning_rate" in of_scale and "rate_hidden_size" not in of_scale:  # then the rate is not scaled
+            settings[scale]["rate_hidden_size"] = None
+    return task | {"settings": settings}
+
+
+def _metrics(form: dict[str, Any]) -> list[str]:
+    match form.get("name"):
+        case "glue" if form.get("labels", ()) is None:
+            return ["pearson", "spearman"]
+        case "squad":
+            return ["f1", "exact"] if form.get("unanswerable") else ["f1", "exact_match"]
+        case _:
+            return ["accuracy"]

@@ -60,12 +60,13 @@ def _fingerprint(task: TaskConfig, data: Path, split: str, size: int | None) -> 
 
 def _remembered(task: TaskConfig, data: Path, split: str, what: str, take: Callable[[list[Any]], str]) -> str | None:
     file = task.file(data, split)
-    if not file.exists():
+    if not (file.is_dir() or file.is_file()):
         return None
-    key = digest(["examples", task.format.model_dump(mode="json"), split, what, digest_path(file)])
+    own = [task.split] if task.split else []
+    key = digest(["examples", task.format.model_dump(mode="json"), split, what, digest_path(file), *own])
     if key not in digests:
         try:
-            examples, _ = task.format.read(file, labelled=split == "train")
+            examples, _ = task.read(data, split)
         except (ConfigError, MissingDataError):
             return ""
         digests[key] = take(examples)

@@ -16,7 +16,7 @@ from albert_lab.runs import results
 from albert_lab.studies import experiment
 from albert_lab.studies.plan import plan_study
 
-COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "score", "ensemble"]
+COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "tokenizer train", "config show"]
 COMMANDS += ["export", "import", "evaluate", "lint", "paper", "pretrain", "publish"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
@@ -86,7 +86,7 @@ def test_every_command_shows_two_examples(command):
         (["paper", "--dry-run", "--list"], "give one of them"),
         (["finetune", "nowhere", "--tasks", "none"], "--tasks none: name a task"),
         (["finetune", "nowhere"], "nowhere is neither a folder nor a run in"),
-        (["score", "squad3", "file.json"], "task squad3 is unknown; did you mean squad2?"),
+        (["data", "status", "--tasks", "squad3"], "task squad3 is unknown; did you mean squad2?"),
         (["ensemble", "mnli", "nowhere"], "nowhere is neither a folder nor a run in"),
         (["pretrain", "start_from=nowhere"], "nowhere is neither a folder nor a run in"),
         (["evaluate", "nowhere"], "nowhere is neither a folder nor a run in"),

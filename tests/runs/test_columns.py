@@ -18,7 +18,7 @@ def test_a_column_without_task_files_is_left_out_and_said(tmp_path, monkeypatch)
 
 def test_the_file_of_an_own_task_fills_its_column_and_needs_its_data(tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "data"))
-    text = "{kind: classification, data: {train: a.tsv, dev: a.tsv}, format: {text_a: text, labels: [n, y]}}"
+    text = "{kind: classification, data: {train: a.tsv, dev: b.tsv}, format: {text_a: text, labels: [n, y]}}"
     (tmp_path / "mine.yaml").write_text(text)
     study = "{title: t, source: s, grid: {dropout: [0, 0.1]}, columns: [mlm_accuracy, mine.yaml], claims: [{quote: q,"
     study += " metric: mine, check: greater, row: {dropout: 0}, than: {dropout: 0.1}}]}"
@@ -28,7 +28,8 @@ def test_the_file_of_an_own_task_fills_its_column_and_needs_its_data(tmp_path, m
     assert result.tasks == {"mine": str(tmp_path / "mine.yaml")}
     with pytest.raises(MissingDataError, match=r"mine: no train data at .*a\.tsv"):
         columns.choose_tasks(result.columns, print, own=result.own_tasks)
-    (tmp_path / "a.tsv").write_text("text\tlabel\nb\tn\nc\ty\n")
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_text("text\tlabel\nb\tn\nc\ty\n")
     assert columns.choose_tasks(result.columns, print, own=result.own_tasks) == result.tasks
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 from toy import states_of, toy_overrides, train
-from toy_tasks import toy_task
+from toy_tasks import toy_task, write_examples
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings, results, single_run
@@ -105,7 +105,7 @@ def test_fine_tunings_on_other_examples_than_those_of_today_are_missing_and_not_
     assert train(planned).code == 0
     assert not finetunings.missing(item.run, ["mnli"])
     examples, _ = (task := load_task("mnli")).read(own_home / "data", "dev")
-    task.format.write(examples[::-1], task.file(own_home / "data", "dev"))
+    write_examples(task, task.file(own_home / "data", "dev"), examples[::-1])
     assert finetunings.missing(item.run, ["mnli"]), "its data have changed"
     with pytest.raises(ConfigError, match="other examples"):
         single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)

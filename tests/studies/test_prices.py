@@ -2,13 +2,12 @@ from types import SimpleNamespace
 
 import pytest
 from records import toy_finetuning
-from toy_tasks import text_examples, toy_config
+from toy_tasks import toy_config, write_examples
 
 from albert_lab.cost.counts import count_flops
 from albert_lab.runs.run import Run
 from albert_lab.studies.prices import finetuning_flops
 from albert_lab.tasks import finetune
-from albert_lab.tasks.formats.glue import GlueFormat
 from albert_lab.tasks.records import identity_of, output_folder, write_record
 from albert_lab.tasks.task import load_task
 
@@ -43,9 +42,7 @@ def test_the_dev_examples_of_an_own_task_are_counted_in_its_file(item, own_home)
     item.missing = [(task, 0)]
     assert finetuning_flops(item)["mnli", 0] == pytest.approx(flops_of(item, task, 0, evaluations=2))
     file = task.file(own_home / "data", "dev")
-    file.parent.mkdir(parents=True)
-    assert isinstance(task.format, GlueFormat)
-    task.format.write(text_examples(task), file)
+    write_examples(task, file)
     assert finetuning_flops(item)["mnli", 0] == pytest.approx(flops_of(item, task, 16, evaluations=2))
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toy_tasks import toy_start, toy_task, values_of
+from toy_tasks import toy_start, toy_task, values_of, write_examples
 
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.ensemble import ensemble
@@ -57,7 +57,7 @@ def test_members_with_scores_of_other_examples_are_refused(tmp_path):
 def test_members_that_were_scored_on_other_examples_than_those_of_today_are_refused(tmp_path):
     task, data, files, _ = members(tmp_path, "mnli")
     examples, _ = task.read(data, "dev")
-    task.format.write(examples[::-1], task.file(data, "dev"))
+    write_examples(task, task.file(data, "dev"), examples[::-1])
     with pytest.raises(ConfigError, match=r"best\.npz has scores of other examples than .*dev_matched\.tsv has today"):
         ensemble(task, files, data, print, scale="smoke")
 
@@ -97,7 +97,7 @@ def test_the_no_answer_threshold_of_another_split_is_that_of_dev(tmp_path):
     on_dev = ensemble(task, files, data, print, scale="smoke")
     examples, _ = task.read(data, "dev")
     unlabelled = [replace(example, answers=(), is_impossible=False) for example in examples]
-    task.format.write(unlabelled, data / "other.json")
+    write_examples(task, data / "other.json", unlabelled)
     task = task.model_copy(update={"data": dict(task.data) | {"other": "other.json"}})
     on_other = ensemble(task, others, data, print, scale="smoke", split="other")
     assert on_other.main is None

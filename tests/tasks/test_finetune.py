@@ -7,19 +7,19 @@ import pytest
 import torch
 from statsmodels.stats.proportion import proportion_confint
 from toy import silent
-from toy_tasks import toy_config, toy_start, toy_task, values_of
+from toy_tasks import toy_config, toy_start, toy_task, values_of, write_examples
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.score import share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks.finetune import WEIGHTS, finetune
-from albert_lab.tasks.formats.glue import GlueFormat
+from albert_lab.tasks.formats import GlueFormat
 from albert_lab.tasks.kind import has_gold, load_kind
 from albert_lab.tasks.model import build_model
-from albert_lab.tasks.predictions import load_scores, predictions_file
+from albert_lab.tasks.predictions import load_scores
 from albert_lab.tasks.records import FinetuningRecord, identity_of, output_folder, read_record, record_file, summarize
-from albert_lab.tasks.score import score
+from albert_lab.tasks.score import evaluate
 from albert_lab.tasks.task import load_task
 from albert_lab.tasks.used_data import has_same_data, subsample
 from albert_lab.training import checkpoint
@@ -43,8 +43,9 @@ def test_the_official_score_of_the_saved_predictions_is_the_recorded_one(tmp_pat
     assert record == read_record(start.folder, name, 0)
     outputs = output_folder(start.folder, name, 0)
     for which, evaluation in (("best", record.best), ("last", record.last)):
-        file = predictions_file(task, outputs, which)
-        official = score(task, file, data, lambda line: None, partial=True)
+        answers = json.loads((outputs / f"{which}.json").read_text())
+        used = [example for example in task.read(data, "dev")[0] if example.id in answers]
+        official = evaluate(task, used, answers, silent)
         assert {metric: official[metric] for metric in evaluation.scores} == values_of(evaluation)
         assert set(task.metrics) <= evaluation.scores.keys()
         assert task.main_score(values_of(evaluation)) == evaluation.main.value
@@ -113,7 +114,7 @@ def test_a_finished_fine_tuning_is_repeated_only_with_other_settings(tmp_path):
 def rewrite(task, data, split):
     """The same ids with other examples."""
     examples, _ = task.read(data, split)
-    task.format.write(examples[::-1], task.file(data, split))
+    write_examples(task, task.file(data, split), examples[::-1])
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
@@ -310,8 +311,8 @@ def test_further_splits_are_predicted_with_and_without_labels(tmp_path):
     data = tmp_path / "data"
     task = toy_task("mnli", data)
     examples, _ = task.read(data, "dev")
-    task.format.write(examples, task.file(data, "dev_mismatched"))
-    task.format.write([replace(example, label=None) for example in examples], task.file(data, "test"))
+    write_examples(task, task.file(data, "dev_mismatched"), examples)
+    write_examples(task, task.file(data, "test"), [replace(example, label=None) for example in examples])
     start = toy_start(tmp_path / "run")
     record = make(start, task, data, splits=["dev_mismatched", "test"])
     mismatched = record.other_splits["dev_mismatched"]
@@ -319,7 +320,7 @@ def test_further_splits_are_predicted_with_and_without_labels(tmp_path):
     assert mismatched == record.best
     assert record.other_splits["test"] is None
     outputs = output_folder(start.folder, "mnli", 0)
-    assert (outputs / "test.tsv").read_text() == (outputs / "best.tsv").read_text()
+    assert (outputs / "test.json").read_text() == (outputs / "best.json").read_text()
     assert not (outputs / WEIGHTS).exists()
 
 
@@ -339,8 +340,6 @@ def test_a_test_file_of_squad_2_without_labels_is_predicted_with_the_threshold_o
     assert make(start, task, data, splits=["test"]).other_splits == {"test": None}
     outputs = output_folder(start.folder, "squad2", 0)
     assert json.loads((outputs / "test.json").read_text()) == json.loads((outputs / "best.json").read_text())
-    with pytest.raises(ConfigError, match="nothing to score"):
-        score(task, outputs / "test.json", data, silent, split="test")
 
 
 def test_further_splits_are_added_to_those_of_the_record_which_is_kept_until_they_are_there(tmp_path):
@@ -348,7 +347,7 @@ def test_further_splits_are_added_to_those_of_the_record_which_is_kept_until_the
     task = toy_task("mnli", data)
     examples, _ = task.read(data, "dev")
     for split in ("dev_mismatched", "test"):
-        task.format.write(examples, task.file(data, split))
+        write_examples(task, task.file(data, split), examples)
     start = toy_start(tmp_path / "run")
     record = make(start, task, data, splits=["test"])
     stopped = finetune(start, task, 0, data=data, say=print, is_stopped=lambda: True, splits=["dev_mismatched"])
@@ -378,13 +377,3 @@ def test_missing_data_leaves_nothing_that_looks_finished(tmp_path):
     with pytest.raises(MissingDataError, match="sst2: no train data"):
         make(start, load_task("sst2"), tmp_path / "nowhere")
     assert read_record(start.folder, "sst2", 0) is None
-
-
-def test_a_kind_without_a_module_or_a_class_is_refused():
-    with pytest.raises(
-        ConfigError, match=r"kind=tagging is unknown \(allowed: classification, multiple_choice, span\)"
-    ):
-        load_task("sst2", ["kind=tagging"])
-    task = load_task("sst2").model_copy(update={"kind": "metrics"})
-    with pytest.raises(ConfigError, match=r"sst2: kind=metrics is unknown: albert_lab\.tasks\.metrics has no class"):
-        load_kind(task, task.at("smoke"))

@@ -182,9 +182,11 @@ def test_settings_of_an_unknown_scale_are_refused():
 )
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_examples_from_which_nothing_can_be_learnt_are_refused(texts, labels, says, split, tmp_path):
-    content = "kind: classification\ndata: {train: x.jsonl, dev: x.jsonl}\nformat: {text_a: text, labels: [yes, no]}\n"
+    content = (
+        "kind: classification\ndata: {train: train.jsonl, dev: dev.jsonl}\nformat: {text_a: text, labels: [yes, no]}\n"
+    )
     (tmp_path / "own.yaml").write_text(content.replace("[yes, no]", "['yes', 'no']"))
     lines = [json.dumps({"text": text, "label": label}) for text, label in zip(texts, labels, strict=True)]
-    (tmp_path / "x.jsonl").write_text("\n".join(lines))
-    with pytest.raises(ConfigError, match=re.escape(f"x.jsonl: {says}")):
+    (tmp_path / f"{split}.jsonl").write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match=re.escape(says)):
         load_task(str(tmp_path / "own.yaml")).read(tmp_path, split)

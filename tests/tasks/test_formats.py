@@ -1,0 +1,418 @@
+"""Files of tasks: each official form is read, and another form is refused by an error that names it."""
+
+import gzip
+import json
+import os
+import tarfile
+
+import pytest
+
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat, level
+from albert_lab.tasks.rows import read_rows
+from albert_lab.tasks.score import evaluate
+from albert_lab.tasks.task import load_task, task_names
+
+GLUE = [name for name in task_names() if load_task(name).family == "glue"]
+# The form of the official labelled files, with a header line if they have one.
+FILES = {
+    "cola": 'gj04\t1\t\tThe weights made the rope stretch.\ngj04\t0\t*\tThe rope "made stretch.\n',
+    "sst2": 'sentence\tlabel\nit \'s a charming journey . \t1\n" bleak " and desperate \t0\n',
+    "mrpc": '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tHe said " no .\tHe refused\n0\t9\t10\tA\tB\n',
+    "qqp": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n133273\t1\t2\tWhy?\tHow come?\t1\n9\t3\t4\tA?\tB?\t0\n",
+    "stsb": (
+        "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+        "0\tmain-news\tMSRpar\t2012test\t0\tnone\tnone\tA plane.\tAn air plane.\t5.000\n"
+        "1\tmain-news\tMSRpar\t2012test\t1\tnone\tnone\tA dog.\tA cat.\t1.25\n"
+    ),
+    "mnli": (
+        "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse"
+        "\tsentence1\tsentence2\tlabel1\tlabel2\tgold_label\n"
+        "0\t63735\t63735n\tslate\t( The\t( The\t(ROOT\t(ROOT\tIt rains.\tIt is wet.\tneutral\tentailment\tentailment\n"
+        "1\t91383\t91383c\tslate\t( x\t( x\t(ROOT\t(ROOT\tIt snows.\tIt is hot.\tneutral\tneutral\tcontradiction\n"
+    ),
+    "qnli": "index\tquestion\tsentence\tlabel\n0\tWho?\tHe did.\tentailment\n1\tWhen?\tIt is.\tnot_entailment\n",
+    "rte": "index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\tnot_entailment\n1\tC.\tD.\tentailment\n",
+    "wnli": "index\tsentence1\tsentence2\tlabel\n0\tThe drain is clogged.\tIt is clogged.\t1\n1\tC.\tD.\t0\n",
+}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The examples and issues of a form in a file with this text, or with these objects as lines."""
+
+    def run(form, content, name="train.tsv", labelled=True):
+        if isinstance(content, list) and name.endswith(".jsonl"):
+            content = "".join(json.dumps(row) + "\n" for row in content)
+        text = content if isinstance(content, str) else json.dumps(content)
+        (tmp_path / name).write_bytes(text.encode())
+        return form.read(tmp_path / name, labelled)
+
+    return run
+
+
+def two_texts(**changes):
+    plain = {"name": "glue", "columns": (), "header": True, "text_a": "a", "text_b": "b", "label": "label"}
+    return GlueFormat.model_validate(plain | {"labels": ("0", "1")} | changes)
+
+
+def choices(**changes):
+    plain = {"name": "choices", "columns": (), "header": True, "passage": None, "label": "label", "labels": None}
+    return ChoicesFormat.model_validate(plain | {"question": "goal", "options": ("one", "two", "three")} | changes)
+
+
+# ---- GLUE ----
+
+
+@pytest.mark.parametrize("name", GLUE)
+def test_an_official_file_gives_every_example(name, read):
+    form = load_task(name).format
+    examples, issues = read(form, FILES[name])
+    assert ([example.id for example in examples], issues) == (["0", "1"], [])
+    labels = {example.label for example in examples}
+    assert labels == {5.0, 1.25} if name == "stsb" else labels <= set(form.labels)
+    assert len(labels) == 2
+
+
+def test_texts_and_label_are_found_by_the_names_of_the_columns(read):
+    first = TextExample("0", "It rains.", "It is wet.", "entailment")
+    assert read(load_task("mnli").format, FILES["mnli"])[0][0] == first
+    assert read(load_task("mrpc").format, FILES["mrpc"])[0][0] == TextExample("0", 'He said " no .', "He refused", "1")
+
+
+def test_a_test_file_has_no_labels(read):
+    text = "index\tsentence\n0\tBill whistled past the house.\n"
+    (example,), issues = read(load_task("cola").format, text, labelled=False)
+    assert (example.id, example.label, issues) == ("0", None, [])
+
+
+def test_quotation_marks_and_carriage_returns_do_not_join_or_split_lines(read):
+    text = 'sentence\tlabel\r\n"open quote\t1\r\nline\u2028separator, \x85 and \x0b\t0\r\n" closed\t1'
+    examples, issues = read(load_task("sst2").format, text)
+    assert [example.text_a for example in examples] == ['"open quote', "line\u2028separator, \x85 and \x0b", '" closed']
+    assert not issues
+
+
+def test_short_lines_and_invalid_labels_are_left_out_of_training_and_named(read):
+    form = load_task("mnli").format
+    text = FILES["mnli"] + "2\tcut short\n" + "3\t\t\t\t\t\t\t\tA.\tB.\tneutral\tentailment\t-\n"
+    examples, issues = read(form, text)
+    assert len(examples) == 2
+    assert [issue.example for issue in issues] == ["train.tsv:4", "train.tsv:5"]
+    examples, _ = read(form, text, labelled=False)
+    assert [example.label for example in examples] == ["entailment", "contradiction", None]
+    assert read(load_task("cola").format, "gj04\t1\n" + FILES["cola"])[0][0].id == "1", "the id is the line's number"
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "five", ""])
+def test_a_score_that_is_not_a_finite_number_is_an_invalid_label(score, read):
+    _, (issue,) = read(load_task("stsb").format, FILES["stsb"].replace("1.25", score))
+    assert issue.example == "train.tsv:3"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("mnli", FILES["rte"], "gold_label.*index, sentence1, sentence2, label"),
+        ("sst2", "sentence\tlabel\n", r"train\.tsv"),
+        ("sst2", "sentence\tlabel\ngood\tpositive\n", "'positive'"),
+        ("cola", "", r"train\.tsv"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(name, text, says, read):
+    with pytest.raises(ConfigError, match=says):
+        read(load_task(name).format, text)
+
+
+# ---- rows ----
+
+
+def test_a_quoted_table_is_read_as_csv_says(read):
+    rows = 'a\tb\tlabel\n"two\nlines"\t"say ""no"""\t1\nplain\ttext\t0\n'
+    examples, issues = read(two_texts(), rows)
+    assert [(example.text_a, example.text_b) for example in examples] == [("two\nlines", 'say "no"'), ("plain", "text")]
+    assert not issues
+    for separator in ",;":
+        examples, _ = read(two_texts(), rows.replace("\t", separator), "train.csv")
+        assert (examples[0].text_a, examples[0].text_b) == ("two\nlines", 'say "no"')
+
+
+@pytest.mark.parametrize("name", ["train.jsonl", "train.json", "train.jsonl.gz"])
+def test_json_is_read_plain_and_compressed(name, read, tmp_path):
+    rows = [{"a": "x", "b": "y", "label": 1}, {"a": "x", "label": 0}, {"a": "x", "b": "y", "label": None}]
+    if name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+        examples, issues = two_texts().read(tmp_path / name, True)
+    else:
+        examples, issues = read(two_texts(), rows, name)
+    assert [(example.text_a, example.text_b, example.label) for example in examples] == [("x", "y", "1")]
+    assert len(issues) == 2
+
+
+def test_parquet_is_read(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_list([{"a": "x", "b": "y", "label": 1}]).to_parquet(tmp_path / "train.parquet")
+    assert two_texts().read(tmp_path / "train.parquet", True)[0] == [TextExample("0", "x", "y", "1")]
+
+
+def test_a_label_of_whole_numbers_may_have_a_decimal_point(read):
+    examples, issues = read(two_texts(), "a,b,label\nx,y,1.0\nx,z,0.0\nx,z,0.5\n", "train.csv")
+    assert [example.label for example in examples] == ["1", "0"]
+    assert len(issues) == 1
+
+
+def test_lines_without_an_object_are_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text":\n[1]\n')
+    with pytest.raises(ConfigError, match=r"a\.jsonl"):
+        read_rows(tmp_path / "a.jsonl")
+
+
+def test_only_ordinary_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.tsv")
+    for file in (tmp_path / "pipe.tsv", tmp_path):
+        with pytest.raises(ConfigError, match=str(file)):
+            read_rows(file)
+    with pytest.raises(MissingDataError, match=r"none\.tsv"):
+        read_rows(tmp_path / "none.tsv")
+
+
+# ---- choices ----
+
+
+def test_each_option_has_a_column_and_the_last_columns_may_be_empty(read):
+    text = "goal\tone\ttwo\tthree\tlabel\ng\tx\ty\tz\tC\nh\tx\ty\t\tB\ni\tx\t\t\tA\n"
+    examples, issues = read(choices(), text, "a.tsv")
+    assert examples == [
+        ChoiceExample("0", "", "g", ("x", "y", "z"), 2),
+        ChoiceExample("1", "", "h", ("x", "y"), 1),
+    ]
+    assert [issue.example for issue in issues] == ["a.tsv:4"]
+
+
+def test_options_are_a_list_in_json_and_labels_can_be_named(read):
+    rows = [{"goal": "g", "all": ["x", "y", 3], "label": 2}, {"goal": "h", "all": ["x", "y"], "label": 3}]
+    examples, issues = read(choices(options="all", labels=("1", "2", "3")), rows, "a.jsonl")
+    assert examples == [ChoiceExample("0", "", "g", ("x", "y", "3"), 1)]
+    assert len(issues) == 1
+
+
+def test_numbers_that_count_from_1_and_numbers_among_letters_are_refused(read):
+    def rows(*labels):
+        return [{"goal": "g", "all": ["x", "y", "z"], "label": label} for label in labels]
+
+    form = choices(options="all")
+    assert [example.label for example in read(form, rows("0", "2"), "a.jsonl")[0]] == [0, 2]
+    with pytest.raises(ConfigError, match=r"labels: \[1, 2, 3\]"):
+        read(form, rows("1", "3"), "a.jsonl")
+    with pytest.raises(ConfigError, match="label"):
+        read(form, rows("A", "1"), "a.jsonl")
+
+
+def test_options_with_labels_of_their_own_are_read_as_arc_has_them(read):
+    rows = [
+        {"goal": "g", "all": {"text": ["x", "y"], "label": labels}, "label": labels[1]} for labels in ("AB", [1, 2])
+    ]
+    rows[0]["all"]["label"] = ["A", "B"]
+    assert [example.label for example in read(choices(options="all"), rows, "a.jsonl")[0]] == [1, 1]
+
+
+@pytest.mark.parametrize("changes", [{"question": None}, {"options": ("one",)}, {"labels": ("1", "2")}])
+def test_a_form_that_cannot_be_read_is_refused(changes):
+    with pytest.raises(ValueError, match="passage|options"):
+        choices(**changes)
+
+
+# ---- RACE ----
+
+RACE = RaceFormat(name="race")
+OPTIONS = ["a cat", "a dog", "an owl", "a cow"]
+
+
+def passage(*answers, **changes):
+    content = {"answers": list(answers), "options": [OPTIONS] * 2, "questions": ["Who sat on the mat?", "It was _."]}
+    return content | {"article": "A cat sat. A dog barked.", "id": "high7.txt"} | changes
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A function that writes passages into a split's folder."""
+
+    def write(**contents):
+        for name, content in contents.items():
+            file = tmp_path / "dev" / f"{name.replace('_', '/')}.txt"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(content))
+        return tmp_path / "dev"
+
+    return write
+
+
+def test_the_id_of_a_question_has_its_level_its_passage_and_its_number(folder):
+    split = folder(
+        high_7=passage("A", "B"), middle_12=passage("D", "C"), high_all="the release repeats the others here"
+    )
+    examples, issues = RACE.read(split, labelled=True)
+    ids = [f"{name}.txt/{number}" for name in ("high/7", "middle/12") for number in range(2)]
+    assert [(example.id, example.label) for example in examples] == list(zip(ids, [0, 1, 3, 2], strict=True))
+    assert examples[1] == ChoiceExample("high/7.txt/1", "A cat sat. A dog barked.", "It was _.", tuple(OPTIONS), 1)
+    assert [level(example.id) for example in examples] == ["high", "high", "middle", "middle"]
+    assert not issues
+
+
+def test_a_question_without_four_options_or_a_letter_is_left_out_and_named(folder):
+    split = folder(high_1=passage("A", "B", options=[OPTIONS[:3], OPTIONS]), high_2=passage("E", ""))
+    examples, issues = RACE.read(split, labelled=True)
+    assert [example.id for example in examples] == ["high/1.txt/1"]
+    assert [issue.example for issue in issues] == ["high/1.txt/0", "high/2.txt/0", "high/2.txt/1"]
+
+
+def test_a_passage_without_answers_is_refused_if_labels_are_needed(folder):
+    content = passage()
+    del content["answers"]
+    with pytest.raises(ConfigError, match=r"high/7\.txt"):
+        RACE.read(folder(high_7=content), labelled=True)
+    examples, issues = RACE.read(folder(high_7=content), labelled=False)
+    assert ([example.label for example in examples], issues) == ([None, None], [])
+
+
+def test_a_folder_without_passages_is_missing_data(tmp_path):
+    with pytest.raises(MissingDataError):
+        RACE.read(tmp_path, labelled=True)
+
+
+# ---- SQuAD ----
+
+SQUAD1, SQUAD2 = (SquadFormat(name="squad", unanswerable=unanswerable) for unanswerable in (False, True))
+CONTEXT = "The cat sat on the mat. Dogs — ça va — bark."
+
+
+def question(id="q", answers=(("cat", 4),), **marks):
+    answers = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"id": id, "question": "Who sat?", "answers": answers, **marks}
+
+
+def squad(*questions):
+    return {"data": [{"title": "Cats", "paragraphs": [{"context": CONTEXT, "qas": list(questions)}]}]}
+
+
+def test_a_question_of_1_1_has_its_context_and_answers(read):
+    examples, issues = read(SQUAD1, squad(question(answers=[("cat", 4), ("The cat", 0)])), "train.json")
+    answers = (Answer("cat", 4), Answer("The cat", 0))
+    assert examples == [SpanExample("q", "Who sat?", CONTEXT, answers, is_impossible=False, title="Cats")]
+    assert not issues
+
+
+@pytest.mark.parametrize("name", ["train.jsonl", "train.json"])
+def test_rows_as_datasets_saves_them_are_read(name, read):
+    answers = {"text": ["cat"], "answer_start": [4]}
+    rows = [{"id": 7, "context": CONTEXT, "question": "Who sat?", "answers": answers}]
+    examples, _ = read(SQUAD1, rows if name == "train.jsonl" else {"data": rows}, name)
+    assert examples == [SpanExample("7", "Who sat?", CONTEXT, (Answer("cat", 4),), is_impossible=False)]
+    rows.append({"id": 8, "context": CONTEXT, "question": "Who ran?", "answers": {"text": [], "answer_start": []}})
+    examples, issues = read(SQUAD2, rows, "train.jsonl")
+    assert ([example.is_impossible for example in examples], issues) == ([False, True], [])
+
+
+BAD = squad(
+    question("good"),
+    question("one bad", [("cat", 4), ("cat", 5)]),
+    question("all bad", [("cow", 4), ("cat", -40), ("", 0)]),
+    question("none", ()),
+    question("good"),
+)
+
+
+def test_answers_that_are_not_in_the_context_are_left_out_of_training_and_named(read):
+    examples, issues = read(SQUAD1, BAD, "train.json")
+    assert [example.id for example in examples] == ["good", "one bad"]
+    assert [answer.start for answer in examples[1].answers] == [4, None]
+    assert [issue.example for issue in issues] == ["one bad", "all bad", "none", "good"]
+    examples, _ = read(SQUAD1, BAD, "dev.json", labelled=False)
+    assert [example.id for example in examples] == ["good", "one bad", "all bad", "none"]
+    assert [answer.text for answer in examples[2].answers] == ["cow", "cat", ""]
+
+
+def test_a_question_whose_mark_contradicts_its_answers_is_left_out_and_named(read):
+    marked = squad(question("good", is_impossible=False), question("a", is_impossible=True), question("b", ()))
+    marked["data"][0]["paragraphs"][0]["qas"][2]["is_impossible"] = False
+    examples, issues = read(SQUAD2, marked, "train.json")
+    assert [example.id for example in examples] == ["good"]
+    assert [issue.example for issue in issues] == ["a", "b"]
+    # For scoring, the official script uses the answers.
+    assert [example.is_impossible for example in read(SQUAD2, marked, "dev.json", labelled=False)[0]] == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        (SQUAD1, squad(question(is_impossible=False))),
+        (SQUAD2, squad(question())),
+        (SQUAD1, json.dumps(squad(question()))[:-30]),
+        (SQUAD1, squad(question(answers=[("cow", 4)]))),
+        (SQUAD1, squad()),
+        (SQUAD1, {"data": [{"text": "no question"}]}),
+    ],
+)
+def test_a_file_of_another_form_of_questions_is_refused(form, content, read):
+    with pytest.raises(ConfigError, match=r"train\.json"):
+        read(form, content, "train.json")
+
+
+# ---- the shared data ----
+
+
+@pytest.fixture(scope="module")
+def official(shared_data, tmp_path_factory):
+    """Folder with official files, published predictions and their official scores."""
+    folder = tmp_path_factory.mktemp("tasks")
+    for name in ("squad", "glue"):
+        with tarfile.open(shared_data / f"{name}.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "dev", "predictions"),
+    [
+        ("squad1", "dev-v1.1", "v1.1-logistic-regression"),
+        ("squad1", "dev-v1.1", "v1.1-bert-ensemble"),
+        ("squad2", "full-dev-v2.0", "v2.0-bert-single"),
+    ],
+)
+def test_published_predictions_get_exactly_the_scores_of_the_official_scripts(official, name, dev, predictions):
+    expected = json.loads((official / "squad/predictions/official-scores.json").read_text())[predictions]
+    answers = json.loads((official / f"squad/predictions/{predictions}.json").read_text())
+    task = load_task(name, [f"data.dev=squad/{dev}.json"])
+    scores = evaluate(task, task.read(official, "dev")[0], answers, lambda _line: None)
+    assert {name: scores[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("cola", (8551, 1043)),
+        ("sst2", (67349, 872)),
+        ("mrpc", (3667, 408)),
+        ("stsb", (5749, 1500)),
+        ("rte", (2490, 277)),
+        ("qnli", (4370, 1093)),
+        ("mnli", (7852, 1963)),
+        ("squad1", (7938, 10570)),
+        ("squad2", (9226, 2647)),
+    ],
+)
+def test_every_example_of_the_shared_files_can_be_used(official, name, counts):
+    read = [load_task(name).read(official, split) for split in ("train", "dev")]
+    assert tuple(len(examples) for examples, _ in read) == counts
+    assert not any(issues for _, issues in read)
+
+
+def test_gold_labels_score_100_and_a_constant_class_scores_its_share(official):
+    task = load_task("mrpc")
+    examples, _ = task.read(official, "dev")
+    gold = {example.id: example.label for example in examples}
+    assert evaluate(task, examples, gold, print) == {"accuracy": 100, "f1": 100}
+    # The known baseline that always answers "paraphrase": 68.4 % accuracy, 81.2 % F1.
+    constant = evaluate(task, examples, dict.fromkeys(gold, "1"), print)
+    assert {name: round(value, 1) for name, value in constant.items()} == {"accuracy": 68.4, "f1": 81.2}
