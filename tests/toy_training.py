@@ -1,10 +1,6 @@
 """Pre-trainings of the toy corpus, in this process or in several."""
 
 import multiprocessing
-import os
-import socket
-import traceback
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,13 +11,12 @@ from albert_lab.data.shards import open_shards
 from albert_lab.data.stages import StagedBatches
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.rank import Rank
 from albert_lab.training.device import autocast
 from albert_lab.training.evaluate import Evaluator
 from albert_lab.training.evaluation_sets import make_sets
 from albert_lab.training.log import MetricsLog, NoLog
 from albert_lab.training.pretrain import Pretrainer
-from albert_lab.training.processes import PEER_SECONDS, Processes, Rendezvous
+from albert_lab.training.processes import Processes
 
 CPU = torch.device("cpu")
 
@@ -81,60 +76,9 @@ def train(processes: Processes, configs: dict[str, RunConfig], folder) -> dict[s
     return results
 
 
-SECONDS = 240  # timeout of processes that wait for each other
-
-
 def quick_starts() -> Any:
     """The context of processes that are forked from one server, which has loaded torch."""
     context = multiprocessing.get_context("forkserver")
     # The modules that torch loads for the first optimizer take most of the start time.
     context.set_forkserver_preload(["albert_lab.training.pretrain", "albert_lab.data.prepare", "torch._dynamo"])
     return context
-
-
-def in_processes(size: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """The result of work(processes, *arguments) in each process, or the error that it raised.
-
-    A process that ends without a result gives its exit code.
-    """
-    context = quick_starts()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    pipes = [context.Pipe(duplex=False) for _ in range(size)]
-    children = [
-        context.Process(target=_work, args=(Rank(number, size, number, size), port, end, work, arguments), daemon=True)
-        for number, (_, end) in enumerate(pipes)
-    ]
-    results = []
-    try:
-        for child in children:
-            child.start()
-        for _, end in pipes:
-            end.close()
-        for child, (out, _) in zip(children, pipes, strict=True):
-            assert out.poll(SECONDS), "the processes wait for each other"
-            try:
-                results.append(out.recv())
-            except EOFError:
-                child.join(SECONDS)
-                results.append(child.exitcode)
-    finally:
-        for child in children:
-            child.kill()
-            child.join()
-    return results
-
-
-def _work(rank: Rank, port: int, end: Any, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), PEER_SECONDS: str(SECONDS / 2)}
-    os.environ |= {"RANK": str(rank.number), "WORLD_SIZE": str(rank.of)}
-    torch.set_num_threads(1)
-    processes = Rendezvous.elsewhere(rank, lambda: False).join(CPU, lambda: False, lambda: None)
-    assert processes is not None
-    try:
-        end.send(work(processes, *arguments))
-    except Exception as error:
-        traceback.print_exc()
-        end.send(error)
-    processes.leave()

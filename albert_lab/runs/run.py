@@ -29,7 +29,7 @@ RECORD = "results.json"
 IMPORT = "import.json"
 FAILURE = "failure.json"
 MACHINE = "machine.json"
-LOCK = "lease"
+LOCK = "lock"
 TRACEBACK = "traceback.txt"
 
 
@@ -248,7 +248,7 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
         threads = kept.threads
     else:
         share = int(os.environ.get("ALBERT_LAB_THREADS") or cores())
-        threads = config.machine.threads or max(1, share // (1 if rank.is_bound else processes))
+        threads = config.machine.threads or max(1, share // processes)
         if rank.leads:
             write_atomically(file, json.dumps({"threads": threads, "processes": processes}) + "\n")
     os.environ["OMP_NUM_THREADS"] = str(threads)

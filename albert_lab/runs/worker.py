@@ -13,10 +13,10 @@ from filelock import Timeout
 
 from albert_lab import paths, registry, signals
 from albert_lab.errors import FIXABLE, STOPPED, ConfigError, LostProcessError, MissingDataError, WriteError
+from albert_lab.messages import quiet
 from albert_lab.rank import Rank
 from albert_lab.rank import read as read_rank
-from albert_lab.runs import commit, finetunings, results
-from albert_lab.runs.followers import find_rendezvous, together
+from albert_lab.runs import commit, finetunings, preparing, results
 from albert_lab.runs.progress import Position, RunProgress
 from albert_lab.runs.recording import make_record, provenance
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, is_trained, locked, read, use_threads
@@ -37,7 +37,7 @@ def main(
 
     include has files of own code that its tasks need; those that the pre-training needs are in its record.
 
-    If RANK is not that of the run's first process, this process only helps to pre-train.
+    Of several processes that torchrun started, all but the first only help to pre-train.
 
     0 done (reasons of failed fine-tunings are recorded); 1 failed; 2 invalid configuration; 4 missing data; 75 stopped
     by SIGTERM, or another process of the run was lost, resumable; 130 stopped by Ctrl-C, resumable.
@@ -51,7 +51,7 @@ def main(
         try:
             rank = read_rank()
             if not rank.leads:
-                return _follow(folder, rank, is_stopped, progress.say)
+                return _follow(folder, rank, is_stopped)
             with locked(folder, progress.say, is_stopped):
                 try:
                     if _train(folder, tasks, seeds, progress, is_stopped, rank, include):
@@ -73,31 +73,21 @@ def main(
         return signals.code_of(stopped_by[0]) if stopped_by else STOPPED
 
 
-def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool], say: Callable[[str], None]) -> int:
-    """Help the leading process to pre-train, without output, and return the exit code.
+def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool]) -> int:
+    """Help the leading process to pre-train, without output, and return the exit code: 0, 75 or 1."""
+    try:
+        return 0 if _pretrain(_open(folder, rank), folder, quiet, lambda _: None, is_stopped, rank) else STOPPED
+    except RuntimeError as error:
+        print(f"{folder.name}: process {rank.number} ended: {_text(error)}", file=sys.stderr, flush=True)
+        return STOPPED if isinstance(error, LostProcessError) else 1
 
-    0 done; 75 stopped; 1 failed, or diverged as all do; 2 an error of own code.
-    """
+
+def _open(folder: Path, rank: Rank) -> Run:
+    """The run of a folder, with the threads and the own code that it needs."""
     run = read(folder)
     use_threads(folder, run.config, rank)
-    if is_trained(folder):
-        return 0
-    try:
-        registry.include_recorded(run.config.own_code)
-        return 0 if _pretrain(run, folder, lambda _: None, lambda _: None, is_stopped, rank) else STOPPED
-    except LostProcessError:
-        return STOPPED
-    except Exception as error:
-        from albert_lab.training.evaluate import DivergedError
-
-        if isinstance(error, DivergedError):  # all processes diverge: the leading one reports it
-            return 1
-        own = registry.error_of_own_code(error)
-        say(f"process {rank.number} failed: {own or _text(error)}")
-        if own:
-            return 2
-        traceback.print_exc()
-        return 1
+    registry.include_recorded(run.config.own_code)  # now: it may load torch
+    return run
 
 
 def _text(error: Exception) -> str:
@@ -132,10 +122,9 @@ def _train(
     include: Sequence[Path],
 ) -> bool:
     """Pre-train if there is no record yet, then fine-tune; False if stopped before the end."""
-    run = read(folder)
-    use_threads(folder, run.config, rank)
-    registry.include_recorded(run.config.own_code)  # now: it may load torch
-    if not is_trained(folder) and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
+    run = _open(folder, rank)
+    is_needed = rank.of > 1 or not is_trained(folder)  # others wait to be told that it is not
+    if is_needed and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
         return False
     for file in include:
         registry.include(file)
@@ -156,9 +145,6 @@ def _pretrain(
         LostProcessError: another process of the run was lost.
     """
     from albert_lab.cost import capacity
-    from albert_lab.data.prepare import prepare, without_added
-    from albert_lab.data.shards import open_shards
-    from albert_lab.data.tokenizer.cache import load_tokenizer
 
     config = run.config
     code = None
@@ -166,32 +152,26 @@ def _pretrain(
         code = commit.of_code()  # now: the files may change while the run trains
         capacity.check_training(config)
     threads = use_threads(folder, config, rank)
-    rendezvous = find_rendezvous(config, rank, is_stopped)
-    if rendezvous and not rendezvous.wait_for_leader(is_stopped):
-        return False
-    shards = prepare(config, say)
-    tokenizer = load_tokenizer(config)
-    train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
-    base = without_added(config)
-    fitted_on = train if base is config else open_shards(prepare(base, say), "train", tokenizer)
 
     import torch
 
     from albert_lab.data.stages import StagedBatches
-    from albert_lab.measures.segments_floor import find_or_fit
-    from albert_lab.training.device import autocast, choose_precision
+    from albert_lab.training.device import autocast, choose_device, choose_precision
     from albert_lab.training.evaluate import Evaluator
     from albert_lab.training.evaluation_sets import make_sets
     from albert_lab.training.fitting import usable_memory_bytes
     from albert_lab.training.log import MetricsLog, NoLog
     from albert_lab.training.pretrain import Pretrainer
+    from albert_lab.training.processes import joined
     from albert_lab.training.trackers import Trackers
 
     torch.set_num_threads(threads)
-    floors = find_or_fit(base, fitted_on, dev, say)
-    with together(folder, config, rendezvous, is_stopped) as (processes, device), ExitStack() as stack:
-        if processes is None:
-            return False
+    device = choose_device(config.machine.device, rank)
+    with joined(device, rank) as processes, ExitStack() as stack:
+        if processes.any(rank.leads and is_trained(folder)):
+            return True
+        with processes.leader_first():
+            data = preparing.load(config, say)
         if processes.leads:
             report_to = config.machine.report_to
             trackers = Trackers(report_to, run.name, folder, config.identity()) if report_to else None
@@ -199,14 +179,14 @@ def _pretrain(
         else:
             log = NoLog()
         precision = choose_precision(config.machine.precision, device)
-        batches = StagedBatches(train, tokenizer, config)
+        batches = StagedBatches(data.train, data.tokenizer, config)
         pretrainer = Pretrainer(
             config,
             run_name=run.name,
             folder=folder,
             batches=batches,
             evaluator=Evaluator(
-                sets=make_sets(fitted_on, dev, tokenizer, config, floors),
+                sets=make_sets(data.fitted_on, data.dev, data.tokenizer, config, data.floors),
                 kinds=[label.kind for label in config.inter_sentence.labels],
                 batch_size=config.evaluation.batch_size,
                 device=device,
@@ -225,9 +205,10 @@ def _pretrain(
         trained = pretrainer.run()
         if trained is None:
             return False
+        places = processes.places()
         if processes.leads:
-            made_with = provenance(device.type, precision, threads, processes.places, trained, code)
-            record = make_record(run, trained, train, dev, made_with)
+            made_with = provenance(device.type, precision, threads, places, trained, code)
+            record = make_record(run, trained, data.train, data.dev, made_with)
             results.write(folder, record)
             log.finish({name: score.value for name, score in record.scores.items()}, trained.steps)
     return True

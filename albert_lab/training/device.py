@@ -25,8 +25,6 @@ def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
         return torch.device("cpu")
     if rank.of == 1:
         return torch.device("cuda")
-    if rank.is_bound and torch.cuda.device_count() == 1:
-        return torch.device("cuda", 0)
     if rank.of_machine > torch.cuda.device_count():
         raise ConfigError(
             f"machine.processes: {rank.of_machine} processes on {torch.cuda.device_count()} GPUs; each needs its own"

@@ -38,7 +38,7 @@ def fit(step: Step, batch: Batch, size: int, say: Callable[[str], None]) -> int:
         if size == 1:
             raise RuntimeError(f"{step.device.type} has no memory for the training on a single sequence")
         size = even_size(step.share, size // 2)
-    common = step.processes.smallest(size)
+    common = size
     halved = f"; {first:,} did not fit" if common < first else ""
     say(f"machine.micro_batch_size=auto: {common:,} of {len(batch):,} sequences a forward pass{halved}")
     return common

@@ -232,8 +232,6 @@ class Pretrainer:
         """Continue from the last checkpoint, or else from the run that this one starts from, or else at the start."""
         with self.processes.leader_first():  # the leader renames damaged checkpoints
             state = checkpoint.load_latest(self.checkpoints, self.model, self.optimizer, self.run_name, self.say)
-        if not self.processes.agree(state["step"] if state else -1):
-            raise RuntimeError(f"the processes of this run see different checkpoints in {self.checkpoints}")
         if state is None and self.start:
             state = self.start.begin(self.model, self.optimizer, self.log, self.say)
         else:
