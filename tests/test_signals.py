@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from albert_lab import signals
@@ -49,18 +50,15 @@ def test_a_deferred_signal_does_not_interrupt_and_is_recorded():
     assert signals.exit_code() == 75
 
 
-def test_a_signal_within_a_destructor_ends_the_process_without_a_traceback():
-    script = """
-import os, signal
-from albert_lab import signals
-signals.listen()
-class Thing:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
-        for _ in range(1000): pass
-thing = Thing()
-del thing
-print("went on")
+def test_a_process_ends_soon_after_the_one_that_started_it():
+    script = "from albert_lab import signals; signals.end_with_parent(); print(flush=True); import time; time.sleep(60)"
+    parent = f"""
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {script!r}], env=os.environ | {{"{signals.PARENT}": str(os.getpid())}},
+    stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (75, "", "")
+    said = subprocess.run([sys.executable, "-c", parent], capture_output=True, text=True, check=True).stdout
+    psutil.wait_procs([psutil.Process(int(said))] if psutil.pid_exists(int(said)) else [], timeout=20)
+    assert not psutil.pid_exists(int(said)) or psutil.Process(int(said)).status() == psutil.STATUS_ZOMBIE

@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from albert_lab import in_use, locks, storage
+from albert_lab import locks, storage
 from albert_lab.messages import Say
 
 
@@ -31,7 +31,7 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
     Raises:
         DiskFullError: no space left; no part of the folder is kept.
     """
-    in_use.mark(folder)
+    locks.mark_used(folder)
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

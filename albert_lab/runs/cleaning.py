@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from albert_lab import in_use, locks, paths, storage
+from albert_lab import locks, paths, storage
 from albert_lab.errors import DamagedFileError
 from albert_lab.runs import run, states
 from albert_lab.storage import PARTIAL
@@ -22,26 +22,21 @@ def find_garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
     garbage = {path for path in half_made if not _is_being_made(path)}
     wanted: tuple[states.State, ...] = ("failed", "done") if checkpoints else ("failed",)
     needed = {parent for child, parent in states.parents(paths.runs()).items() if _is_unfinished(child)}
-    for folder in paths.runs().glob("*/") if not in_use.is_used(paths.runs()) else ():
+    for folder in paths.runs().glob("*/") if not locks.is_used(paths.runs()) else ():
         if folder.name not in needed and (folder / "checkpoint").is_dir() and _is_free(folder, wanted):
             garbage.add(folder / "checkpoint")
     if cache:
-        garbage |= {path for path in _cached() if not in_use.is_used(path)}
+        garbage |= {path for path in _cached() if not locks.is_used(path)}
     return {path: _size(path) for path in sorted(garbage)}
 
 
 def find_used(*, cache: bool, checkpoints: bool) -> list[Path]:
-    used = [path for path in _cached() if in_use.is_used(path)] if cache else []
-    return [*used, *([paths.runs()] if checkpoints and in_use.is_used(paths.runs()) else [])]
+    used = [path for path in _cached() if locks.is_used(path)] if cache else []
+    return [*used, *([paths.runs()] if checkpoints and locks.is_used(paths.runs()) else [])]
 
 
 def _cached() -> list[Path]:
-    candidates = paths.cache().glob("*/*")
-    return [
-        path
-        for path in candidates
-        if path.suffix != locks.SUFFIX and not storage.completed(path) and not in_use.is_mark(path)
-    ]
+    return [path for path in paths.cache().glob("*/*") if not locks.is_lock(path) and not storage.completed(path)]
 
 
 def _is_being_made(partial: Path) -> bool:

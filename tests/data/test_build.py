@@ -5,7 +5,7 @@ import time
 import pytest
 from toy import silent
 
-from albert_lab import in_use, storage
+from albert_lab import locks, storage
 from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
 
 
@@ -14,7 +14,7 @@ def write(folder):
 
 
 def left(folder):
-    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lease" and not in_use.is_mark(path))
+    return sorted(path.name for path in folder.iterdir() if not locks.is_lock(path))
 
 
 def test_a_folder_is_built_once(tmp_path):

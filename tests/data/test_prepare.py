@@ -11,7 +11,7 @@ import psutil
 import pytest
 from toy import silent
 
-from albert_lab import in_use, paths, storage
+from albert_lab import locks, paths, storage
 from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data import lengths
@@ -58,7 +58,7 @@ def run(tmp_path, monkeypatch, model):
 
 def built():
     result = (paths.cache() / "shards").glob("*")
-    return [folder for folder in result if folder.suffix != ".lease" and not in_use.is_mark(folder)]
+    return [folder for folder in result if not locks.is_lock(folder)]
 
 
 def contents(folder):

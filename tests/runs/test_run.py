@@ -95,7 +95,7 @@ def test_a_run_is_read_back_from_its_folder(corpus, own_home):
 def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is_made(corpus, own_home, tmp_path):
     folder = runs.create(runs.plan(toy_config(corpus)))
     moved = runs.plan(toy_config(write_corpus(tmp_path / "moved"), "machine.micro_batch_size=4"))
-    with locks.lease(folder / runs.LOCK):
+    with locks.locked(folder / runs.LOCK, pytest.fail):
         assert runs.create(moved) == folder
         assert runs.read(folder) == runs.plan(toy_config(corpus))
     assert runs.create(moved) == folder
@@ -121,7 +121,7 @@ def test_weights_from_a_gpu_are_used_on_a_machine_without_one(corpus, monkeypatc
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_run_that_waits_for_another_process_reports_it_and_can_be_stopped(corpus, own_home, number, code):
     folder = runs.create(runs.plan(toy_config(corpus)))
-    with locks.lease(folder / runs.LOCK):
+    with locks.locked(folder / runs.LOCK, pytest.fail):
         child = Child(folder)
         while not (said_by(folder).exists() and "another process is training this run" in said_by(folder).read_text()):
             time.sleep(0.01)
@@ -140,7 +140,7 @@ def test_a_run_file_changed_by_hand_is_refused(corpus, own_home):
 def test_a_run_goes_from_missing_to_done(corpus, own_home):
     folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
     assert states.state(folder) == "missing"
-    with locks.lease(folder / runs.LOCK):
+    with locks.locked(folder / runs.LOCK, pytest.fail):
         assert states.state(folder) == "running"
     command = [sys.executable, "-m", "albert_lab.runs.worker", str(folder)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
