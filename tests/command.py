@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from unittest import mock
 
 from albert_lab import cli
 from albert_lab.runs import worker
-from albert_lab.studies.launchers.base import PARENT_FAILED
+from albert_lab.runs.run import is_trained
+from albert_lab.studies.launchers.base import PARENT_FAILED, Job, generations
 
 PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
 
@@ -59,25 +60,12 @@ def there(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
     )
 
 
-def launch_here(
-    folders: Mapping[Path, Sequence[str]],
-    *,
-    jobs: int,
-    on_end: Callable[[Path, int], bool],
-    parents: Mapping[Path, Path],
-) -> int:
+def launch_here(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]) -> int:
     """A replacement of the local launcher that executes runs sequentially in this process."""
-    assert jobs
-    failed: set[Path] = set()
-    waiting = list(folders)
+    assert at_once
     with own_signals():
-        while waiting:
-            folder = next(waited for waited in waiting if parents.get(waited) not in waiting)
-            waiting.remove(folder)
-            is_orphan = parents.get(folder) in failed
-            code = PARENT_FAILED if is_orphan else worker.command([str(folder), *folders[folder]])
-            if code:
-                failed.add(folder)
-            if not on_end(folder, code):
+        for job in chain.from_iterable(generations(jobs)):
+            is_orphan = job.parent and not is_trained(job.parent)
+            if not on_end(job, PARENT_FAILED if is_orphan else worker.command([str(job.folder), *job.arguments])):
                 break
     return 0

@@ -8,11 +8,11 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["errors", "naming", "distinct", "machine", "allocator", "record", "messages", "squeue", "units"],
+    ["errors", "naming", "distinct", "machine", "allocator", "record", "messages", "units"],
     ["registry", "score", "answers"],
     ["paths", "rank", "locks"],
     ["signals", "storage"],
-    ["in_use", "files"],
+    ["files"],
     ["config"],
     ["data", "model"],
     ["measures"],

@@ -27,7 +27,7 @@ from albert_lab.figures.files import NONE_DRAWN
 from albert_lab.interop import folder as folders
 from albert_lab.interop import loading, tokenizer_files
 from albert_lab.report import report
-from albert_lab.runs import cleaning, finetunings, job, layers, reported, results, states, status
+from albert_lab.runs import cleaning, finetunings, layers, queue, reported, results, states, status
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment, recorded
@@ -79,7 +79,7 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     runs.FAILURE: ({"error": "the loss is nan", "fixable": False}, states.failure),
     runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),
     runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, loading.read_import),
-    job.FILE: ({"job": "4711", "arguments": ["sst2"], "preparation": None}, job.read),
+    queue.FILE: (b"4711_0\n", queue.find),
 }
 
 

@@ -109,16 +109,9 @@ Slurm = Annotated[
     typer.Option(
         "--slurm",
         metavar="OPTIONS",
-        help="Submit each run as a Slurm job; OPTIONS are those of sbatch, as in '--partition=gpu --gres=gpu:1'.",
+        help="Submit the runs to Slurm and return; OPTIONS are those of sbatch, as in '--partition=gpu --gres=gpu:1'."
+        " The same command, later, submits what is missing, or writes the report.",
         show_default=False,
-        rich_help_panel=_WHERE,
-    ),
-]
-Detach = Annotated[
-    bool,
-    typer.Option(
-        "--detach",
-        help="With --slurm: submit the jobs and return; the same command, later, writes the report.",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -192,7 +185,6 @@ class StudyOptions:
     tasks: str | None
     jobs: int
     slurm: str | None
-    detach: bool
     fail_fast: bool
     fresh: bool
     retry_failed: bool
@@ -210,11 +202,13 @@ class StudyOptions:
 
     def take_launcher(self, overrides: list[str] | None) -> "tuple[Options, list[str]]":
         """How runs are trained, and the overrides without those of the launcher."""
-        from albert_lab.config.launcher import take
+        from albert_lab.config.launcher import check, take
         from albert_lab.studies.execute import Options
 
-        launcher, rest = take(overrides or [], self.slurm, detach=self.detach)
-        return Options(self.jobs, self.fail_fast, launcher, self.detach), rest
+        launcher, rest = take(overrides or [], self.slurm)
+        if not self.dry_run:
+            check(launcher)
+        return Options(self.jobs, self.fail_fast, launcher), rest
 
     def reset(self, plan: "Plan") -> "Plan":
         """The plan after the runs that are to be trained again were reset."""

@@ -1,8 +1,6 @@
 """The command that runs the whole paper."""
 
 import json
-from contextlib import suppress
-from dataclasses import replace
 
 import typer
 
@@ -15,11 +13,10 @@ from albert_lab.messages import to_stderr
 def run_paper(overrides: list[str], options: StudyOptions) -> None:
     """Run or resume all tables and figures; with --dry-run, print the cost of each, and of all of them."""
     from albert_lab.cli.train import train_study
-    from albert_lab.config.launcher import SlurmLauncher
     from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
     from albert_lab.report import collection, overview
     from albert_lab.studies import paper as whole
-    from albert_lab.studies.execute import SOME_FAILED, execute
+    from albert_lab.studies.execute import SOME_FAILED
 
     how, rest = options.take_launcher(overrides)
     tasks = task_names(options.tasks)
@@ -33,11 +30,6 @@ def run_paper(overrides: list[str], options: StudyOptions) -> None:
         return
     # Before the first table, so that a run of several tables is trained again only once.
     plans = [options.reset(plan) for plan in plans]
-    if isinstance(how.launcher, SlurmLauncher):  # submit all runs to the queue, so that no table waits for another
-        for plan in plans:
-            with suppress(*FIXABLE):  # reported below
-                if (submitted := execute(plan, replace(how, detach=True)).code) in (STOPPED, INTERRUPTED):
-                    raise typer.Exit(submitted)
     code = 0
     for number, plan in enumerate(plans, 1):
         name = plan.experiment.name

@@ -13,7 +13,6 @@ from albert_lab.cli.options import (
     START,
     STUDIES,
     TABLES,
-    Detach,
     DryRun,
     FailFast,
     FailOn,
@@ -35,6 +34,7 @@ from albert_lab.messages import to_stderr
 from albert_lab.studies import shipped
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
+    from albert_lab.studies.execute import Options
     from albert_lab.studies.experiment import Experiment
     from albert_lab.studies.plan import Plan
 
@@ -68,6 +68,8 @@ def run_study(choose: "Choose", overrides: list[str], options: StudyOptions) -> 
     _note_wide_embeddings(plan)
     if options.dry_run:
         _print_price(plan, options)
+        if not options.as_json:
+            _print_scripts(plan, how)
         return
     if options.list_folders:
         print_folders([plan], as_json=options.as_json)
@@ -105,12 +107,24 @@ def _print_price(plan: "Plan", options: StudyOptions) -> None:
     print(json.dumps(costs.as_dict(), indent=2) if options.as_json else prices.by_row(costs).as_text())
 
 
+def _print_scripts(plan: "Plan", how: "Options") -> None:
+    from albert_lab.config.launcher import SlurmLauncher
+    from albert_lab.runs import preparing
+    from albert_lab.studies.execute import jobs_of
+    from albert_lab.studies.launchers import slurm
+
+    if isinstance(how.launcher, SlurmLauncher):
+        unprepared = preparing.lacking(item.run for item in plan.to_train)
+        for script in slurm.scripts(jobs_of(plan.to_train), unprepared, how.launcher):
+            print(f"\n{script.text}", end="")
+
+
 def print_folders(plans: "Sequence[Plan]", *, as_json: bool) -> None:
     """Print the folder and the state of each run, after those of the runs that others start from.
 
     As JSON with the row of each point; is_row is false for a run that is not in the table.
     """
-    from albert_lab.runs import job, states
+    from albert_lab.runs import queue, states
     from albert_lab.studies.plan import family
 
     points = [item for plan in plans for item in plan.points]
@@ -124,7 +138,7 @@ def print_folders(plans: "Sequence[Plan]", *, as_json: bool) -> None:
             "state": "damaged" if states.is_damaged(item.run.folder) else item.state,
             "is_row": item.run.name in names,
         }
-        | job.as_columns(item.run.folder)
+        | queue.as_columns(item.run.folder)
         | item.point.as_columns()
         for item in (*others, *points)
     ]
@@ -187,7 +201,6 @@ def add(
         tasks: Tasks = None,
         jobs: Jobs = 1,
         slurm: Slurm = None,
-        detach: Detach = False,
         fail_fast: FailFast = False,
         fresh: Fresh = False,
         retry_failed: RetryFailed = False,
@@ -201,7 +214,6 @@ def add(
             tasks,
             jobs,
             slurm,
-            detach,
             fail_fast,
             fresh,
             retry_failed,

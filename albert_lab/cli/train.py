@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.plan import Plan
 
 # Options for training runs again, or elsewhere; the command in a report does not have them.
-ONCE = ("--fresh", "--retry-failed", "--detach")
+ONCE = ("--fresh", "--retry-failed")
 
 
 def train_study(plan: "Plan", options: "Options") -> "tuple[int, Analysis | None]":

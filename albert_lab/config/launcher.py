@@ -1,7 +1,7 @@
 """Launchers of runs: the options in conf/launcher/, which belong to the command and not to a run's configuration."""
 
 import re
-import shlex
+import shutil
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -9,36 +9,18 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from albert_lab.config.compose import content_of, parse, quoted
 from albert_lab.config.section import Section
-from albert_lab.errors import ConfigError
+from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, details_of
 
-Preparation = Literal["here", "job"]
 # Options of sbatch that the launcher sets; with other values, runs would not find their jobs or parents.
-_TAKEN = {
-    "array": "a",
-    "dependency": "d",
-    "error": "e",
-    "input": "i",
-    "job-name": "J",
-    "open-mode": "",
-    "output": "o",
-    "parsable": "",
-    "wait": "W",
-    "wrap": "",
-}
+_TAKEN = re.compile(r"(?:^|\s)(--(?:array|dependency|job-name|output|open-mode|parsable|wrap)|-[adJo])(?=[=\s]|$)")
 
 
 def _check_options(text: str) -> str:
-    try:
-        options = shlex.split(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} cannot be split as a shell does: {error}") from error
-    if options and not options[0].startswith("-"):
-        raise ValueError(f"{text!r}: options of sbatch begin with a dash, such as --partition=gpu")
-    for option in options:
-        for name, letter in _TAKEN.items():
-            if re.match(rf"--{name}(=|$)", option) or (letter and re.match(rf"-{letter}", option)):
-                raise ValueError(f"{option} cannot be given: --{name} of sbatch is set for each run")
+    if taken := _TAKEN.search(text):
+        raise ValueError(f"{taken[1]} cannot be given: it is set for each script")
+    if "\n" in text or (text and not text.startswith("-")):
+        raise ValueError(f"{text!r}: options of sbatch on one line, such as --partition=gpu")
     return text
 
 
@@ -55,7 +37,6 @@ class ByHandLauncher(Section):
     """Command lines that the user starts."""
 
     name: Literal["by-hand"]
-    preparation: Preparation
 
 
 class SlurmLauncher(Section):
@@ -63,10 +44,8 @@ class SlurmLauncher(Section):
 
     name: Literal["slurm"]
     sbatch: SbatchOptions
-    preparation: Preparation
     preparation_sbatch: SbatchOptions
     at_once: int | None = Field(ge=1)
-    poll_seconds: float = Field(gt=0)
 
 
 LauncherConfig = LocalLauncher | ByHandLauncher | SlurmLauncher
@@ -75,17 +54,14 @@ _LAUNCHER: TypeAdapter[LauncherConfig] = TypeAdapter(Annotated[LauncherConfig, F
 LOCAL = LocalLauncher(name="local")
 
 
-def take(
-    overrides: Sequence[str], slurm: str | None = None, *, detach: bool = False
-) -> tuple[LauncherConfig, list[str]]:
+def take(overrides: Sequence[str], slurm: str | None = None) -> tuple[LauncherConfig, list[str]]:
     """The launcher of a command, and the remaining overrides for its runs.
 
     Args:
         slurm: options of sbatch, short for launcher=slurm; None: not given.
-        detach: whether the command ends without waiting for the runs.
 
     Raises:
-        ConfigError: an unknown option or key, several values, or --detach with runs that end with the command.
+        ConfigError: an unknown option or key, or several values.
     """
     own, rest = [], []
     for text in overrides:
@@ -108,6 +84,14 @@ def take(
         # The first part of a location is the option, which selects the model.
         details = [{**detail, "loc": ("launcher", *detail["loc"][1:])} for detail in details_of(error)]
         raise ConfigError("\n".join(map(describe, details))) from error
-    if detach and isinstance(launcher, LocalLauncher):
-        raise ConfigError("--detach: runs on this machine end with the command; give --slurm OPTIONS as well")
     return launcher, rest
+
+
+def check(launcher: LauncherConfig) -> None:
+    """Check that the commands of Slurm are there, if they are needed.
+
+    Raises:
+        MissingDataError: they are not.
+    """
+    if isinstance(launcher, SlurmLauncher) and not shutil.which("sbatch"):
+        raise MissingDataError("launcher=slurm: there is no sbatch here: give the command where jobs are submitted")

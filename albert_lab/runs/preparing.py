@@ -2,8 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from albert_lab import registry, signals
 from albert_lab.config.schema import RunConfig
@@ -11,6 +12,12 @@ from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import states
 from albert_lab.runs.run import Run, read
+
+if TYPE_CHECKING:  # plans of finished runs need none of them
+    import numpy as np
+
+    from albert_lab.data.shards import Shards
+    from albert_lab.data.tokenizer.base import Tokenizer
 
 
 def prepare_all(runs: Iterable[Run], say: Say) -> None:
@@ -28,6 +35,30 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
     }
     for config in (run.config for run in by_data.values()):
         _check_pairs(prepare(config, say), config, say)
+
+
+class Data(NamedTuple):
+    """The open data of a run; fitted_on is train without added text."""
+
+    train: "Shards"
+    dev: "Shards"
+    fitted_on: "Shards"
+    tokenizer: "Tokenizer"
+    floors: "Mapping[str, np.ndarray]"
+
+
+def load(config: RunConfig, say: Say) -> Data:
+    """Text, tokenizer, shards and floors of a run, made first if they are missing; errors as in prepare_all."""
+    from albert_lab.data.prepare import prepare, without_added
+    from albert_lab.data.shards import open_shards
+    from albert_lab.data.tokenizer.cache import load_tokenizer
+    from albert_lab.measures.segments_floor import find_or_fit
+
+    shards, base = prepare(config, say), without_added(config)
+    tokenizer = load_tokenizer(config)
+    train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
+    fitted_on = train if base is config else open_shards(prepare(base, say), "train", tokenizer)
+    return Data(train, dev, fitted_on, tokenizer, find_or_fit(base, fitted_on, dev, say))
 
 
 def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
@@ -56,17 +87,17 @@ def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
                 )
 
 
-def lacking(folders: Iterable[Path]) -> list[Path]:
-    """The run folders whose shards are missing, one for each set of shards."""
+def lacking(runs: Iterable[Run]) -> list[Run]:
+    """The unfinished runs whose shards are missing, one for each set of shards."""
     from albert_lab.data.prepare import find_shards
 
-    waiting = [folder for folder in folders if states.state(folder) != "done"]
-    by_shards = {find_shards(read(folder).config): folder for folder in waiting}
-    return [folder for shards, folder in by_shards.items() if not shards.is_dir()]
+    by_shards = {find_shards(run.config): run for run in runs if states.state(run.folder) != "done"}
+    return [run for shards, run in by_shards.items() if not shards.is_dir()]
 
 
-def command(folders: Iterable[Path]) -> list[str]:
-    return [sys.executable, "-m", "albert_lab.runs.preparing", *map(str, folders)]
+def command(runs: Iterable[Run]) -> list[str]:
+    """The command line that prepares the data of runs whose folders exist."""
+    return [sys.executable, "-m", "albert_lab.runs.preparing", *(str(run.folder) for run in runs)]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -79,6 +110,8 @@ def main(arguments: Sequence[str]) -> int:
         for run in planned:
             registry.include_recorded(run.config.own_code)
         prepare_all(planned, to_stderr)
+        for run in planned:
+            load(run.config, to_stderr)
     except FIXABLE as error:
         to_stderr(str(error))
         return 2 if isinstance(error, ConfigError) else 4

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from albert_lab import files
 from albert_lab.errors import ConfigError, DamagedFileError
-from albert_lab.runs import finetunings, job, results
+from albert_lab.runs import finetunings, queue, results
 from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, RUN_FILE, Run, is_locked, read
 from albert_lab.tasks.task import TaskConfig
 
@@ -46,7 +46,7 @@ def is_taken(folder: Path) -> bool:
 def _taken(folder: Path) -> Literal["running", "queued"] | None:
     if is_locked(folder):
         return "running"
-    queued = job.find_queued(folder)
+    queued = queue.find(folder)
     return None if queued is None else "queued" if queued.is_waiting else "running"
 
 

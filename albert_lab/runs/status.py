@@ -13,7 +13,7 @@ from rich.table import Table
 from tabulate import tabulate
 
 from albert_lab.errors import DamagedFileError
-from albert_lab.runs import job, results, states
+from albert_lab.runs import queue, results, states
 from albert_lab.runs import run as runs
 from albert_lab.tasks.records import FOLDER
 from albert_lab.units import duration
@@ -67,13 +67,13 @@ def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]
     nowhere: dict[str, Any] = {"job": None, "node": None, "place": None}
     try:
         state = states.state(folder)
-        at = job.as_columns(folder) if state in states.TAKEN else nowhere
+        at = queue.as_columns(folder) if state in states.TAKEN else nowhere
         runs.read_file(folder)
         results.check(folder)
         lines = results.read_metrics(folder)
         reason = states.failure(folder) if state == "failed" else None
         if state in ("stopped", "missing"):
-            reason = job.describe_end(folder)
+            reason = queue.last_words(folder)
     except DamagedFileError as error:
         return "damaged", {}, str(error), nowhere
     return state, next((line for line in reversed(lines) if line["event"] == "training"), {}), reason, at

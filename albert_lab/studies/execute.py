@@ -2,19 +2,19 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
-from albert_lab import errors, in_use, paths, registry
-from albert_lab.config.launcher import LOCAL, LauncherConfig, LocalLauncher, SlurmLauncher
+from albert_lab import errors, locks, paths, registry
+from albert_lab.config.launcher import LOCAL, ByHandLauncher, LauncherConfig, LocalLauncher, SlurmLauncher
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, jobs_at_once
 from albert_lab.messages import to_stderr
-from albert_lab.runs import finetunings, job, preparing, results, states
+from albert_lab.runs import finetunings, preparing, queue, results, states
 from albert_lab.runs import run as runs
-from albert_lab.studies import launchers, prices
-from albert_lab.studies.launchers.base import LOST, NOT_AWAITED, PARENT_FAILED
+from albert_lab.studies import prices
+from albert_lab.studies.launchers import by_hand, local, slurm
+from albert_lab.studies.launchers.base import PARENT_FAILED, Job
 from albert_lab.studies.plan import Plan, PlannedPoint, look_again
 from albert_lab.training import trackers
 from albert_lab.units import duration
@@ -29,15 +29,10 @@ class Options:
     jobs: int = 1
     fail_fast: bool = False
     launcher: LauncherConfig = LOCAL
-    detach: bool = False
 
     @property
     def is_here(self) -> bool:
         return isinstance(self.launcher, LocalLauncher)
-
-    @property
-    def prepares_here(self) -> bool:
-        return isinstance(self.launcher, LocalLauncher) or self.launcher.preparation == "here"
 
 
 @dataclass
@@ -75,7 +70,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
         ConfigError: a run is in Slurm's queue, or needs a GPU or more memory than there is.
         MissingDataError: the package of a tracker is not installed.
     """
-    in_use.mark(paths.runs())
+    locks.mark_used(paths.runs())
     for item in plan.family.values():
         results.check(item.run.folder)  # before anything is trained
     todo = plan.to_train
@@ -85,7 +80,6 @@ def execute(plan: Plan, options: Options) -> Outcome:
     if todo:
         if options.is_here:
             _check_here(todo)
-        if options.prepares_here:
             preparing.prepare_all((item.run for item in todo if item.run.name in plan.to_pretrain), to_stderr)
         for item in todo:
             if item.pretraining == "done" and item.run.name in plan.to_pretrain:
@@ -135,8 +129,8 @@ def _orphaned(run: runs.Run, failures: Mapping[str, str]) -> str:
 
 def _check_here(todo: Sequence[PlannedPoint]) -> None:
     """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
-    if queued := [queued_job for item in todo if (queued_job := job.find_queued(item.run.folder))]:
-        remedy = f"--slurm waits for them, `scancel {' '.join(queued_job.number for queued_job in queued)}` ends them"
+    if queued := [found for item in todo if (found := queue.find(item.run.folder))]:
+        remedy = f"wait for them, or end them: `scancel {' '.join(found.number for found in queued)}`"
         raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
     for item in todo:
         if item.run.config.machine.device == "cuda" and not has_gpu():
@@ -147,21 +141,41 @@ def _check_here(todo: Sequence[PlannedPoint]) -> None:
             raise ConfigError(f"{item.point.label or item.run.name}: {error}") from error
 
 
+def jobs_of(todo: Sequence[PlannedPoint]) -> list[Job]:
+    """What a launcher needs to know of runs."""
+    folders = {item.run.folder for item in todo}
+    jobs = []
+    for item in todo:
+        start, machine = item.run.start_from, item.run.config.machine
+        parent = paths.runs() / start.run if start else None
+        processes = machine.processes if item.lacks_pretraining else 1
+        jobs.append(Job(item.run.folder, _arguments(item), parent if parent in folders else None, processes))
+    return jobs
+
+
 def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) -> None:
     items = {runs.create(item.run): item for item in todo}
+    jobs, unprepared = jobs_of(todo), preparing.lacking(item.run for item in todo)
+    if isinstance(options.launcher, SlurmLauncher):
+        slurm.submit(jobs, unprepared, options.launcher)
+    elif isinstance(options.launcher, ByHandLauncher):
+        by_hand.launch(jobs, unprepared)
+    outcome.is_detached = not options.is_here
+    if outcome.is_detached:
+        return
     started = time.monotonic()
     ended = 0
 
-    def on_end(folder: Path, code: int) -> bool:
+    def on_end(job: Job, code: int) -> bool:
         nonlocal ended
         ended += 1
         if code in (errors.STOPPED, errors.INTERRUPTED):
             return True
-        item = look_again(items[folder])
+        item = look_again(items[job.folder])
         name, place = item.run.name, f"[{ended}/{len(items)}]"
         failed = {name: _orphaned(item.run, outcome.failures)} if code == PARENT_FAILED else _failures(item)
         if not failed and item.state != "done":
-            failed = {name: (None if options.is_here else job.describe_end(folder)) or _describe_exit(code)}
+            failed = {name: _describe_exit(code)}
         outcome.failures |= failed
         for failing, reason in failed.items():
             to_stderr(f"{place} {failing}: FAILED: {reason}")
@@ -169,21 +183,13 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
             to_stderr(f"{place} {name}: done after {duration(time.monotonic() - started)} in all")
         return not (failed and options.fail_fast)
 
-    jobs = _jobs(todo, options)
-    arguments = {folder: _arguments(item) for folder, item in items.items()}
-    if options.is_here:
-        for folder, position in zip(items, prices.positions(todo, jobs), strict=True):
-            job.forget(folder)
-            arguments[folder] += ["--position", position]
-    parents = {
-        folder: paths.runs() / item.run.start_from.run
-        for folder, item in items.items()
-        if item.run.start_from and paths.runs() / item.run.start_from.run in items
-    }
-    launch = launchers.choose_launcher(options.launcher, jobs=jobs, detach=options.detach)
-    code = launch(arguments, on_end=on_end, parents=parents)
-    outcome.is_detached = code == NOT_AWAITED
-    outcome.code = 0 if outcome.is_detached else code
+    at_once = _jobs(todo, options)
+    positions = prices.positions(todo, at_once)
+    jobs = [
+        replace(job, arguments=(*job.arguments, "--position", position))
+        for job, position in zip(jobs, positions, strict=True)
+    ]
+    outcome.code = local.launch(jobs, at_once, on_end)
 
 
 def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
@@ -193,19 +199,15 @@ def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
         return jobs
     if jobs > 1:
         to_stderr("a budget in seconds: runs are trained one at a time, despite --jobs")
-    if isinstance(options.launcher, SlurmLauncher) and "--exclusive" not in options.launcher.sbatch:
-        to_stderr("a budget in seconds: without --exclusive, other jobs on the node slow the runs")
     return 1
 
 
-def _arguments(item: PlannedPoint) -> list[str]:
+def _arguments(item: PlannedPoint) -> tuple[str, ...]:
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
-    return [*item.tasks.values(), *seeds, *registry.options(), *paths.conf_options()]
+    return (*item.tasks.values(), *seeds, *registry.options(), *paths.conf_options())
 
 
 def _describe_exit(code: int) -> str:
-    if code == LOST:
-        return "its process ended with an unknown exit code; the same command resumes it"
     if code < 0:
         return f"its process was killed by signal {-code} (9 may mean out of memory); the same command resumes it"
     return f"its process ended with exit code {code}; see its output above"

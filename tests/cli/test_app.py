@@ -182,7 +182,7 @@ def test_a_study_is_finished_without_the_tasks_that_have_no_files(corpus, own_ho
     assert done.returncode == 0, done.stderr
     assert "mnli, race" in done.stderr
     assert "1 finished before, 0 to train" in here(*study).stderr
-    in_jobs = here(*study, "launcher=slurm", "launcher.preparation=job")
+    in_jobs = here(*study, "launcher=by-hand")
     assert "1 finished before, 0 to train" in in_jobs.stderr
     assert here(*study, "--list").stdout.startswith("done")
     assert "Fine-tunings to train: 0" in here(*study, "--dry-run").stdout

@@ -3,6 +3,23 @@ from toy import toy_config, write_corpus
 
 from albert_lab.runs import preparing
 from albert_lab.runs import run as runs
+from albert_lab.studies.launchers import by_hand
+from albert_lab.studies.launchers.base import Job
+
+
+def test_the_line_of_the_preparation_comes_first_and_makes_all_that_its_runs_need(
+    corpus, own_home, monkeypatch, capsys
+):
+    monkeypatch.setenv("ALBERT_LAB_CACHE", str(own_home / "cache"))
+    run = runs.plan(toy_config(corpus))
+    folder = runs.create(run)
+    assert preparing.lacking([run]) == [run]
+    by_hand.launch([Job(folder)], [run])
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
+    assert ["albert_lab.runs.preparing" in line for line in lines] == [True, False]
+    assert preparing.main([str(folder)]) == 0
+    assert not preparing.lacking([run])
+    assert {path.name for path in (own_home / "cache").iterdir()} >= {"shards", "tokenizers"}
 
 
 @pytest.mark.parametrize(("second", "is_told"), [("same-document", True), ("swapped", False)])

@@ -4,7 +4,7 @@ import pytest
 from toy import toy_config
 
 from albert_lab import paths
-from albert_lab.runs import cleaning, job, results, status
+from albert_lab.runs import cleaning, queue, results, status
 from albert_lab.runs import run as runs
 
 LINE = {"event": "training", "step": 1_200, "share": 0.5, "loss": 5.5, "mlm_loss": 4.8, "pair_loss": 0.7}
@@ -52,7 +52,7 @@ def test_a_watch_ends_with_the_named_runs_although_another_one_trains(corpus, ow
 
 def test_a_damaged_job_of_another_run_does_not_end_the_status_of_a_study(corpus, own_home):
     named, other = (started(corpus, seed) for seed in range(2))
-    (other / job.FILE).write_text("{")
+    (other / queue.FILE).write_bytes(b"\xff")
     assert {row["run"] for row in status.rows(paths.runs(), {named.name})} == {named.name}
     assert not cleaning.find_garbage(cache=False, checkpoints=True)
 

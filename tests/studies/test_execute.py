@@ -11,6 +11,7 @@ from albert_lab.runs import run as runs
 from albert_lab.studies import execute
 from albert_lab.studies.execute import SOME_FAILED
 from albert_lab.studies.launchers import local
+from albert_lab.studies.launchers.base import Job
 
 
 @pytest.mark.parametrize("code", [errors.STOPPED, errors.INTERRUPTED])
@@ -18,25 +19,20 @@ def test_a_stopped_child_leaves_the_sweep_unfinished(tmp_path, monkeypatch, code
     popen = subprocess.Popen
     child = [sys.executable, "-c", f"raise SystemExit({code})"]
     monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen(child))
-    assert local.launch({tmp_path: []}, jobs=1, on_end=lambda *_: True, parents={}) == code
+    assert local.launch([Job(tmp_path)], 1, lambda *_: True) == code
 
 
-@pytest.mark.parametrize(("number", "code"), [("SIGINT", errors.INTERRUPTED), ("SIGTERM", errors.STOPPED)])
-def test_a_child_that_a_second_signal_ends_was_stopped_and_did_not_fail(tmp_path, monkeypatch, number, code):
+def test_a_child_that_a_signal_ends_before_it_listens_was_stopped_and_did_not_fail(tmp_path, monkeypatch):
     popen, ended = subprocess.Popen, []
-    script = f"""
-import os, signal
-signal.signal(signal.{number}, signal.SIG_DFL)
-signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.{number}])
-os.kill(os.getpid(), signal.{number})"""
+    script = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
     monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-c", script]))
 
-    def end(_folder, of_child: int) -> bool:
+    def end(_job, of_child: int) -> bool:
         ended.append(of_child)
         return True
 
-    assert local.launch({tmp_path: []}, jobs=1, on_end=end, parents={}) == code
-    assert ended == [code]
+    assert local.launch([Job(tmp_path)], 1, end) == errors.STOPPED
+    assert ended == [errors.STOPPED]
 
 
 def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_path, monkeypatch):
@@ -49,20 +45,20 @@ def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_pat
         return popen([sys.executable, "-c", script], **settings)
 
     monkeypatch.setattr(local.subprocess, "Popen", begin)
-    assert local.launch({tmp_path: []}, jobs=1, on_end=lambda *_: True, parents={}) == 0
+    assert local.launch([Job(tmp_path)], 1, lambda *_: True) == 0
     assert seen.read_text() == "[]"
 
 
 def test_no_run_is_started_after_the_run_that_ends_a_sweep(tmp_path, monkeypatch):
     popen, ended = subprocess.Popen, []
     monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-c", ""]))
-    folders = {tmp_path / name: [] for name in ("first", "second")}
+    jobs = [Job(tmp_path / name) for name in ("first", "second")]
 
-    def end(folder, code):
-        ended.append(folder.name)
+    def end(job, code):
+        ended.append(job.folder.name)
         return False
 
-    assert local.launch(folders, jobs=1, on_end=end, parents={}) == 0
+    assert local.launch(jobs, 1, end) == 0
     assert ended == ["first"]
 
 

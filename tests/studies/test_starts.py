@@ -192,17 +192,20 @@ def test_a_child_is_started_only_after_its_parent_has_finished(tmp_path, monkeyp
     def begin(command, **_):
         name = Path(command[3]).name
         said.append(("begin", name))
-        return popen([sys.executable, "-c", f"import time; time.sleep(0.2); raise SystemExit({int(name == 'bad')})"])
+        end = "exit(1)" if name == "bad" else f"open({str(folders[name] / results.RECORD)!r}, 'w').close()"
+        return popen([sys.executable, "-c", f"import time; time.sleep(0.2); {end}"])
 
-    def end(folder, code):
-        said.append(("left out" if code == base.PARENT_FAILED else "end", folder.name))
+    def end(job, code):
+        said.append(("left out" if code == base.PARENT_FAILED else "end", job.folder.name))
         return True
 
     monkeypatch.setattr(local.subprocess, "Popen", begin)
     parents = {"arm": "trunk", "orphan": "bad", "grandchild": "orphan"}
-    by_folder = {folders[child]: folders[parent] for child, parent in parents.items()}
-    order = [folders[name] for name in ("arm", "grandchild", "orphan", "trunk", "bad", "other")]
-    assert local.launch(dict.fromkeys(order, ()), jobs=3, on_end=end, parents=by_folder) == 0
+    for folder in folders.values():
+        folder.mkdir()
+    order = ("arm", "grandchild", "orphan", "trunk", "bad", "other")
+    jobs = [base.Job(folders[name], parent=folders.get(parents.get(name, ""))) for name in order]
+    assert local.launch(jobs, 3, end) == 0
     assert {name for what, name in said[:3] if what == "begin"} == {"trunk", "bad", "other"}
     assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
     assert [name for what, name in said if what == "left out"] == ["orphan", "grandchild"]
@@ -220,12 +223,12 @@ def test_a_child_is_started_although_a_fine_tuning_of_its_parent_failed(tmp_path
         record = Path(command[3]) / results.RECORD
         return popen([sys.executable, "-c", f"open({str(record)!r}, 'w').close(); raise SystemExit(1)"])
 
-    def end(folder, code):
-        codes[folder.name] = code
+    def end(job, code):
+        codes[job.folder.name] = code
         return True
 
     monkeypatch.setattr(local.subprocess, "Popen", begin)
-    local.launch({parent: (), child: ()}, jobs=1, on_end=end, parents={child: parent})
+    local.launch([base.Job(parent), base.Job(child, parent=parent)], 1, end)
     assert codes == {"parent": 1, "child": 1}
 
 

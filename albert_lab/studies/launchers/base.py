@@ -1,58 +1,46 @@
-"""The interface of launchers, and the meaning of their return values."""
+"""What launchers get: runs to train, as commands; and what they may say in place of an exit code."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 # In place of the exit code of a run's process: it was not started, because the run's parent did not finish.
 PARENT_FAILED = -1000
-# In place of the exit code of a run's process: the process ended, but its exit code is unknown.
-LOST = -1001
-# In place of the exit code of a study: its runs continue on their own.
-NOT_AWAITED = -1
 
 
-class Launcher(Protocol):
-    """Trains runs, each in a separate process."""
+@dataclass(frozen=True)
+class Job:
+    """A run to train.
 
-    def __call__(
-        self,
-        folders: Mapping[Path, Sequence[str]],
-        *,
-        on_end: Callable[[Path, int], bool],
-        parents: Mapping[Path, Path],
-    ) -> int:
-        """Train runs until none is left or on_end says stop.
+    Attributes:
+        folder: the run's folder.
+        arguments: of its process: tasks to fine-tune on, seeds.
+        parent: the folder of the run that it starts from, if that one is trained too.
+        processes: the number of processes that train it together.
+    """
 
-        Args:
-            folders: run folders in order, each with further arguments of its process: tasks to fine-tune on, seeds.
-            on_end: called with a run's folder and the exit code of its process, or minus the number of the signal
-                that killed it, or PARENT_FAILED or LOST. If it returns False, no further run is started.
-            parents: folders of runs that start from another one of these; they wait until it has ended.
+    folder: Path
+    arguments: Sequence[str] = ()
+    parent: Path | None = None
+    processes: int = 1
 
-        Returns:
-            0, NOT_AWAITED, or the code of an incomplete study: 130 after Ctrl-C, 75 after SIGTERM, sent to this process
-            or only to that of a run.
-        """
-        ...
-
-
-def worker(folder: Path, arguments: Sequence[str]) -> list[str]:
-    """The command line of the process that trains a run."""
-    return [sys.executable, "-m", "albert_lab.runs.worker", str(folder), *arguments]
+    @property
+    def command(self) -> list[str]:
+        """The command line that trains the run; torchrun starts several processes, and its exit code is 0 or 1."""
+        torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.processes}"]
+        worker = ["-m", "albert_lab.runs.worker", str(self.folder), *self.arguments]
+        return [sys.executable, *(torchrun if self.processes > 1 else ()), *worker]
 
 
-def tasks_in(arguments: Sequence[str]) -> list[str]:
-    """The tasks among the arguments of a run's process, which come first."""
-    options = [index for index, text in enumerate(arguments) if text.startswith("--")]
-    return list(arguments[: options[0]] if options else arguments)
-
-
-def in_order(folders: Mapping[Path, Sequence[str]], parents: Mapping[Path, Path]) -> list[Path]:
-    """Run folders, each after its parent, otherwise in their order."""
-
-    def depth(folder: Path) -> int:
-        return 1 + depth(parents[folder]) if folder in parents else 0
-
-    return sorted(folders, key=depth)
+def generations(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The jobs that start from no other of them, then those that start from these, and so on."""
+    by_folder = {job.folder: job for job in jobs}
+    found: list[list[Job]] = []
+    for job in jobs:
+        depth, ancestor = 0, job
+        while ancestor.parent in by_folder:
+            depth, ancestor = depth + 1, by_folder[ancestor.parent]
+        found += [[] for _ in range(depth + 1 - len(found))]
+        found[depth].append(job)
+    return found

@@ -3,82 +3,68 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from albert_lab import allocator, rank, signals
 from albert_lab.errors import INTERRUPTED, STOPPED
 from albert_lab.machine import cores, gpus, shared_out
 from albert_lab.runs.run import is_trained
-from albert_lab.studies.launchers.base import PARENT_FAILED, worker
+from albert_lab.studies.launchers.base import PARENT_FAILED, Job
 
 POLL_SECONDS = 0.1
 
 
-def launch(
-    folders: Mapping[Path, Sequence[str]],
-    *,
-    jobs: int,
-    on_end: Callable[[Path, int], bool],
-    parents: Mapping[Path, Path],
-) -> int:
-    """Train runs in child processes, at most `jobs` at a time, which divide cores and GPUs among them; see Launcher.
+def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]) -> int:
+    """Train runs in child processes, at most `at_once` at a time, which divide cores and GPUs among them.
 
-    SIGINT and SIGTERM are passed on to the children, which save a checkpoint and end. They do the same if this process
-    is killed: a child does not outlive it.
+    After SIGINT or SIGTERM the children get SIGTERM, so that they save a checkpoint and end. They do the same if this
+    process is killed: a child does not outlive it.
+
+    Args:
+        jobs: the runs; one that starts from another of them waits for it.
+        at_once: the number of runs at a time.
+        on_end: called with a run and the exit code of its process, or minus the number of the signal that killed it, or
+            PARENT_FAILED. If it returns False, no further run is started.
+
+    Returns:
+        0, or the code of an incomplete study: 130 after Ctrl-C, 75 after SIGTERM, sent to this process or to a run's.
     """
-    waiting = list(folders)
-    slots = shared_out(gpus(), jobs) if jobs > 1 else [[]]
-    slot_of: dict[Path, int] = {}
-    failed: set[Path] = set()
-    running: dict[Path, subprocess.Popen[bytes]] = {}
+    waiting, code_of_study, is_told = list(jobs), 0, False
+    running: dict[Job, tuple[subprocess.Popen[bytes], int]] = {}
+    visible = shared_out(gpus(), at_once) if at_once > 1 else [[]]
     environment = {key: value for key, value in os.environ.items() if key not in rank.VARIABLES}  # of another program
     environment |= allocator.environment()
-    environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // jobs)), signals.PARENT: str(os.getpid())}
-    environment["ALBERT_LAB_JOBS"] = str(jobs)
-    if jobs > 1:
+    environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // at_once)), signals.PARENT: str(os.getpid())}
+    environment["ALBERT_LAB_JOBS"] = str(at_once)
+    if at_once > 1:
         environment["ALBERT_LAB_PLAIN_PROGRESS"] = "1"
-    stopped = 0
-
-    def pass_on(number: int) -> None:
-        for child in running.values():
-            if child.poll() is None:
-                child.send_signal(number)
-
-    with signals.deferred(pass_on) as received:
-        while waiting or running:
-            for folder in [folder for folder in waiting if parents.get(folder) in failed and not received]:
-                waiting.remove(folder)
-                failed.add(folder)
-                on_end(folder, PARENT_FAILED)
-            for folder in [folder for folder in waiting if parents.get(folder) not in {*waiting, *running, *failed}]:
-                if len(running) >= jobs or received:
+    with signals.deferred() as received:
+        while running or (waiting and not received):
+            awaited = {job.folder for job in (*waiting, *running)}
+            for job in [job for job in waiting if job.parent not in awaited]:
+                if received or len(running) == at_once:
                     break
-                waiting.remove(folder)
-                slot_of[folder] = min(set(range(jobs)) - {slot_of[other] for other in running})
-                visible = slots[slot_of[folder]]
-                own = {"CUDA_VISIBLE_DEVICES": ",".join(visible)} if visible else {}
-                with signals.held_back():  # until the child is in running, and handles signals
-                    running[folder] = subprocess.Popen(
-                        worker(folder, folders[folder]),
-                        env=environment | own,
-                        stdin=subprocess.DEVNULL,
-                    )
-            for folder, child in list(running.items()):
-                code = child.poll()
-                if code is not None:
-                    del running[folder]
-                    if -code in signals.NUMBERS:  # a second signal, when it handled none any more
-                        code = signals.code_of(-code)
-                    if code and not is_trained(folder):  # its weights are final even if a fine-tuning failed
-                        failed.add(folder)
+                waiting.remove(job)
+                if job.parent and not is_trained(job.parent):
+                    on_end(job, PARENT_FAILED)
+                    continue
+                slot = min(set(range(at_once)) - {slot for _, slot in running.values()})
+                own = {"CUDA_VISIBLE_DEVICES": ",".join(visible[slot])} if visible[slot] else {}
+                # A group of its own: Ctrl-C in the terminal reaches this process alone.
+                child = subprocess.Popen(job.command, env=environment | own, stdin=subprocess.DEVNULL, process_group=0)
+                running[job] = child, slot
+            if received and not is_told:
+                is_told = True
+                for child, _ in running.values():
+                    child.terminate()
+            for job, (child, _) in list(running.items()):
+                if (code := child.poll()) is not None:
+                    del running[job]
+                    if -code in signals.NUMBERS or (code and received):
+                        code = STOPPED
                     if code in (STOPPED, INTERRUPTED):
-                        stopped = code
-                    if not on_end(folder, code):
+                        code_of_study = code
+                    if not on_end(job, code):
                         waiting.clear()
-            if received and not running:
-                break
             time.sleep(POLL_SECONDS)
-    if not received:
-        return stopped
-    return signals.code_of(received[0])
+    return signals.code_of(received[0]) if received else code_of_study
