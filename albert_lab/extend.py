@@ -28,8 +28,7 @@ if TYPE_CHECKING:  # an own check of claims, for one, needs no torch
     )
     from albert_lab.model.positions import PositionEncoding, position_encoding
     from albert_lab.model.shape import EncoderShape
-    from albert_lab.studies.checks import check
-    from albert_lab.studies.claim import BaseClaim, Comparison, Grid, Labels, Name
+    from albert_lab.studies.claims import BaseClaim, Comparison, Grid, Labels, Name, check
     from albert_lab.tasks.kind import TaskKind, task_kind
     from albert_lab.training.optimizer import optimizer
 
@@ -53,8 +52,7 @@ _MODULES = {
     ),
     "model.positions": ("PositionEncoding", "position_encoding"),
     "model.shape": ("EncoderShape",),
-    "studies.checks": ("check",),
-    "studies.claim": ("BaseClaim", "Comparison", "Grid", "Labels", "Name"),
+    "studies.claims": ("BaseClaim", "Comparison", "Grid", "Labels", "Name", "check"),
     "tasks.kind": ("TaskKind", "task_kind"),
     "training.optimizer": ("optimizer",),
 }

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from albert_lab.analysis import agreement, alarms, learnt, verdicts
+from albert_lab.analysis import agreement, alarms, decisions, learnt
 from albert_lab.analysis.agreement import Agreement, Comparison
 from albert_lab.analysis.alarms import RowAlarm, TaskAlarm
+from albert_lab.analysis.decisions import Verdict
 from albert_lab.analysis.learnt import Learnt
 from albert_lab.analysis.statistics import Components, components
 from albert_lab.analysis.table_scores import TableScores
-from albert_lab.analysis.verdicts import Verdict
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
@@ -77,12 +77,12 @@ class Analysis:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        return verdicts.decide(self.experiment, self.scores)
+        return decisions.decide(self.experiment, self.scores)
 
     @cached_property
     def companions(self) -> list[Verdict]:
         """The verdicts by measures that are not the paper's."""
-        return verdicts.companions(self.experiment, self.scores)
+        return decisions.companions(self.experiment, self.scores)
 
     @cached_property
     def comparisons(self) -> dict[Comparison, Agreement]:

@@ -9,8 +9,7 @@ from albert_lab.analysis.alarms import RowAlarm
 from albert_lab.analysis.papers_numbers import papers_effect
 from albert_lab.analysis.statistics import Estimate, detectable, seeds_needed
 from albert_lab.measures import catalog
-from albert_lab.studies.checks import Claim
-from albert_lab.studies.claim import Comparison
+from albert_lab.studies.claims import Claim, Comparison
 from albert_lab.studies.experiment import Experiment
 
 ALPHA = 0.05

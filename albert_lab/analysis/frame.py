@@ -15,7 +15,7 @@ from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import Difference
 from albert_lab.runs.reported import FilledColumn, ReportedRun
 from albert_lab.score import Score, loss_name
-from albert_lab.studies.claim import AXIS_NAMES, is_bare
+from albert_lab.studies.claims import AXIS_NAMES, is_bare
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint
 

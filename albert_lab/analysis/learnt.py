@@ -10,7 +10,7 @@ from albert_lab.analysis.table_scores import OVER_SEGMENTS, TableScores
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import TokenMeasure
 from albert_lab.score import BAGS, CHANCE, Floor, exceeds
-from albert_lab.studies.checks import CHANCE as CHANCE_LIMITS
+from albert_lab.studies.claims import CHANCE as CHANCE_LIMITS
 from albert_lab.studies.table import Column, Row
 
 

@@ -3,7 +3,7 @@
 from decimal import Decimal, InvalidOperation
 from statistics import mean
 
-from albert_lab.studies.claim import Comparison
+from albert_lab.studies.claims import Comparison
 from albert_lab.studies.experiment import Experiment
 
 

@@ -14,7 +14,7 @@ from albert_lab.measures.catalog import of_kind, units
 from albert_lab.measures.measure import Difference
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.score import Score, loss_name
-from albert_lab.studies.claim import Labels
+from albert_lab.studies.claims import Labels
 from albert_lab.studies.table import Row, filled_columns
 
 # Computed here from the columns of the table of runs; likelihoods, so that higher is better, as with scores.

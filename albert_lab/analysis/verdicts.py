@@ -1,265 +1,198 @@
-"""Verdicts: the claims of an experiment, tested on the seeds of its table."""
+"""Verdicts: the claims of an experiment, tested on the frame of its study."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from enum import StrEnum
+from typing import Any
 
-from albert_lab import score
-from albert_lab.analysis.alarms import RowAlarm, held_out
-from albert_lab.analysis.evidence import (
-    ALPHA,
-    FEWEST_SEEDS,
-    Evidence,
-    Finding,
-    Samples,
-    detectable_by,
-    seeds_that_decide,
-    smaller_than_paper,
-    straddled,
-)
-from albert_lab.analysis.papers_numbers import papers_effect
-from albert_lab.analysis.speedups import are_of_different_hardware
-from albert_lab.analysis.statistics import holm
-from albert_lab.analysis.table_scores import AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD, TableScores
-from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED
-from albert_lab.studies.checks import CHANCE, AtChance, Claim
-from albert_lab.studies.claim import Comparison, Labels, Name
-from albert_lab.studies.experiment import AVERAGE, Experiment
-from albert_lab.studies.table import Row, RowNames
-from albert_lab.training.layer_numbers import LAYER_NUMBERS
+import pandas as pd
 
-# The accuracy that shows whether a row has learnt what a metric without a floor of its own measures.
-_LEARNT_BY = {MLM_LIKELIHOOD: "mlm_accuracy", AVERAGE_LIKELIHOOD: AVERAGE_LEARNT} | dict.fromkeys(
-    LAYER_NUMBERS, "mlm_accuracy"
-)
-# What shows little of a model that has learnt a part of its training only.
-_OF_WHOLE_MODEL = {AVERAGE, AVERAGE_LEARNT, AVERAGE_LIKELIHOOD, *LAYER_NUMBERS}
+from albert_lab.analysis.contrasts import Contrast, contrast, counts, holm
+from albert_lab.analysis.frame import PAPER, Frame, printed
+from albert_lab.analysis.trend import trend
+from albert_lab.measures.catalog import units
+from albert_lab.studies.claims import AtChance, BaseClaim, Comparison, Labels, Trend
+from albert_lab.studies.study import Study
+from albert_lab.tasks.task import task_names
 
-
-class Decision(StrEnum):
-    """The decision of the runs on a claim."""
-
-    SUPPORTED = "supported"
-    NOT_SUPPORTED = "not supported"
-    SMALLER = "smaller than the paper's"
-    UNDECIDED = "undecided"
-    NOT_LEARNT = "not learnt"
-    NOT_RUN = "not run"
+SUPPORTED, NOT_SUPPORTED, UNDECIDED, CANNOT_TELL = "supported", "not supported", "undecided", "cannot tell"
+WORDS = (SUPPORTED, NOT_SUPPORTED, UNDECIDED, CANNOT_TELL)
+ALPHA = 0.05
+NUMBERS = ("effect", "low", "high", "paper", "p")
+COLUMNS = ("quote", "section", "metric", "check", "compared", *NUMBERS, "verdict", "can_tell", "why")
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A claim with its decision and the evidence.
+class _Finding:
+    """A comparison with its contrast, whose effect is in logarithms for a ratio; p-values are two-sided."""
 
-    Attributes:
-        comparison: the weakest comparison of the claim, or the one that contradicts it.
-        effect: of that comparison: in points for scores, as a factor for a ratio, else in the column's unit.
-        n: number of seeds, or of rounds of a measurement side by side.
-        is_paired: whether effects that a seed has on all rows are removed.
-        p: of the claim, after Holm's correction.
-        papers_effect: the same comparison of the paper's cells.
-        seeds: the number that would decide an effect of the paper's size.
-        lack: the reason if that number is unknown.
-        reason: the reason if the claim is not decided.
-        alarms: the alarms of its rows on held-out scores.
-        detectable: the smallest distance from its bound, or from both of them alike, that these seeds would show, if it
-            is undecided; for a ratio, as a factor.
+    comparison: Comparison
+    contrast: Contrast
+    support: float
+    denial: float
+
+
+def verdicts(study: Study, frame: Frame) -> pd.DataFrame:
+    """A line a claim of the study's experiment, in its order.
+
+    Columns: quote and section (of the paper), metric, check (in words); compared, the rows of the comparison that
+    decides, which is the weakest one that the claim needs, or the one that contradicts it most; effect, its size, with
+    low and high, the 95 % interval over seeds and documents, and paper, the same of the paper's cells (NaN without
+    them): a difference in points for scores, a factor for a ratio, a level for a claim about one row, a change for ten
+    times the compute for a trend. p is two-sided, of the claim or against it, after Holm's correction over the claims
+    of the study; NaN if it was not tested.
+
+    verdict is one of WORDS: supported, if p is below 0.05; not supported, if that of the opposite is; undecided
+    otherwise; cannot tell, if a row was not run, no row has learnt the metric, or it is a task that does not count.
+    can_tell says whether this scale can tell: whether the score counts and its interval is narrow enough
+    (`can_tell()`). why is the reason of a verdict that is not clear, empty for others.
     """
-
-    claim: Claim
-    decision: Decision
-    comparison: Comparison | None = None
-    effect: float | None = None
-    interval: tuple[float, float] | None = None
-    n: int = 0
-    n_of: Samples = "seed"
-    is_paired: bool = False
-    p: float | None = None
-    papers_effect: Decimal | None = None
-    seeds: int | None = None
-    lack: str = ""
-    reason: str = ""
-    alarms: tuple[RowAlarm, ...] = ()
-    detectable: float | None = None
+    lines = [_line(claim, study, frame) for claim in study.experiment.claims]
+    for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True):
+        line["p"] = p
+        if line["verdict"] in (SUPPORTED, NOT_SUPPORTED) and p >= ALPHA:
+            line["verdict"] = UNDECIDED
+    return pd.DataFrame(lines, columns=pd.Index(COLUMNS))
 
 
-def decide(experiment: Experiment, scores: TableScores) -> list[Verdict]:
-    """A verdict for each claim of an experiment, in its order; all claims of one table are one family for Holm.
+def can_tell(score_counts: bool, low: float, high: float, size: float) -> bool:
+    """Whether a scale can tell a claim: its score counts and half of its interval is at most half of the size.
 
-    Supported: the claim's p-value is below ALPHA after the correction.
-    Not supported: that of the opposite is. Rows at the floor have learnt nothing and are left out of both. Not learnt:
-    the other rows say nothing on the claim; or it is about the level of one row, such as chance, and no row of the
-    table has learnt the metric. Smaller than the paper's: none of these, but the effect is below that of the paper's
-    cells at the same level; such tests are a family of their own. Undecided: none of these, or fewer than FEWEST_SEEDS
-    seeds. Not run: a row has no scores.
+    Args:
+        low, high: the 95 % interval of the effect, in logarithms for a ratio.
+        size: the paper's effect, as the distance from the bound of the claim, or the margin that the claim names; NaN
+            if neither is known, and then any interval will do.
     """
-    return _decide(experiment.claims, experiment, scores)
+    half = (high - low) / 2
+    return score_counts and not math.isnan(half) and (math.isnan(size) or half <= abs(size) / 2)
 
 
-def companions(experiment: Experiment, scores: TableScores) -> list[Verdict]:
-    """Verdicts on the claims about the downstream average by other measures of the same rows, as a separate family.
+def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
+    metric = claim.metric
+    unit = units().get(metric, "%" if metric in (*task_names(), "average") else "")
+    words = claim.words("points" if unit in ("%", "points") else unit, lambda labels: _name(frame, labels))
+    line = {"quote": claim.quote, "section": claim.section or "", "metric": metric, "check": words, "why": ""}
+    line |= {"compared": "", **dict.fromkeys(NUMBERS, math.nan), "verdict": CANNOT_TELL, "can_tell": False}
+    rows = {_key(labels): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
+    known = set(frame.of(metric)["row"])
+    if missing := [_name(frame, dict(key)) for key, row in rows.items() if row not in known]:
+        return line | {"why": f"not run: {', '.join(missing)} has no {metric}"}
+    runs: Any = frame.of(metric).groupby("row")["run"].agg(tuple)
+    if runs[list(rows.values())].duplicated().any():
+        return line | {"why": "at this scale its rows are the same runs"}
+    finding = _of_trend(claim, frame) if isinstance(claim, Trend) else _decisive(claim, study, frame)
+    line |= _shown(finding, frame, metric)
+    if why := "" if (score_counts := counts(frame, metric)) else "its score does not count: see the table":
+        return line | {"why": why}
+    if why := _not_learnt(claim, frame, [str(row) for row in rows.values()]):
+        return line | {"why": why}
+    found, comparison = finding.contrast, finding.comparison
+    size = _size(comparison, _paper(comparison, frame, metric))
+    line |= {"can_tell": can_tell(score_counts, found.low, found.high, size)}
+    if math.isnan(found.p):
+        return line | {"verdict": UNDECIDED, "why": "too few runs to show a spread"}
+    is_against = finding.denial < finding.support
+    p = finding.denial if is_against else finding.support
+    return line | {"p": p, "verdict": NOT_SUPPORTED if is_against else SUPPORTED}
 
-    None of them is the paper's metric: the average without tasks that no row has learnt, if there are any; minus the
-    held-out MLM loss; minus the loss of the fine-tuned tasks. There is no verdict for a measure that no run has, or for
-    a claim that names a number, such as a margin in points.
 
-    Source: Magnusson et al., DataDecide (2025, arXiv 2504.11393): likelihoods are the most informative at small scales.
+def _decisive(claim: BaseClaim, study: Study, frame: Frame) -> _Finding:
+    """The comparison that decides a claim, with the p-values of the whole claim.
+
+    It is true if all required comparisons are, so that the weakest decides; each of them can deny it (Bonferroni), and
+    one that is clearly false does, whatever the others say.
     """
-    measures = [AVERAGE_LEARNT] if scores.unlearnt_tasks and scores.learnt_tasks else []
-    measures += [MLM_LIKELIHOOD, AVERAGE_LIKELIHOOD]
-    known = [measure for measure in measures if any(scores.sample(row, measure) for row in scores.table)]
-    claims = [
-        claim.model_copy(update={"metric": measure})
-        for claim in experiment.claims
-        for measure in known
-        if claim.metric == AVERAGE and (claim.is_of_order or measure == AVERAGE_LEARNT)
-    ]
-    return _decide(claims, experiment, scores)
+    findings = [_finding(item, frame, claim.metric) for item in claim.comparisons(study.experiment.grid)]
+    weakest = max((item for item in findings if item.comparison.is_required), key=lambda item: _rounded(item.support))
+    against = min(findings, key=lambda item: _rounded(item.denial))
+    denial = min(1.0, len(findings) * against.denial)
+    support = 1.0 if against.denial < ALPHA else weakest.support
+    shown = against if denial < support else weakest
+    return _Finding(shown.comparison, shown.contrast, support, denial)
 
 
-def _decide(claims: Sequence[Claim], experiment: Experiment, scores: TableScores) -> list[Verdict]:
-    name = RowNames(experiment, scores.table)
-    gathered = [_gather(claim, experiment, scores, name) for claim in claims]
-    run = [evidence for evidence in gathered if isinstance(evidence, Evidence)]
-    tested = [evidence for evidence in run if evidence.is_tested]
-    adjusted = dict(zip(map(id, tested), holm([evidence.p for evidence in tested]), strict=True))
-    open_ones = [finding for finding in tested if adjusted[id(finding)] >= ALPHA]
-    below = {id(finding): item for finding in open_ones if (item := smaller_than_paper(finding, experiment))}
-    smaller = dict(zip(below, holm([p for _, p in below.values()]), strict=True))
-    return [
-        item
-        if isinstance(item, Verdict)
-        else _verdict(
-            item,
-            adjusted.get(id(item)),
-            (below[id(item)][0], smaller[id(item)]) if id(item) in below else None,
-            experiment,
-            ALPHA / len(run),
-        )
-        for item in gathered
-    ]
+def _rounded(p: float) -> float:
+    # The last bits of a tiny p differ from one processor to another; of equal evidence, all then show the first.
+    return round(p, 12)
 
 
-def _gather(claim: Claim, experiment: Experiment, scores: TableScores, name: Name) -> Evidence | Verdict:
-    """The findings of a claim, or a verdict if the table lacks the data for them."""
-    column = scores.column(claim.metric)
-    by_labels: dict[frozenset[tuple[str, str]], Row] = {}
-    for labels in claim.rows(experiment.grid):
-        rows = scores.rows(labels)
-        if len(rows) > 1:
-            extra = ", ".join(axis for axis in rows[0].labels if axis not in labels)
-            return Verdict(claim, Decision.UNDECIDED, reason=f"several rows are {name(labels)}: they differ in {extra}")
-        if not rows or not scores.sample(rows[0], column):
-            return Verdict(claim, Decision.NOT_RUN, reason=f"no run with {name(labels)} has {column}")
-        by_labels[_key(labels)] = rows[0]
-    rows = list(by_labels.values())
-    runs = [run for row in rows for run in row.runs]
-    if len({run.name for run in runs}) < len(runs):
-        return Verdict(claim, Decision.UNDECIDED, reason="at this scale rows of the claim are the same runs")
-    if not scores.is_of_one_set(rows, column):
-        return Verdict(claim, Decision.UNDECIDED, reason=f"its rows are scored on different sets in {column}")
-    if column in (TRAINING_SPEED, INFERENCE_SPEED) and are_of_different_hardware(rows):
-        return Verdict(claim, Decision.UNDECIDED, reason="its rows were computed on different devices or machines")
-    not_learnt, low = _not_learnt(claim, rows, scores, column, name)
-    at_floor = {id(row) for row in low}
-    kept = [labels for labels in claim.rows(experiment.grid) if id(by_labels[_key(labels)]) not in at_floor]
-    among = claim.comparisons_among(experiment.grid, kept)
-    findings = []
-    for comparison in among or claim.comparisons(experiment.grid):
-        weights = [(weight, by_labels[_key(labels)]) for weight, labels in comparison.weights]
-        if comparison.is_log and any(
-            value <= 0 for row in scores.table for value in scores.sample(row, column).values()
-        ):
-            return Verdict(claim, Decision.UNDECIDED, reason=f"{column} is not positive: no ratio")
-        estimate = scores.estimate(weights, column, is_log=comparison.is_log)
-        findings.append(Finding(comparison, estimate))
-    return Evidence(claim, tuple(findings), not_learnt, not among, tuple(held_out(rows)), "seed")
+def _finding(comparison: Comparison, frame: Frame, metric: str) -> _Finding:
+    weights = {str(frame.row(labels)): weight for weight, labels in comparison.weights}
+    bounds = [bound for bound in (comparison.low, comparison.high) if math.isfinite(bound)]
+    found = [contrast(frame, metric, weights, bound, log=comparison.is_log) for bound in bounds]
+    inside = [item.p if bound == comparison.low else item.p_against for bound, item in zip(bounds, found, strict=True)]
+    support, denial = 2 * max(inside), 2 * min(1 - p for p in inside)
+    return _Finding(comparison, found[0], min(1.0, support), min(1.0, denial))
 
 
-def _key(labels: Labels) -> frozenset[tuple[str, str]]:
-    return frozenset(labels.items())
+def _of_trend(claim: Trend, frame: Frame) -> _Finding:
+    found = trend(frame, claim.metric, claim.row, claim.than, claim.axis).slope
+    sign = 1.0 if claim.direction == "rising" else -1.0
+    support, denial = (found.p, found.p_against) if sign > 0 else (found.p_against, found.p)
+    bounds = (0.0, math.inf) if sign > 0 else (-math.inf, 0.0)
+    return _Finding(Comparison((), *bounds), found, min(1.0, 2 * support), min(1.0, 2 * denial))
 
 
-def _not_learnt(
-    claim: Claim, rows: Sequence[Row], scores: TableScores, column: str, name: Name
-) -> tuple[str, Sequence[Row]]:
-    """The reason, from their floors, why rows of a claim show nothing on it, and these rows; empty if there are none.
-
-    If the claim is only about its level, a row can be at chance on purpose. This is evidence if another row shows that
-    the metric can be learnt, and this row has learnt the task that it was trained for. For a metric without a floor of
-    its own, an accuracy shows whether a row has learnt it; for one of the whole model, all losses of its training do.
-    """
-    if isinstance(claim, AtChance) and claim.trained_for and scores.is_at_floor(rows[0], claim.trained_for):
-        return f"{name(rows[0].labels)} is at the floor of {claim.trained_for}, which it was trained for", rows
-    shown_by = _LEARNT_BY.get(column)
-    if claim.level is None or shown_by:
-        low: list[Row] = []
-        shown: dict[str, None] = {}
-        for row in rows:
-            failed = _failed(row, scores) if column in _OF_WHOLE_MODEL else []
-            if failed or scores.is_at_floor(row, shown_by or column):
-                low.append(row)
-                shown |= dict.fromkeys(failed or filter(None, [shown_by]))
-        names = "; ".join(name(row.labels) for row in low)
-        return f"at the floor{' of ' if shown else ''}{' or '.join(shown)}: {names}" if low else "", low
-    has_floor = isinstance(claim, AtChance) or any(scores.floor(row, column) is not None for row in rows)
-    if not has_floor or scores.shows_learning(column, claim.level):
-        return "", []
-    best, mean = scores.best(column)
-    level = f"chance ({claim.level:g} %)" if claim.level == CHANCE[1] else f"{claim.level:g} %"
-    return f"no row is clearly above {level}: the best, {name(best.labels)}, is at {mean:.1f} %", rows
-
-
-def _failed(row: Row, scores: TableScores) -> list[str]:
-    """The scores of its own training that a row has not learnt: they raised alarms, and its mean is at the floor."""
-    raised = {alarm.metric for run in row.runs for alarm in run.record.alarms if alarm.floor == score.CHANCE}
-    return [metric for metric in sorted(raised) if scores.is_at_floor(row, metric)]
-
-
-def _verdict(
-    evidence: Evidence,
-    p: float | None,
-    smaller: tuple[Finding, float] | None,
-    experiment: Experiment,
-    level_of_one: float,
-) -> Verdict:
-    finding = evidence.strongest_against if evidence.speaks_against else evidence.weakest
-    decision, reason = Decision.UNDECIDED, ""
-    if evidence.n < FEWEST_SEEDS:
-        reason = f"{evidence.n} of at least {FEWEST_SEEDS} {evidence.n_of}s"
-    elif evidence.shows_nothing:
-        decision, reason = Decision.NOT_LEARNT, evidence.not_learnt
+def _shown(finding: _Finding, frame: Frame, metric: str) -> dict[str, Any]:
+    comparison, found = finding.comparison, finding.contrast
+    paper = _paper(comparison, frame, metric)
+    numbers = {"effect": found.effect, "low": found.low, "high": found.high, "paper": paper}
+    if comparison.is_log:
+        numbers = {key: math.exp(value) for key, value in numbers.items()}
+    names = [_name(frame, labels) for _, labels in comparison.weights]
+    is_slope = len(names) != 2 and not all(abs(weight) == 1 for weight, _ in comparison.weights)
+    if comparison.is_log:
+        compared = " / ".join(names)
     else:
-        reason = f"without rows {evidence.not_learnt}" if evidence.not_learnt else ""
-    if p is not None and p < ALPHA:
-        decision = Decision.NOT_SUPPORTED if evidence.speaks_against else Decision.SUPPORTED
-    elif smaller is not None and smaller[1] < ALPHA:
-        decision, (finding, p) = Decision.SMALLER, smaller
-    estimate, is_log = finding.estimate, finding.comparison.is_log
-    interval = estimate.interval
-    if is_log and interval:
-        interval = (math.exp(interval[0]), math.exp(interval[1]))
-    paper = papers_effect(finding.comparison, evidence.claim.metric, experiment)
-    is_undecided = decision is Decision.UNDECIDED
-    if is_undecided and not reason:
-        reason = straddled(evidence.claim, finding)
-    seeds, lack = seeds_that_decide(evidence, experiment, level_of_one) if is_undecided else (None, "")
-    return Verdict(
-        evidence.claim,
-        decision,
-        finding.comparison,
-        math.exp(estimate.value) if is_log else estimate.value,
-        interval,
-        evidence.n,
-        evidence.n_of,
-        estimate.is_paired,
-        p,
-        paper.exp() if is_log and paper is not None else paper,
-        seeds,
-        lack,
-        reason,
-        evidence.alarms,
-        detectable_by(finding, level_of_one) if is_undecided else None,
-    )
+        signs = ["−" if weight < 0 else "+" for weight, _ in comparison.weights]
+        compared = " ".join(f"{sign} {name}" for sign, name in zip(signs, names, strict=True)).removeprefix("+ ")
+    return {**numbers, "compared": "slope per step" if is_slope else compared or "slope for ten times the compute"}
+
+
+def _paper(comparison: Comparison, frame: Frame, metric: str) -> float:
+    """The same comparison of the paper's cells; NaN if it does not print all of them."""
+    if not comparison.weights or PAPER + metric not in frame.rows:
+        return math.nan
+    cells = frame.rows.set_index("row")[PAPER + metric]
+    values = [printed(str(cells[str(frame.row(labels))])) for _, labels in comparison.weights]
+    if comparison.is_log:
+        values = [math.log(value) if value > 0 else math.nan for value in values]
+    return sum(weight * value for (weight, _), value in zip(comparison.weights, values, strict=True))
+
+
+def _size(comparison: Comparison, paper: float) -> float:
+    """What an interval has to be narrow against: the margin of a claim, or the paper's effect beyond the bound."""
+    if math.isfinite(comparison.low) and math.isfinite(comparison.high):
+        return (comparison.high - comparison.low) / 2
+    return paper - (comparison.low if math.isfinite(comparison.low) else comparison.high)
+
+
+def _not_learnt(claim: BaseClaim, frame: Frame, rows: list[str]) -> str:
+    """Why nothing was learnt that the claim is about; empty if something was, or if the metric has no floor.
+
+    A claim about the level of a row, such as chance, needs some row of the table above the floor, and one about
+    differences a row of its own. A row at chance must have learnt what it was trained for.
+    """
+    column: Any = frame.of(claim.metric)
+    if isinstance(claim, AtChance) and claim.trained_for and not _is_above_floor(frame, claim.trained_for, rows[0]):
+        return f"not learnt: {rows[0]} is at the floor of {claim.trained_for}, which it was trained for"
+    if column["floor"].isna().all():
+        return ""
+    others = list(column["row"].unique()) if claim.level is not None else rows
+    is_learnt = any(_is_above_floor(frame, claim.metric, row) for row in others)
+    return "" if is_learnt else "not learnt: no row is clearly above the floor"
+
+
+def _is_above_floor(frame: Frame, metric: str, row: str) -> bool:
+    column: Any = frame.of(metric)
+    own = column[column["row"] == row]
+    if own.empty or own["floor"].isna().all():
+        return True
+    return not contrast(frame, metric, {row: 1.0}).low <= own["floor"].mean()
+
+
+def _name(frame: Frame, labels: Labels) -> str:
+    return frame.row(labels) or ", ".join(labels.values())
+
+
+def _key(labels: Labels) -> tuple[tuple[str, str], ...]:
+    return tuple(labels.items())

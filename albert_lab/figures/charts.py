@@ -17,7 +17,7 @@ from albert_lab.measures.catalog import labels, probes, units
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.runs.results import TRAINING_SPEED
 from albert_lab.score import CHANCE, SEGMENTS, Floor
-from albert_lab.studies.claim import number_in
+from albert_lab.studies.claims import number_in
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.studies.table import Row, Spread, paper_cells
 from albert_lab.training.layer_numbers import Layer

@@ -4,7 +4,7 @@ from albert_lab.analysis.alarms import RowAlarm
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.measures.catalog import labels
 from albert_lab.report.templates import call
-from albert_lab.studies.claim import Name
+from albert_lab.studies.claims import Name
 
 
 def section(analysis: Analysis) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.verdicts import Decision
+from albert_lab.analysis.decisions import Decision
 from albert_lab.report import alarms, report, verdicts
 from albert_lab.report.learnt import sentences
 from albert_lab.report.markdown import scores_table

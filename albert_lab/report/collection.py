@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab.analysis.analysis import Analysis, analyse
-from albert_lab.analysis.verdicts import Decision, Verdict
+from albert_lab.analysis.decisions import Decision, Verdict
 from albert_lab.config.compose import load
 from albert_lab.report import report, verdicts
 from albert_lab.report.departures import own_parts

@@ -4,7 +4,7 @@ from itertools import groupby
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.report.templates import call
-from albert_lab.studies.checks import CHANCE as LIMITS
+from albert_lab.studies.claims import CHANCE as LIMITS
 
 
 def sentences(analysis: Analysis) -> list[str]:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from albert_lab.analysis.agreement import total
-from albert_lab.analysis.verdicts import Decision, Verdict
+from albert_lab.analysis.decisions import Decision, Verdict
 from albert_lab.report import agreement, verdicts
 from albert_lab.report.collection import OUTCOMES, Collection, Entry, outcomes, read
 from albert_lab.report.markdown import MISSING, as_table, escape_tags

@@ -8,17 +8,16 @@ from typing import Any
 
 from albert_lab.analysis.alarms import RowAlarm
 from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.decisions import Decision, Verdict
 from albert_lab.analysis.statistics import POWER
 from albert_lab.analysis.table_scores import AVERAGE_LIKELIHOOD, MLM_LIKELIHOOD
-from albert_lab.analysis.verdicts import Decision, Verdict
 from albert_lab.report import agreement
 from albert_lab.report.alarms import sentence
 from albert_lab.report.markdown import percent_interval
 from albert_lab.report.templates import call, fill, fill_lines
 from albert_lab.runs.results import NUMBERS
 from albert_lab.score import CHANCE, loss_name
-from albert_lab.studies.checks import Greater, Ratio, Within
-from albert_lab.studies.claim import Name
+from albert_lab.studies.claims import Greater, Name, Ratio, Within
 from albert_lab.studies.experiment import AVERAGE
 from albert_lab.studies.table import half_up
 from albert_lab.training.layer_numbers import LAYER_NUMBERS

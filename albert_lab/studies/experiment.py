@@ -23,8 +23,7 @@ from albert_lab.registry import until_included
 from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
-from albert_lab.studies.checks import Claim
-from albert_lab.studies.claim import number_in
+from albert_lab.studies.claims import Claim, number_in
 from albert_lab.studies.figure import FIGURES
 from albert_lab.tasks.task import load_task, task_names
 from albert_lab.training.layer_numbers import LAYER_CURVES, LAYER_NUMBERS

@@ -11,7 +11,7 @@ from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, quiet, with_progress
 from albert_lab.runs.run import Run
-from albert_lab.studies.claim import number_in
+from albert_lab.studies.claims import number_in
 from albert_lab.studies.experiment import Choice, Experiment
 
 

@@ -17,7 +17,7 @@ from albert_lab.record import Record
 from albert_lab.runs import reported
 from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.storage import write_atomically
-from albert_lab.studies.claim import number_in
+from albert_lab.studies.claims import number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
 from albert_lab.studies.table import Row, told_apart

@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from albert_lab.measures.catalog import labels, units
 from albert_lab.runs.reported import AVERAGE, FilledColumn, ReportedRun, part_name
-from albert_lab.studies.claim import AXIS_NAMES, Labels, is_bare, number_in
+from albert_lab.studies.claims import AXIS_NAMES, Labels, is_bare, number_in
 from albert_lab.studies.experiment import Experiment, scores
 from albert_lab.tasks.metrics import label
 

@@ -6,8 +6,8 @@ import pytest
 from planted import claim, decide, experiment, row
 from records import toy_column, toy_finetuning, toy_run
 
+from albert_lab.analysis.decisions import Decision
 from albert_lab.analysis.examples import ExampleScores, example_variance
-from albert_lab.analysis.verdicts import Decision
 from albert_lab.studies.table import Row
 
 GREATER = claim("greater", row=row("128"), than=row("64"))

@@ -44,7 +44,7 @@ def test_an_own_check_decides_a_claim(tmp_path, value, decision):
 
 
 def test_a_check_that_is_not_included_is_named():
-    with pytest.raises(ValueError, match=r"check=half-of is unknown \(allowed: greater, .*interaction, and what"):
+    with pytest.raises(ValueError, match="half-of"):
         experiment(ASKED)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from records import toy_run
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.verdicts import Verdict
+from albert_lab.analysis.decisions import Verdict
 from albert_lab.score import Alarm, Score
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint

@@ -9,7 +9,7 @@ from planted import analysed, decide
 from records import BAGS_ALARM, SOP_ALARM, scored, toy_layer, toy_run
 from toy_reports import toy_report
 
-from albert_lab.analysis.verdicts import Decision
+from albert_lab.analysis.decisions import Decision
 from albert_lab.report import report
 from albert_lab.report.verdicts import headlines
 from albert_lab.runs.reported import ReportedRun

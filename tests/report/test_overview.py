@@ -5,7 +5,7 @@ import pytest
 from test_report import changed, report_of, toy_points, toy_runs, written
 
 from albert_lab import paths
-from albert_lab.analysis.verdicts import Decision
+from albert_lab.analysis.decisions import Decision
 from albert_lab.config.schema import RunConfig
 from albert_lab.report import collection, overview, report
 from albert_lab.studies import paper

@@ -1,0 +1,395 @@
+"""Claims: sentences that a table of runs can confirm or refute, each by one of six checks.
+
+A check is a class here, listed in CHECKS; own code can add others.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+
+from albert_lab.files import describe, details_of
+from albert_lab.record import Record
+from albert_lab.registry import Registry
+
+Labels = dict[str, str]
+Name = Callable[[Labels], str]  # the words for a row
+Grid = Mapping[str, Collection[str]]
+
+CHANCE = (45.0, 55.0)  # percent of two equally frequent labels
+# What the paper calls the axes.
+AXIS_NAMES = {
+    "budget.value": "budget",
+    "embedding_size": "E",
+    "inter_sentence": "loss",
+    "model.hidden_size": "H",
+    "model.num_layers": "layers",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A weighted sum of row means that is strictly between two bounds if the claim is true.
+
+    A comparison that is not required can contradict the claim but not support it. With is_log, the means are those of
+    logarithms, and the bounds are logarithms.
+    """
+
+    weights: tuple[tuple[float, Labels], ...]
+    low: float = -math.inf
+    high: float = math.inf
+    is_required: bool = True
+    is_log: bool = False
+
+    @property
+    def has_two_bounds(self) -> bool:
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def words(self, name: Name) -> str:
+        rows = [name(labels) for _, labels in self.weights]
+        return (" / " if self.is_log else " − ").join(rows) if len(rows) == 2 else rows[0]
+
+
+class BaseClaim(Record):
+    """The fields of every claim: the sentence, its section of a paper, and the column of the table of runs.
+
+    Bounds and margins of scores are in points (percent), as the paper prints them; of other columns in their own unit.
+    """
+
+    quote: str = Field(min_length=1)
+    section: str | None = Field(default=None, min_length=1)
+    metric: str
+    check: str
+
+    @abstractmethod
+    def rows(self, grid: Grid) -> list[Labels]:
+        """The rows that the claim is about, by the paper's labels of the axes."""
+
+    @abstractmethod
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """The comparisons that decide the claim: it is true if all required ones are true."""
+
+    def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
+        return [item for item in self.comparisons(grid) if all(labels in kept for _, labels in item.weights)]
+
+    @property
+    def is_of_order(self) -> bool:
+        return self.level is None and not isinstance(self, Within | Ratio)
+
+    @abstractmethod
+    def words(self, unit: str, name: Name) -> str:
+        """The check in words; unit is that of a difference, such as points, and name gives a row as tables do."""
+
+    @property
+    def level(self) -> float | None:
+        """The number that a row must exceed to show more than chance, for a claim about one row; else None."""
+        return None
+
+    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
+        """Check that the table has the metric, axes and labels that the claim names, and that it can be true or false.
+
+        Args:
+            percent: those that are scores in percent.
+
+        Raises:
+            ValueError: an unknown metric, axis or label; names it and the allowed ones. A row that is compared with
+                itself, or a bound that no score in percent reaches.
+        """
+        check_metric("metric", self.metric, sorted(metrics))
+        rows = self.rows(grid)
+        if again := next((row for number, row in enumerate(rows) if row in rows[:number]), None):
+            raise ValueError(f"row {again} is compared with itself")
+        for row in rows:
+            for axis, label in row.items():
+                if axis not in grid:
+                    raise ValueError(f"{axis} is no axis of the table (allowed: {', '.join(grid)})")
+                if label not in grid[axis]:
+                    raise ValueError(f"{axis}={label} is not among {', '.join(grid[axis])}")
+            if absent := [axis for axis in grid if axis not in row]:
+                raise ValueError(f"row {row} leaves {absent[0]} open: name one of {', '.join(grid[absent[0]])}")
+        if self.metric in percent:
+            bounds = [bound for item in self.comparisons(grid) if not item.is_log for bound in (item.low, item.high)]
+            if beyond := [bound for bound in bounds if math.isfinite(bound) and abs(bound) > 100]:
+                raise ValueError(f"{self.metric} is in percent, which never reaches {beyond[0]:g}")
+
+
+Effect = Labels | tuple[Labels, Labels]  # the level of a row, or the first row minus the second
+
+
+class Greater(BaseClaim):
+    """The metric of row is greater than that of another row, or than a number.
+
+    If row and than have two rows each, the first difference is greater than the second: an interaction.
+    """
+
+    row: Effect
+    than: Effect | float
+
+    @model_validator(mode="after")
+    def _alike(self) -> "Greater":
+        if isinstance(self.row, tuple) != isinstance(self.than, tuple):
+            raise ValueError("row and than: both need two rows, whose differences are compared, or neither")
+        return self
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        return [labels for _, labels in self._weights]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        return [Comparison(tuple(self._weights), low=self.than if isinstance(self.than, float) else 0.0)]
+
+    def words(self, unit: str, name: Name) -> str:
+        than = self.than
+        if isinstance(than, dict | tuple):
+            return f"{_words(self.row, name)} above {_words(than, name)}"
+        return f"{_words(self.row, name)} above {than:g}" + (" %" if unit == "points" else "")
+
+    @property
+    def _weights(self) -> list[tuple[float, Labels]]:
+        signed = [(1.0, self.row), *([] if isinstance(self.than, float) else [(-1.0, self.than)])]
+        return [
+            (sign * own, labels)
+            for sign, effect in signed
+            for own, labels in zip((1.0, -1.0), effect if isinstance(effect, tuple) else (effect,), strict=False)
+        ]
+
+    @property
+    def level(self) -> float | None:
+        return self.than if isinstance(self.than, float) else None
+
+
+class Within(BaseClaim):
+    """The metrics of two rows differ by less than a margin."""
+
+    row: Labels
+    of: Labels
+    margin: float = Field(gt=0)
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        return [self.row, self.of]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        return [_difference(self.row, self.of, low=-self.margin, high=self.margin)]
+
+    def words(self, unit: str, name: Name) -> str:
+        measured = unit.replace("points", "point") if self.margin == 1 else unit
+        return f"{name(self.row)} within {self.margin:g} {measured} of {name(self.of)}"
+
+
+class AtChance(BaseClaim):
+    """An accuracy over two labels is at the level of chance; trained_for is a score that the row must have learnt."""
+
+    row: Labels
+    trained_for: str | None = None
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        return [self.row]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        return [Comparison(((1.0, self.row),), *CHANCE)]
+
+    def words(self, unit: str, name: Name) -> str:
+        return f"{name(self.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %"
+
+    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
+        known = sorted(metrics)
+        super().fit(grid, known, percent)
+        if self.trained_for is not None:
+            check_metric("trained_for", self.trained_for, known)
+
+    @property
+    def level(self) -> float | None:
+        return CHANCE[1]
+
+
+class Ratio(BaseClaim):
+    """The ratio of the metrics of two rows is between two bounds; null means no bound."""
+
+    row: Labels
+    to: Labels
+    low: float | None = Field(default=None, gt=0)
+    high: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> "Ratio":
+        if self.low is None and self.high is None:
+            raise ValueError("a ratio needs low, high or both")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError(f"low={self.low:g} is not below high={self.high:g}")
+        return self
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        return [self.row, self.to]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        low = -math.inf if self.low is None else math.log(self.low)
+        high = math.inf if self.high is None else math.log(self.high)
+        return [Comparison(((1.0, self.row), (-1.0, self.to)), low, high, is_log=True)]
+
+    def words(self, unit: str, name: Name) -> str:
+        ends = [f"above {self.low:g}" if self.low else "", f"below {self.high:g}" if self.high else ""]
+        return f"{name(self.row)} {' and '.join(filter(None, ends))} times {name(self.to)}"
+
+
+class Ordered(BaseClaim):
+    """Each row's metric is greater than that of the next: of the rows in order, or along an axis.
+
+    Along an axis of numbers it has a direction: rising or falling, by the least-squares slope over the ranks of the
+    rows, which no step may contradict. Or it is greater at the label peak than at every other. where fixes other axes.
+    """
+
+    order: tuple[Labels, ...] = ()
+    axis: str | None = None
+    direction: Literal["rising", "falling"] | None = None
+    peak: str | None = None
+    where: Labels = Field(default={})
+
+    @model_validator(mode="after")
+    def _of_one_form(self) -> "Ordered":
+        if (len(self.order) > 1, self.direction is not None, self.peak is not None).count(True) != 1:
+            raise ValueError("needs one of order (two rows or more), direction (rising or falling) and peak (a label)")
+        if bool(self.order) == (self.axis is not None):
+            raise ValueError("axis: a direction or peak needs the axis it is along; rows in order have none")
+        return self
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        """The rows in order; those along an axis with the smallest number first."""
+        if self.axis is None:
+            return list(self.order)
+        return [self.where | {self.axis: label} for label in sorted(grid.get(self.axis, ()), key=_number)]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        rows = self.rows(grid)
+        if self.axis is not None and self.peak is not None:
+            best = self.where | {self.axis: self.peak}
+            return [_difference(best, row) for row in rows if row != best]
+        if self.direction is None:
+            return [_difference(better, worse) for better, worse in pairwise(rows)]
+        rising = rows if self.direction == "rising" else rows[::-1]
+        steps = [_difference(after, before, is_required=len(rows) == 2) for before, after in pairwise(rising)]
+        if len(rows) == 2:
+            return steps
+        middle = (len(rows) - 1) / 2
+        scale = sum((place - middle) ** 2 for place in range(len(rows)))
+        slope = tuple(((place - middle) / scale, row) for place, row in enumerate(rising))
+        return [Comparison(slope, low=0.0), *steps]
+
+    def words(self, unit: str, name: Name) -> str:
+        if self.axis is None:
+            return " above ".join(map(name, self.order))
+        where = f", at {name(self.where)}" if self.where else ""
+        axis = AXIS_NAMES.get(self.axis, self.axis)
+        return (f"highest at {axis}={self.peak}" if self.peak else f"{self.direction} with {axis}") + where
+
+    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
+        if self.axis is not None:
+            _check_axis(self.axis, grid)
+            labels = grid[self.axis]
+            if self.axis in self.where:
+                raise ValueError(f"where fixes {self.axis}, which is the axis of the claim")
+            if self.peak is not None and self.peak not in labels:
+                raise ValueError(f"peak={self.peak} is not among {', '.join(labels)}")
+            if self.direction and (words := [label for label in labels if math.isinf(_number(label))]):
+                raise ValueError(f"{self.axis}={words[0]} is no number, so nothing rises along it: use order")
+        super().fit(grid, metrics, percent)
+
+
+class Trend(BaseClaim):
+    """The difference of two rows rises, or falls, with the logarithm of compute over the rungs of an axis."""
+
+    row: Labels
+    than: Labels
+    direction: Literal["rising", "falling"]
+    axis: str = "rung"
+
+    def rows(self, grid: Grid) -> list[Labels]:
+        return [row | {self.axis: label} for label in grid.get(self.axis, ()) for row in (self.row, self.than)]
+
+    def comparisons(self, grid: Grid) -> list[Comparison]:
+        """None: the slope is no contrast of rows (analysis/trend.py)."""
+        return []
+
+    def words(self, unit: str, name: Name) -> str:
+        return f"{name(self.row)} − {name(self.than)} {self.direction} with compute"
+
+    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
+        _check_axis(self.axis, grid)
+        super().fit(grid, metrics, percent)
+
+
+CHECKS: Registry[type[BaseClaim]] = Registry(
+    "check",
+    {
+        "greater": Greater,
+        "ordered": Ordered,
+        "within": Within,
+        "at-chance": AtChance,
+        "ratio": Ratio,
+        "trend": Trend,
+    },
+)
+
+
+def check(name: str) -> Callable[[type[BaseClaim]], type[BaseClaim]]:
+    """Register a subclass of BaseClaim for `check: NAME` in a claim."""
+    return CHECKS.decorator(name)
+
+
+def _parsed(content: Any) -> Any:
+    """The claim of plain data, in the class of its check."""
+    if not isinstance(content, Mapping):
+        return content
+    if "check" not in content:
+        raise ValueError(f"check is missing (allowed: {', '.join(CHECKS)})")
+    try:
+        return CHECKS[str(content["check"])].model_validate(content)
+    except ValidationError as error:
+        raise ValueError("; ".join(map(describe, details_of(error)))) from error
+
+
+Claim = Annotated[SerializeAsAny[BaseClaim], BeforeValidator(_parsed)]
+
+
+def check_metric(key: str, metric: str, known: Sequence[str]) -> None:
+    """Raise ValueError unless the metric of a key is a column of the table of runs."""
+    if metric not in known:
+        near = get_close_matches(metric, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(known)}"
+        raise ValueError(f"{key}={metric} is no column of the table of runs ({hint})")
+
+
+def is_bare(label: str) -> bool:
+    """Whether a label says nothing without the name of its axis: a number, true or false."""
+    return label in ("true", "false") or number_in(label) is not None
+
+
+def number_in(text: str) -> float | None:
+    """The number that a text is; None if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _difference(row: Labels, other: Labels, *, low: float = 0.0, high: float = math.inf, is_required: bool = True):
+    return Comparison(((1.0, row), (-1.0, other)), low, high, is_required)
+
+
+def _words(effect: Effect, name: Name) -> str:
+    return " − ".join(map(name, effect if isinstance(effect, tuple) else (effect,)))
+
+
+def _check_axis(axis: str, grid: Grid) -> None:
+    if axis not in grid:
+        raise ValueError(f"{axis} is no axis of the table (allowed: {', '.join(grid)})")
+    if len(grid[axis]) < 2:
+        raise ValueError(f"{axis} has a single value: nothing to compare")
+
+
+def _number(label: str) -> float:
+    number = number_in(label)
+    return math.inf if number is None else number  # labels that are not numbers come last, in the order of the grid
