@@ -56,19 +56,6 @@ def test_a_claim_that_reports_judge_differently_says_so_on_its_line(tmp_path):
     assert line.endswith(", 2 or 6 seeds.")
 
 
-def test_a_claim_on_rows_whose_values_differ_between_reports_has_one_line(tmp_path):
-    before = toy_points(seeds=(0, 1, 2), losses=("nsp", "sop"))
-    for place, size in (("smoke-sotu", "16"), ("smoke-files", "24")):
-        points = []
-        for point in before:
-            row = {"sharing": {"nsp": "all-shared", "sop": "not-shared"}[point.labels["inter_sentence"]]}
-            values, labels = row | {"embedding_size": size}, row | {"embedding_size": "768"}
-            points.append(changed(point, values=values, labels=labels, corpus=place.removeprefix("smoke-")))
-        report_of(tmp_path / place / "sharing", points, toy_runs(before), "sharing")
-    (line,) = claim_lines(overview.write(tmp_path).read_text())
-    assert "all-shared above 1 times not-shared, at E = 24 or 16 (paper: 768): **undecided** in 2 reports" in line
-
-
 def test_a_table_with_own_code_says_so_everywhere_and_counts_in_no_total(tmp_path, monkeypatch):
     folder = put(tmp_path, "smoke-sotu")
     before = collection.read(tmp_path)[0].counted
